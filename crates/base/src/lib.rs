@@ -1,0 +1,33 @@
+//! The words every Portcullis crate shares.
+//!
+//! Owns: ids, [`Timestamp`], [`Digest`], canonical JSON, [`Clock`], [`IdGen`], [`Entropy`], the
+//! closed codes and phases, risk, trust, [`ArtifactRef`], side effects, isolation levels, limits.
+//! Knows nothing of: tools, sessions, storage, models. It does no I/O beyond asking the operating
+//! system for the time and for randomness, and only through the traits that tests replace.
+
+mod artifact;
+mod canonical;
+mod clock;
+mod code;
+mod digest;
+mod effect;
+mod file_fact;
+mod ids;
+mod isolation;
+pub mod limits;
+mod random;
+mod risk;
+mod trust;
+
+pub use artifact::{ArtifactKind, ArtifactRef};
+pub use canonical::{CanonicalError, canonical_json, fingerprint};
+pub use clock::{Clock, ManualClock, SystemClock, Timestamp, TimestampError};
+pub use code::{Code, CodeRow, EffectRule, Phase, Reason, Recorded, Recovery, Retry};
+pub use digest::{Digest, DigestError, DigestWriter};
+pub use effect::{SideEffect, SideEffectState, SideEffects};
+pub use file_fact::{FileFact, Hunk, LineRange};
+pub use ids::*;
+pub use isolation::IsolationLevel;
+pub use random::{Entropy, IdGen, SeededIds, SystemIds};
+pub use risk::{Effect, EffectSet, Risk, RiskSet};
+pub use trust::Trust;

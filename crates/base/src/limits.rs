@@ -1,0 +1,62 @@
+//! The defaults of the tool contract (§27), each with its reason. One place, so that a person can
+//! see every bound of the system at once.
+
+use std::time::Duration;
+
+/// Model text of one settlement, in lines: what a model reads with attention.
+pub const MAX_MODEL_LINES: usize = 2_000;
+/// Model text of one settlement, in bytes: about 13,000 tokens.
+pub const MAX_MODEL_BYTES: usize = 51_200;
+/// Model text of all settlements of one turn.
+pub const MAX_TURN_BYTES: usize = 204_800;
+/// What a late settlement of a full turn still gets: enough to say what happened.
+pub const MIN_TURN_SHARE: usize = 4_096;
+/// Structured values above this leave the event and become artifacts: the log stays scannable.
+pub const STRUCTURED_INLINE_MAX: usize = 262_144;
+/// Memory a captured stream may use: half for the head, half for the tail.
+pub const SPOOL_MEM: usize = 131_072;
+/// Bytes of a captured stream that are kept.
+pub const SPOOL_MAX: u64 = 67_108_864;
+/// A producer past this is stopped: it will not end by itself.
+pub const SPOOL_KILL: u64 = 1_073_741_824;
+/// Artifacts up to this ride in the append that names them: no extra sync, no orphan.
+pub const ARTIFACT_INLINE_MAX: usize = 65_536;
+/// All artifacts of one workspace.
+pub const ARTIFACT_QUOTA: u64 = 2 << 30;
+/// Lines of one file page.
+pub const READ_LINES: usize = 2_000;
+/// Bytes of one file page.
+pub const READ_BYTES: usize = 51_200;
+/// Characters of one line before it is cut inside.
+pub const LINE_CHARS: usize = 2_000;
+/// A file larger than this is not read into memory by the file tools.
+pub const FILE_MAX: u64 = 64 << 20;
+/// Media larger than this is not taken in.
+pub const MEDIA_INGEST: u64 = 20 << 20;
+/// Raw tool input.
+pub const INPUT_MAX: usize = 1 << 20;
+/// Nesting of tool input.
+pub const INPUT_DEPTH: usize = 64;
+/// Events of one append; a larger batch is split.
+pub const APPEND_EVENTS: usize = 1_000;
+/// Bytes of one append; a larger batch is split.
+pub const APPEND_BYTES: usize = 1 << 20;
+/// Invocations waiting in one session.
+pub const QUEUE: usize = 256;
+/// How long a person has to answer.
+pub const ASK_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
+/// A lease, and how often it is renewed: three chances before it ends.
+pub const LEASE_TTL: Duration = Duration::from_secs(30);
+pub const LEASE_RENEW: Duration = Duration::from_secs(10);
+/// A holder that could not renew stops itself this long before its lease ends.
+pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// A log gets a keyed checkpoint at least this often.
+pub const CHECKPOINT_EVERY: u64 = 1_000;
+/// How long a second `call` waits for the first.
+pub const CALL_LEASE_WAIT: Duration = Duration::from_secs(5);
+/// Defects in a row before a turn halts.
+pub const MAX_CONSECUTIVE_DEFECTS: u32 = 3;
+/// Cancelled work gets this long to end by itself.
+pub const KILL_GRACE: Duration = Duration::from_secs(3);
+/// Shutdown in all.
+pub const SHUTDOWN: Duration = Duration::from_secs(10);
