@@ -18,6 +18,7 @@ pub mod limits;
 mod random;
 mod risk;
 mod trust;
+mod window;
 
 pub use artifact::{ArtifactKind, ArtifactRef};
 pub use canonical::{CanonicalError, canonical_json, fingerprint};
@@ -31,3 +32,4 @@ pub use isolation::IsolationLevel;
 pub use random::{Entropy, IdGen, SeededIds, SystemIds};
 pub use risk::{Effect, EffectSet, Risk, RiskSet};
 pub use trust::Trust;
+pub use window::Window;

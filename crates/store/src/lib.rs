@@ -1,1 +1,36 @@
-//! Placeholder until its first commit.
+//! Where logs are kept: the traits, what a commit means, and the in-memory backend.
+//!
+//! Owns: [`Log`], [`Queue`], [`Records`], [`Notices`] and [`Artifacts`], the pure planning of a
+//! commit that every backend shares, the in-memory backend, local artifacts, the conformance suite
+//! and the fault-injecting store of the test kit.
+//! Knows nothing of: SQL, tools, sandboxes, models.
+//!
+//! Invariant: there is one write verb, [`Log::commit`]. What an append changes besides events is
+//! computed from its events by [`plan`], never handed in (S15), and every backend applies the same plan.
+
+mod artifacts;
+mod commit;
+mod error;
+mod lease;
+mod locks;
+mod memory;
+mod outbox;
+mod plan;
+mod rows;
+mod traits;
+
+pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
+pub use commit::{
+    ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer,
+};
+pub use error::StoreError;
+pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
+pub use locks::{LockKey, conflicts};
+pub use memory::MemoryStore;
+pub use outbox::deliver_outbox;
+pub use plan::{Plan, Planned, plan};
+pub use rows::{
+    AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record,
+    SessionSummary, Snapshot,
+};
+pub use traits::{Log, Notices, Queue, Records, Store};

@@ -1,0 +1,136 @@
+//! The envelope of an event: who, when, in which append; and the exact payload bytes.
+
+use std::fmt;
+
+use portcullis_base::{
+    AppendId, Clock, Digest, EventId, IdGen, SessionId, Timestamp, TurnId, WakeId, WorkerId,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Body, EventBody, EventType};
+
+/// Who caused an event: `user:<id>`, `key:<id>`, `agent:<id>`, `worker:<id>`, `mcp:<principal>`, `system`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Actor(String);
+
+impl Actor {
+    /// A person, by id or login name.
+    #[must_use]
+    pub fn user(name: &str) -> Self {
+        Self(format!("user:{name}"))
+    }
+
+    /// An agent, by name.
+    #[must_use]
+    pub fn agent(name: &str) -> Self {
+        Self(format!("agent:{name}"))
+    }
+
+    /// A process that holds a lease.
+    #[must_use]
+    pub fn worker(id: WorkerId) -> Self {
+        Self(format!("worker:{id}"))
+    }
+
+    /// The runtime itself.
+    #[must_use]
+    pub fn system() -> Self {
+        Self("system".to_owned())
+    }
+
+    /// An actor as it stands in a log.
+    #[must_use]
+    pub fn recorded(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The stored text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What every event of one writer shares, and where its ids and times come from.
+#[derive(Clone, Copy)]
+pub struct Stamp<'a> {
+    pub ids: &'a dyn IdGen,
+    pub clock: &'a dyn Clock,
+    pub actor: &'a Actor,
+    pub turn_id: Option<TurnId>,
+    pub wake_id: Option<WakeId>,
+}
+
+impl Stamp<'_> {
+    /// Makes an event of `body`, serialised here and never again.
+    pub fn draft<B: EventBody>(&self, body: &B) -> Draft {
+        let at = self.clock.now();
+        let payload = body.to_payload();
+        Draft {
+            id: EventId::make(self.ids, at),
+            kind: B::KIND,
+            at,
+            actor: self.actor.clone(),
+            wake_id: self.wake_id,
+            turn_id: self.turn_id,
+            session_thread_id: None,
+            v: B::VERSION,
+            payload_hash: Digest::of(payload.as_bytes()),
+            payload,
+        }
+    }
+}
+
+/// An event before it has a place in a log: everything but seq, fence and chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    pub id: EventId,
+    pub kind: EventType,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub wake_id: Option<WakeId>,
+    pub turn_id: Option<TurnId>,
+    pub session_thread_id: Option<SessionId>,
+    pub v: u32,
+    pub payload: String,
+    pub payload_hash: Digest,
+}
+
+/// One event of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    pub seq: u64,
+    pub id: EventId,
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub worker_id: Option<WorkerId>,
+    pub fence: Option<u64>,
+    pub wake_id: Option<WakeId>,
+    pub turn_id: Option<TurnId>,
+    pub session_thread_id: Option<SessionId>,
+    pub append_id: AppendId,
+    pub v: u32,
+    /// The exact stored bytes; absent after an erasure, which keeps the chain.
+    pub payload: Option<String>,
+    pub payload_hash: Digest,
+    pub prev_hash: Digest,
+    pub hash: Digest,
+}
+
+impl Event {
+    /// The typed content. Types this program does not write, and payloads it cannot read, are
+    /// [`Body::Unknown`] and lose nothing.
+    #[must_use]
+    pub fn body(&self) -> Body {
+        Body::decode(&self.kind, self.v, self.payload.as_deref())
+    }
+}

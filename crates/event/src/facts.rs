@@ -1,0 +1,406 @@
+//! The payloads of the facts that one intent leaves behind, in the order of the phases
+//! (tool-contract §22), and those of sessions and ledgers.
+
+use portcullis_base::{
+    AgentId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId,
+    IsolationLevel, MenuId, MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects,
+    TaskId, Timestamp, TurnId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+// --- sessions ---------------------------------------------------------------------------------
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionCreated {
+    pub agent_id: Option<AgentId>,
+    pub agent_version: u32,
+    pub environment_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session_id: Option<SessionId>,
+    pub root_session_id: SessionId,
+    pub depth: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    pub config_hash: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusRunning {
+    pub previous_status: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusIdle {
+    pub previous_status: String,
+    pub stop_reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusTerminated {
+    pub previous_status: String,
+    pub stop_reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionDeleted {}
+
+/// A call asked for by someone who does not hold the lease; whoever does takes it up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolQueued {
+    pub name: String,
+    pub input: Value,
+    pub by: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputConsumed {
+    pub event_ids: Vec<EventId>,
+}
+
+/// What a managed client sees of a call; name and input are rendered from `tool.intent`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    pub intent_id: IntentId,
+    pub evaluated_permission: String,
+    pub evaluation: String,
+}
+
+// --- one intent, top to bottom ----------------------------------------------------------------
+
+/// A tool that was not offered, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden {
+    pub name: String,
+    pub reason: Recorded<Reason>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MenuFrozen {
+    pub menu_id: MenuId,
+    pub turn_id: TurnId,
+    /// The artifact that holds the body; equal menus share one.
+    pub hash: Digest,
+    pub count: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<Hidden>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntentProposed {
+    pub intent_id: IntentId,
+    pub call_id: String,
+    pub message_id: MessageId,
+    pub tool: String,
+    /// As the model wrote it, with sensitive values and known secrets replaced. A JSON value where
+    /// it parses, else the text.
+    pub raw_input: Value,
+    /// Of the input before redaction: an approval is bound to it.
+    pub input_hash: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated_reason: Option<String>,
+    pub menu_id: MenuId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition_version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_invocation_id: Option<InvocationId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LookedUp {
+    pub intent_id: IntentId,
+    pub found: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration_id: Option<RegistrationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Recorded<Code>>,
+}
+
+/// Which check of the validation phase spoke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Schema,
+    Resolve,
+    Runtime,
+    /// A re-admission after a park or a crash.
+    Recheck,
+}
+
+/// One thing wrong with an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputError {
+    pub path: String,
+    pub rule: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    pub intent_id: IntentId,
+    pub stage: Stage,
+    pub ok: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<InputError>,
+    /// Canonical names of what the call is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolved: Vec<String>,
+}
+
+/// What the gate said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Allow,
+    Ask,
+    Deny,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    pub intent_id: IntentId,
+    pub decision: Verdict,
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy_ids: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grant_ids: Vec<GrantId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// Denied by names alone, before any content was looked at (R5).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub precheck: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    pub ask_id: AskId,
+    pub intent_id: IntentId,
+    /// `tool_confirmation`, `custom_tool_result`, `variables` or `question`.
+    pub kind: String,
+    /// What a person is shown (13.4), as ordered name → value.
+    pub facts: Value,
+    #[serde(default)]
+    pub suggested_rules: Vec<Value>,
+    pub pinned: bool,
+    pub input_hash: Digest,
+    pub expires_at: Timestamp,
+    /// What an approval is bound to besides the input (13.7).
+    pub definition_version: String,
+    pub policy_revision: Digest,
+    pub principal: String,
+}
+
+/// What a person answered (13.4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    AllowOnce,
+    AllowSession,
+    AllowSaved,
+    Deny,
+    DenyWithFeedback,
+    DenyAndStop,
+}
+
+impl Reply {
+    /// Whether the parked call may run.
+    #[must_use]
+    pub fn allows(&self) -> bool {
+        matches!(
+            self,
+            Self::AllowOnce | Self::AllowSession | Self::AllowSaved
+        )
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replied {
+    pub ask_id: AskId,
+    pub reply: Reply,
+    pub approver: String,
+    pub channel: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_process: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_id: Option<GrantId>,
+}
+
+/// How an ask ended without an answer that took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closing {
+    Expired,
+    Superseded,
+    Voided,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskClosed {
+    pub ask_id: AskId,
+    pub state: Closing,
+    pub by: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scheduled {
+    pub intent_id: IntentId,
+    pub plan: Plan,
+    pub queue_pos: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+}
+
+/// The part of an execution plan that is worth keeping.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub invocation_id: InvocationId,
+    pub concurrency: String,
+    pub timeout_ms: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    pub invocation_id: InvocationId,
+    pub intent_id: IntentId,
+    pub executor_id: String,
+    pub definition_version: String,
+    pub sandbox: Option<SandboxUsed>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_names: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    pub attempt: u32,
+    /// What recovery must know without the tool at hand: a read-only call did nothing to the world.
+    pub read_only: bool,
+}
+
+/// The isolation an invocation really got.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SandboxUsed {
+    pub profile: String,
+    pub level: IsolationLevel,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progressed {
+    pub invocation_id: InvocationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    Ok,
+    Error,
+    Cancelled,
+    Timeout,
+    Unknown,
+}
+
+/// What of a stream was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    pub stream: String,
+    pub total_bytes: u64,
+    pub kept_bytes: u64,
+    pub complete: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Completed {
+    pub invocation_id: InvocationId,
+    pub intent_id: IntentId,
+    pub exit: Exit,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    pub duration_us: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capture: Vec<Capture>,
+    pub side_effects: SideEffects,
+    /// The serialized raw outcome, where the batch was split and must be finished after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_ref: Option<Value>,
+    /// A defect's own words, for operators; never shown to a model (R6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defect: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactStored {
+    #[serde(flatten)]
+    pub artifact: ArtifactRef,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent_id: Option<IntentId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recovered {
+    pub invocation_id: InvocationId,
+    pub intent_id: IntentId,
+    /// `outcome_unknown`, `finished` or `retention_failed`.
+    pub decision: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GrantCreated {
+    pub grant_id: GrantId,
+    /// As crate `policy` writes it; the log does not interpret it.
+    pub grant: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GrantRevoked {
+    pub grant_id: GrantId,
+    pub by: String,
+}
+
+// --- the ledger ---------------------------------------------------------------------------------
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerSessionCreated {
+    pub session_id: SessionId,
+    pub first_hash: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerCheckpoint {
+    pub session_id: SessionId,
+    pub seq: u64,
+    pub hash: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerSessionArchived {
+    pub session_id: SessionId,
+    pub seq: u64,
+    pub hash: Digest,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerSessionDeleted {
+    pub session_id: SessionId,
+    pub seq: u64,
+    pub hash: Digest,
+    pub by: String,
+}

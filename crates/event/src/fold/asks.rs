@@ -1,0 +1,91 @@
+//! Asks that still matter: pending ones, and answered ones whose call has not run yet.
+
+use std::collections::BTreeMap;
+
+use portcullis_base::{AskId, Digest, IntentId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Replied;
+use crate::{AskState, Body, Event};
+
+/// One ask with what its approval is bound to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    pub ask_id: AskId,
+    pub intent_id: IntentId,
+    pub state: AskState,
+    pub pinned: bool,
+    pub input_hash: Digest,
+    pub definition_version: String,
+    pub policy_revision: Digest,
+    pub principal: String,
+    pub expires_at: Timestamp,
+    pub reply: Option<Replied>,
+}
+
+/// Asks by id; one leaves when its intent has an observation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Asks {
+    live: BTreeMap<AskId, Ask>,
+}
+
+impl Asks {
+    pub(super) fn apply(&mut self, _event: &Event, body: &Body) {
+        match body {
+            Body::Asked(asked) => {
+                self.live.insert(
+                    asked.ask_id,
+                    Ask {
+                        ask_id: asked.ask_id,
+                        intent_id: asked.intent_id,
+                        state: AskState::Pending,
+                        pinned: asked.pinned,
+                        input_hash: asked.input_hash,
+                        definition_version: asked.definition_version.clone(),
+                        policy_revision: asked.policy_revision,
+                        principal: asked.principal.clone(),
+                        expires_at: asked.expires_at,
+                        reply: None,
+                    },
+                );
+            }
+            Body::Replied(replied) => {
+                if let Some(ask) = self.live.get_mut(&replied.ask_id)
+                    && ask.state == AskState::Pending
+                {
+                    ask.state = AskState::Answered;
+                    ask.reply = Some(replied.clone());
+                }
+            }
+            Body::AskClosed(closed) => {
+                if let Some(ask) = self.live.get_mut(&closed.ask_id) {
+                    ask.state = closed.state.into();
+                }
+            }
+            Body::Observed(observed) => self
+                .live
+                .retain(|_, ask| ask.intent_id != observed.intent_id),
+            _ => {}
+        }
+    }
+
+    /// One live ask.
+    #[must_use]
+    pub fn get(&self, id: AskId) -> Option<&Ask> {
+        self.live.get(&id)
+    }
+
+    /// Asks that are not pending while their intent has no observation: work for `attend`.
+    pub fn answered(&self) -> impl Iterator<Item = &Ask> {
+        self.live
+            .values()
+            .filter(|ask| ask.state != AskState::Pending)
+    }
+
+    /// Asks that wait for a person.
+    pub fn pending(&self) -> impl Iterator<Item = &Ask> {
+        self.live
+            .values()
+            .filter(|ask| ask.state == AskState::Pending)
+    }
+}

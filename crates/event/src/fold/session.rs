@@ -1,0 +1,58 @@
+//! What a session is: from its creation, status changes and menus.
+
+use std::collections::BTreeSet;
+
+use portcullis_base::{Digest, EventId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Body, Event, SessionStatus};
+
+/// A call that waits for the lease holder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueuedCall {
+    pub event_id: EventId,
+    pub name: String,
+    pub input: Value,
+}
+
+/// The session itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    pub created: bool,
+    pub name: Option<String>,
+    pub status: SessionStatus,
+    /// Bodies of menus that are stored already: an equal menu costs no bytes again.
+    pub menus: BTreeSet<Digest>,
+    /// Calls of `tool.queued` that nobody consumed yet, oldest first.
+    pub queued: Vec<QueuedCall>,
+}
+
+impl Session {
+    pub(super) fn apply(&mut self, event: &Event, body: &Body) {
+        match body {
+            Body::SessionCreated(created) => {
+                self.created = true;
+                self.name.clone_from(&created.name);
+            }
+            Body::StatusRunning(_) => self.status = SessionStatus::Running,
+            Body::StatusIdle(_) => self.status = SessionStatus::Idle,
+            Body::StatusTerminated(_) | Body::SessionDeleted(_) => {
+                self.status = SessionStatus::Terminated
+            }
+            Body::MenuFrozen(menu) => {
+                self.menus.insert(menu.hash);
+            }
+            Body::ToolQueued(queued) => self.queued.push(QueuedCall {
+                event_id: event.id,
+                name: queued.name.clone(),
+                input: queued.input.clone(),
+            }),
+            Body::InputConsumed(consumed) => {
+                self.queued
+                    .retain(|call| !consumed.event_ids.contains(&call.event_id));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The rows that follow from events, by one pure function (S15): nobody hands them in, so they
+//! cannot disagree with the log.
+
+use portcullis_base::{AskId, Digest, EventId, IntentId, InvocationId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::facts::{Closing, Reply};
+use crate::{Body, Event};
+
+/// How far an intent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IntentState {
+    Admitted,
+    Parked,
+    Queued,
+    Started,
+    Completed,
+    Observed,
+}
+
+/// Where an ask stands. It leaves `pending` once (S10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskState {
+    Pending,
+    Answered,
+    Expired,
+    Superseded,
+    Voided,
+}
+
+impl From<Closing> for AskState {
+    fn from(closing: Closing) -> Self {
+        match closing {
+            Closing::Expired => Self::Expired,
+            Closing::Superseded => Self::Superseded,
+            Closing::Voided => Self::Voided,
+        }
+    }
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    #[default]
+    Idle,
+    Running,
+    Terminated,
+}
+
+/// The ordinary row of a session, from its `session.created`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRow {
+    pub root_session_id: SessionId,
+    pub parent_session_id: Option<SessionId>,
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub created_at: Timestamp,
+    pub config_hash: Digest,
+}
+
+/// One change of one row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowChange {
+    Session(SessionRow),
+    /// A new intent, `admitted`.
+    IntentAdmitted {
+        intent_id: IntentId,
+        /// `message_id/call_id`.
+        call_key: String,
+        tool: String,
+        definition_version: Option<String>,
+        seq: u64,
+    },
+    IntentMoved {
+        intent_id: IntentId,
+        state: IntentState,
+        invocation_id: Option<InvocationId>,
+        seq: u64,
+    },
+    /// A new ask, `pending`. `tool_use_id` is the managed event that clients answer to.
+    AskOpened {
+        ask_id: AskId,
+        intent_id: IntentId,
+        tool_use_id: Option<EventId>,
+        kind: String,
+        input_hash: Digest,
+        definition_version: String,
+        pinned: bool,
+        facts: Value,
+        expires_at: Timestamp,
+        seq: u64,
+    },
+    /// Only where the ask is still pending and not expired; else the whole commit is refused (S10).
+    AskAnswered {
+        ask_id: AskId,
+        reply: Reply,
+        approver: String,
+        seq: u64,
+    },
+    /// From pending, or from answered when the approval is voided at dispatch (13.7).
+    AskClosed {
+        ask_id: AskId,
+        state: AskState,
+        seq: u64,
+    },
+}
+
+/// What an append changes in the head row besides seq and hash.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HeadChange {
+    pub status: Option<SessionStatus>,
+    /// Asks opened minus asks that left `pending`.
+    pub blocked: i64,
+    /// Input that waits for a worker was appended.
+    pub pending_input: bool,
+    /// An ask was answered: the session has work even while blocked.
+    pub answered: bool,
+}
+
+/// The row changes of consecutive events of one session.
+#[must_use]
+pub fn rows(events: &[Event]) -> Vec<RowChange> {
+    let mut changes = Vec::with_capacity(events.len());
+    let moved = |intent_id, state, invocation_id, seq| RowChange::IntentMoved {
+        intent_id,
+        state,
+        invocation_id,
+        seq,
+    };
+    for event in events {
+        let seq = event.seq;
+        match event.body() {
+            Body::SessionCreated(created) => changes.push(RowChange::Session(SessionRow {
+                root_session_id: created.root_session_id,
+                parent_session_id: created.parent_session_id,
+                title: created.name,
+                tags: created.tags,
+                created_at: event.at,
+                config_hash: created.config_hash,
+            })),
+            Body::IntentProposed(intent) => changes.push(RowChange::IntentAdmitted {
+                intent_id: intent.intent_id,
+                call_key: format!("{}/{}", intent.message_id, intent.call_id),
+                tool: intent.tool,
+                definition_version: intent.definition_version,
+                seq,
+            }),
+            Body::Asked(asked) => {
+                let tool_use_id = events.iter().find_map(|other| match other.body() {
+                    Body::ToolUse(used) if used.intent_id == asked.intent_id => Some(other.id),
+                    _ => None,
+                });
+                changes.push(moved(asked.intent_id, IntentState::Parked, None, seq));
+                changes.push(RowChange::AskOpened {
+                    ask_id: asked.ask_id,
+                    intent_id: asked.intent_id,
+                    tool_use_id,
+                    kind: asked.kind,
+                    input_hash: asked.input_hash,
+                    definition_version: asked.definition_version,
+                    pinned: asked.pinned,
+                    facts: asked.facts,
+                    expires_at: asked.expires_at,
+                    seq,
+                });
+            }
+            Body::Replied(replied) => changes.push(RowChange::AskAnswered {
+                ask_id: replied.ask_id,
+                reply: replied.reply,
+                approver: replied.approver,
+                seq,
+            }),
+            Body::AskClosed(closed) => {
+                changes.push(RowChange::AskClosed {
+                    ask_id: closed.ask_id,
+                    state: closed.state.into(),
+                    seq,
+                });
+            }
+            Body::Scheduled(scheduled) => {
+                changes.push(moved(scheduled.intent_id, IntentState::Queued, None, seq));
+            }
+            Body::Started(started) => {
+                changes.push(moved(
+                    started.intent_id,
+                    IntentState::Started,
+                    Some(started.invocation_id),
+                    seq,
+                ));
+            }
+            Body::Completed(done) => {
+                changes.push(moved(
+                    done.intent_id,
+                    IntentState::Completed,
+                    Some(done.invocation_id),
+                    seq,
+                ));
+            }
+            Body::Observed(observed) => {
+                changes.push(moved(
+                    observed.intent_id,
+                    IntentState::Observed,
+                    observed.invocation_id,
+                    seq,
+                ));
+            }
+            _ => {}
+        }
+    }
+    changes
+}
+
+/// What consecutive events of one session change in its head row. `pending` tells which asks were
+/// pending before them.
+#[must_use]
+pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> HeadChange {
+    let mut change = HeadChange::default();
+    for event in events {
+        match event.body() {
+            Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
+            Body::StatusIdle(_) => change.status = Some(SessionStatus::Idle),
+            Body::StatusTerminated(_) | Body::SessionDeleted(_) => {
+                change.status = Some(SessionStatus::Terminated)
+            }
+            Body::Asked(_) => change.blocked += 1,
+            Body::Replied(_) => {
+                change.blocked -= 1;
+                change.answered = true;
+            }
+            Body::AskClosed(closed) if pending(closed.ask_id) => change.blocked -= 1,
+            Body::ToolQueued(_) => change.pending_input = true,
+            _ => {}
+        }
+    }
+    change
+}

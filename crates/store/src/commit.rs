@@ -1,0 +1,154 @@
+//! The one write verb: what a commit carries, and its three constructors (store §4).
+
+use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, WorkerId};
+use portcullis_event::{Draft, Event};
+use serde_json::Value;
+
+use crate::{LockKey, OutboxEntry};
+
+/// Every key of the store leads with the tenant (S14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionKey {
+    pub tenant: TenantId,
+    pub session: SessionId,
+}
+
+/// Who appends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writer {
+    /// The holder of the session's lease; an older fence is refused (S4).
+    Worker { worker: WorkerId, fence: u64 },
+    /// Anyone who may speak to the session.
+    Client,
+    /// A delivery from another session's outbox: once per key, a repeat is a no-op.
+    Outbox { key: String },
+}
+
+/// Bytes of an artifact of at most 64 KiB; they become durable with the append that names them (S13).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    pub sha256: Digest,
+    pub bytes: Vec<u8>,
+}
+
+/// The row that makes an artifact readable by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactRow {
+    pub session: SessionId,
+    pub artifact: ArtifactRef,
+}
+
+/// A change of one ordinary row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordWrite {
+    pub kind: String,
+    pub id: String,
+    /// The version it must have now; 0 = it must not exist. `None` = whatever it is.
+    pub expected: Option<u64>,
+    /// `None` removes it.
+    pub body: Option<Value>,
+}
+
+/// A request that must take effect once (S17).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Idempotency {
+    pub route: String,
+    pub key: String,
+    pub body_hash: Digest,
+    pub response: Value,
+}
+
+/// One durable, all-or-nothing append to one log, with the rows that go with it.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub key: SessionKey,
+    pub writer: Writer,
+    pub append_id: AppendId,
+    /// What the writer believes the last seq is. If only clients appended meanwhile, the store
+    /// chains the events after theirs and commits; it is not an error.
+    pub expected_seq: Option<u64>,
+    pub events: Vec<Draft>,
+    /// Scheduler keys this append takes; a conflict refuses the whole commit.
+    pub take: Vec<LockKey>,
+    /// Scheduler keys this append gives back.
+    pub free: Vec<LockKey>,
+    pub blobs: Vec<Blob>,
+    pub artifacts: Vec<ArtifactRow>,
+    pub records: Vec<RecordWrite>,
+    /// Sensitive input values, sealed; kept with the intent until it settles.
+    pub sealed: Vec<(IntentId, Vec<u8>)>,
+    pub idempotency: Option<Idempotency>,
+    pub outbox: Vec<OutboxEntry>,
+    /// The session is idle after this append: write a checkpoint.
+    pub idle: bool,
+}
+
+impl Commit {
+    fn new(key: SessionKey, writer: Writer, append_id: AppendId, events: Vec<Draft>) -> Self {
+        Self {
+            key,
+            writer,
+            append_id,
+            expected_seq: None,
+            events,
+            take: Vec::new(),
+            free: Vec::new(),
+            blobs: Vec::new(),
+            artifacts: Vec::new(),
+            records: Vec::new(),
+            sealed: Vec::new(),
+            idempotency: None,
+            outbox: Vec::new(),
+            idle: false,
+        }
+    }
+
+    /// An append by the holder of the lease.
+    #[must_use]
+    pub fn worker(
+        key: SessionKey,
+        worker: WorkerId,
+        fence: u64,
+        append_id: AppendId,
+        events: Vec<Draft>,
+    ) -> Self {
+        Self::new(key, Writer::Worker { worker, fence }, append_id, events)
+    }
+
+    /// An append by a client. If its first event is `session.created`, it creates the session.
+    #[must_use]
+    pub fn client(key: SessionKey, append_id: AppendId, events: Vec<Draft>) -> Self {
+        Self::new(key, Writer::Client, append_id, events)
+    }
+
+    /// A delivery, once per `dedupe` key. It creates a reserved log that does not exist yet.
+    #[must_use]
+    pub fn outbox(
+        key: SessionKey,
+        dedupe: String,
+        append_id: AppendId,
+        events: Vec<Draft>,
+    ) -> Self {
+        Self::new(key, Writer::Outbox { key: dedupe }, append_id, events)
+    }
+
+    /// Bytes of payloads and blobs.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let events: usize = self.events.iter().map(|e| e.payload.len()).sum();
+        events + self.blobs.iter().map(|b| b.bytes.len()).sum::<usize>()
+    }
+}
+
+/// An acknowledged append: durable now, whatever happens next (S6).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Committed {
+    /// The events as they stand in the log. Empty for a repeat.
+    pub events: Vec<Event>,
+    /// The log's last seq after this.
+    pub last_seq: u64,
+    /// It had been committed before: same append, same event ids, same dedupe or idempotency key.
+    pub repeat: bool,
+    /// The stored response, for a repeated idempotent request.
+    pub response: Option<Value>,
+}

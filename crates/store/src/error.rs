@@ -1,0 +1,62 @@
+//! What can go wrong with a store, told apart by what the caller must do.
+
+use portcullis_base::{AskId, SessionId};
+use portcullis_event::AskState;
+
+/// A refused or failed operation. Unless it is [`StoreError::Ambiguous`], nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("no session {0} in this store; `portcullis sessions list` shows those that are")]
+    NoSession(SessionId),
+    #[error("session {0} exists already")]
+    SessionExists(SessionId),
+    /// Another worker took the session over. The holder stops for good: it writes nothing more.
+    #[error("session {session} was taken over by another process (fence {found}, ours was {ours})")]
+    FenceLost {
+        session: SessionId,
+        ours: u64,
+        found: u64,
+    },
+    /// A conflicting scheduler key is held; wait for it or recover its session.
+    #[error("`{key}` is held by session {session}")]
+    LockHeld { key: String, session: SessionId },
+    #[error("ask {ask} is {} already: the first answer counts", state_word(*.state))]
+    AskSettled { ask: AskId, state: AskState },
+    #[error("ask {0} has expired")]
+    AskExpired(AskId),
+    #[error("no ask {0} in this store; `portcullis approvals list` shows those that wait")]
+    NoAsk(AskId),
+    #[error(
+        "{kind} `{id}` changed meanwhile (expected version {expected}, found {found}); read it again"
+    )]
+    VersionConflict {
+        kind: String,
+        id: String,
+        expected: u64,
+        found: u64,
+    },
+    #[error("idempotency key `{0}` was used before with another request")]
+    IdempotencyMismatch(String),
+    #[error("the store takes no writes: {0}")]
+    ReadOnly(String),
+    /// The store could not be asked, or answered with a fault; nothing was written.
+    #[error("the store failed: {0}")]
+    Unavailable(String),
+    /// The answer was lost: all of it was written, or nothing. Read before trying again.
+    #[error("the store did not say whether it wrote: {0}")]
+    Ambiguous(String),
+    #[error("the store is damaged: {0}; `portcullis audit verify` names what is wrong")]
+    Corrupt(String),
+    #[error("an append of {events} events and {bytes} bytes is over the limit; it must be split")]
+    TooLarge { events: usize, bytes: usize },
+}
+
+fn state_word(state: AskState) -> &'static str {
+    match state {
+        AskState::Pending => "pending",
+        AskState::Answered => "answered",
+        AskState::Expired => "expired",
+        AskState::Superseded => "superseded",
+        AskState::Voided => "void",
+    }
+}

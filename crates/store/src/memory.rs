@@ -1,0 +1,681 @@
+//! The in-memory backend: for embedders, tests and simulation. The same plan as every backend, and
+//! a map instead of tables. It keeps its promises while the process lives.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portcullis_base::{
+    ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp,
+};
+use portcullis_event::{
+    AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, SessionStatus, ledger_of,
+    operator_log_of,
+};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::plan::{Plan, Planned, plan};
+use crate::{
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, Lease,
+    LeaseOwner, Liveness, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record,
+    RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts,
+};
+
+#[derive(Default)]
+struct Tables {
+    heads: BTreeMap<SessionKey, Head>,
+    sessions: BTreeMap<SessionKey, SessionRow>,
+    events: HashMap<SessionKey, Vec<Event>>,
+    intents: HashMap<SessionKey, BTreeMap<IntentId, IntentRow>>,
+    asks: BTreeMap<(TenantId, AskId), AskRow>,
+    sealed: HashMap<(SessionKey, IntentId), Vec<u8>>,
+    locks: BTreeMap<(TenantId, LockKey), SessionId>,
+    artifacts: HashMap<(TenantId, ArtifactId), ArtifactRow>,
+    blobs: HashMap<(TenantId, Digest), Vec<u8>>,
+    checkpoints: HashMap<SessionKey, Vec<Checkpoint>>,
+    snapshots: HashMap<SessionKey, Snapshot>,
+    records: BTreeMap<(TenantId, String, String), Record>,
+    idempotency: HashMap<(TenantId, String, String), (Digest, Value)>,
+    delivered: HashSet<(SessionKey, String)>,
+    outbox: BTreeMap<OutboxId, OutboxEntry>,
+}
+
+/// A store in this process's memory.
+pub struct MemoryStore {
+    tables: Mutex<Tables>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+    liveness: Arc<dyn LivenessOracle>,
+    key: Option<CheckpointKey>,
+    changes: watch::Sender<u64>,
+}
+
+impl MemoryStore {
+    /// An empty store. Without a `key` there are no checkpoints.
+    #[must_use]
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+        liveness: Arc<dyn LivenessOracle>,
+        key: Option<CheckpointKey>,
+    ) -> Self {
+        Self {
+            tables: Mutex::default(),
+            clock,
+            ids,
+            liveness,
+            key,
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // A panic while the lock is held happens before any table changed: `apply` cannot fail.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn may_claim(&self, head: &Head, now: Timestamp) -> bool {
+        match (&head.lease_owner, head.lease_until) {
+            (Some(owner), Some(until)) => {
+                until <= now || self.liveness.liveness(owner) == Liveness::Dead
+            }
+            _ => true,
+        }
+    }
+
+    fn grant(&self, key: SessionKey, head: &mut Head, owner: LeaseOwner, ttl: Duration) -> Claim {
+        let until = self.clock.now().plus(ttl);
+        head.fence += 1;
+        head.lease_owner = Some(owner.clone());
+        head.lease_until = Some(until);
+        Claim::Granted(Lease {
+            session: key.session,
+            fence: head.fence,
+            owner,
+            until,
+            last_seq: head.last_seq,
+        })
+    }
+}
+
+impl Tables {
+    /// The answer to a commit that took effect before.
+    fn repeat(&self, commit: &Commit) -> Result<Option<Committed>, StoreError> {
+        let last_seq = self.heads.get(&commit.key).map_or(0, |head| head.last_seq);
+        let again = |response| Committed {
+            events: Vec::new(),
+            last_seq,
+            repeat: true,
+            response,
+        };
+        if let Some(wanted) = &commit.idempotency {
+            let key = (commit.key.tenant, wanted.route.clone(), wanted.key.clone());
+            if let Some((body_hash, response)) = self.idempotency.get(&key) {
+                if *body_hash != wanted.body_hash {
+                    return Err(StoreError::IdempotencyMismatch(wanted.key.clone()));
+                }
+                return Ok(Some(again(Some(response.clone()))));
+            }
+        }
+        if let Writer::Outbox { key } = &commit.writer
+            && self.delivered.contains(&(commit.key, key.clone()))
+        {
+            return Ok(Some(again(None)));
+        }
+        let first = commit.events.first().map(|draft| draft.id);
+        let known = self
+            .events
+            .get(&commit.key)
+            .is_some_and(|events| events.iter().rev().any(|e| Some(e.id) == first));
+        Ok(known.then(|| again(None)))
+    }
+
+    fn check_locks(&self, commit: &Commit) -> Result<(), StoreError> {
+        for wanted in &commit.take {
+            for ((tenant, held), session) in &self.locks {
+                if *tenant == commit.key.tenant
+                    && held.location == wanted.location
+                    && *session != commit.key.session
+                    && conflicts(&held.key, &wanted.key)
+                {
+                    return Err(StoreError::LockHeld {
+                        key: held.key.clone(),
+                        session: *session,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_records(&self, tenant: TenantId, writes: &[RecordWrite]) -> Result<(), StoreError> {
+        for write in writes {
+            let found = self
+                .records
+                .get(&(tenant, write.kind.clone(), write.id.clone()))
+                .map_or(0, |r| r.version);
+            if let Some(expected) = write.expected
+                && expected != found
+            {
+                return Err(StoreError::VersionConflict {
+                    kind: write.kind.clone(),
+                    id: write.id.clone(),
+                    expected,
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn write_record(&mut self, tenant: TenantId, write: RecordWrite, now: Timestamp) -> u64 {
+        let key = (tenant, write.kind.clone(), write.id.clone());
+        let version = self.records.get(&key).map_or(0, |r| r.version) + 1;
+        match write.body {
+            Some(body) => {
+                self.records.insert(
+                    key,
+                    Record {
+                        kind: write.kind,
+                        id: write.id,
+                        version,
+                        body,
+                        updated_at: now,
+                    },
+                );
+            }
+            None => {
+                self.records.remove(&key);
+            }
+        }
+        version
+    }
+
+    /// Writes a planned commit. Infallible: every check came before.
+    fn apply(&mut self, commit: Commit, planned: Planned, now: Timestamp) -> Committed {
+        let key = commit.key;
+        for change in planned.rows {
+            self.apply_row(key, change);
+        }
+        for lock in commit.free {
+            let held_by_us = self.locks.get(&(key.tenant, lock.clone())) == Some(&key.session);
+            if held_by_us {
+                self.locks.remove(&(key.tenant, lock));
+            }
+        }
+        self.locks.extend(
+            commit
+                .take
+                .into_iter()
+                .map(|lock| ((key.tenant, lock), key.session)),
+        );
+        self.blobs.extend(
+            commit
+                .blobs
+                .into_iter()
+                .map(|blob| ((key.tenant, blob.sha256), blob.bytes)),
+        );
+        for row in commit.artifacts {
+            self.artifacts.insert((key.tenant, row.artifact.id), row);
+        }
+        for write in commit.records {
+            self.write_record(key.tenant, write, now);
+        }
+        self.sealed.extend(
+            commit
+                .sealed
+                .into_iter()
+                .map(|(intent, bytes)| ((key, intent), bytes)),
+        );
+        let response = commit.idempotency.map(|wanted| {
+            let row = (wanted.body_hash, wanted.response.clone());
+            self.idempotency
+                .insert((key.tenant, wanted.route, wanted.key), row);
+            wanted.response
+        });
+        if let Writer::Outbox { key: dedupe } = commit.writer {
+            self.delivered.insert((key, dedupe));
+        }
+        self.checkpoints
+            .entry(key)
+            .or_default()
+            .extend(planned.checkpoint);
+        self.outbox
+            .extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
+        let last_seq = planned.head.last_seq;
+        self.heads.insert(key, planned.head);
+        self.events
+            .entry(key)
+            .or_default()
+            .extend(planned.events.iter().cloned());
+        Committed {
+            events: planned.events,
+            last_seq,
+            repeat: false,
+            response,
+        }
+    }
+
+    fn apply_row(&mut self, key: SessionKey, change: RowChange) {
+        match change {
+            RowChange::Session(row) => {
+                self.sessions.insert(key, row);
+            }
+            RowChange::IntentAdmitted {
+                intent_id,
+                call_key,
+                tool,
+                definition_version,
+                seq,
+            } => {
+                let row = IntentRow {
+                    session_id: key.session,
+                    intent_id,
+                    call_key,
+                    tool,
+                    definition_version,
+                    state: IntentState::Admitted,
+                    invocation_id: None,
+                    updated_seq: seq,
+                };
+                self.intents.entry(key).or_default().insert(intent_id, row);
+            }
+            RowChange::IntentMoved {
+                intent_id,
+                state,
+                invocation_id,
+                seq,
+            } => {
+                if state == IntentState::Observed {
+                    self.sealed.remove(&(key, intent_id));
+                }
+                if let Some(row) = self.intents.entry(key).or_default().get_mut(&intent_id) {
+                    row.state = state;
+                    row.invocation_id = invocation_id.or(row.invocation_id);
+                    row.updated_seq = seq;
+                }
+            }
+            RowChange::AskOpened {
+                ask_id,
+                intent_id,
+                tool_use_id,
+                kind,
+                input_hash,
+                definition_version,
+                pinned,
+                facts,
+                expires_at,
+                seq,
+            } => {
+                let row = AskRow {
+                    ask_id,
+                    session_id: key.session,
+                    intent_id,
+                    tool_use_id,
+                    kind,
+                    state: AskState::Pending,
+                    pinned,
+                    input_hash,
+                    definition_version,
+                    facts,
+                    expires_at,
+                    reply: None,
+                    approver: None,
+                    answered_seq: None,
+                    asked_seq: seq,
+                };
+                self.asks.insert((key.tenant, ask_id), row);
+            }
+            RowChange::AskAnswered {
+                ask_id,
+                reply,
+                approver,
+                seq,
+            } => {
+                if let Some(row) = self.asks.get_mut(&(key.tenant, ask_id)) {
+                    row.state = AskState::Answered;
+                    row.reply = Some(reply);
+                    row.approver = Some(approver);
+                    row.answered_seq = Some(seq);
+                }
+            }
+            RowChange::AskClosed { ask_id, state, .. } => {
+                if let Some(row) = self.asks.get_mut(&(key.tenant, ask_id)) {
+                    row.state = state;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Log for MemoryStore {
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let committed = {
+            let mut tables = self.tables();
+            if let Some(repeat) = tables.repeat(&commit)? {
+                return Ok(repeat);
+            }
+            let now = self.clock.now();
+            let planned = plan(
+                &commit,
+                Plan {
+                    now,
+                    ids: &*self.ids,
+                    key: self.key.as_ref(),
+                    head: tables.heads.get(&commit.key).cloned(),
+                    ask: &|ask| {
+                        tables
+                            .asks
+                            .get(&(commit.key.tenant, ask))
+                            .map(|row| (row.state, row.expires_at))
+                    },
+                },
+            )?;
+            tables.check_locks(&commit)?;
+            tables.check_records(commit.key.tenant, &commit.records)?;
+            tables.apply(commit, planned, now)
+        };
+        self.changes.send_modify(|n| *n += 1);
+        Ok(committed)
+    }
+
+    async fn read(
+        &self,
+        key: SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let tables = self.tables();
+        let events = tables
+            .events
+            .get(&key)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let start = usize::try_from(after)
+            .unwrap_or(usize::MAX)
+            .min(events.len());
+        Ok(events[start..].iter().take(limit).cloned().collect())
+    }
+
+    async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError> {
+        Ok(self.tables().heads.get(&key).cloned())
+    }
+
+    async fn sessions(
+        &self,
+        tenant: TenantId,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>, StoreError> {
+        let tables = self.tables();
+        let reserved = [ledger_of(tenant), operator_log_of(tenant)];
+        let mut found: Vec<SessionSummary> = tables
+            .sessions
+            .iter()
+            .filter(|(key, _)| key.tenant == tenant && !reserved.contains(&key.session))
+            .filter_map(|(key, row)| {
+                let head = tables.heads.get(key)?.clone();
+                Some(SessionSummary {
+                    session_id: key.session,
+                    row: row.clone(),
+                    head,
+                })
+            })
+            .collect();
+        found.sort_by_key(|s| std::cmp::Reverse((s.head.updated_at, s.session_id)));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
+        Ok(self
+            .tables()
+            .heads
+            .keys()
+            .filter(|key| key.tenant == tenant)
+            .map(|key| key.session)
+            .collect())
+    }
+
+    async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
+        let tables = self.tables();
+        let rows = tables
+            .intents
+            .get(&key)
+            .into_iter()
+            .flat_map(BTreeMap::values);
+        Ok(rows
+            .filter(|row| !open || row.state != IntentState::Observed)
+            .cloned()
+            .collect())
+    }
+
+    async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError> {
+        let tables = self.tables();
+        let rows = tables
+            .asks
+            .iter()
+            .filter(|((t, _), _)| *t == tenant)
+            .map(|(_, row)| row);
+        Ok(rows
+            .filter(|row| filter.session.is_none_or(|s| s == row.session_id))
+            .filter(|row| !filter.pending || row.state == AskState::Pending)
+            .cloned()
+            .collect())
+    }
+
+    async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
+        Ok(self.tables().asks.get(&(tenant, ask)).cloned())
+    }
+
+    async fn sealed(
+        &self,
+        key: SessionKey,
+        intent: IntentId,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.tables().sealed.get(&(key, intent)).cloned())
+    }
+
+    async fn artifact(
+        &self,
+        tenant: TenantId,
+        id: ArtifactId,
+    ) -> Result<Option<ArtifactRow>, StoreError> {
+        Ok(self.tables().artifacts.get(&(tenant, id)).cloned())
+    }
+
+    async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.tables().blobs.get(&(tenant, sha256)).cloned())
+    }
+
+    async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        let tables = self.tables();
+        let mut seen = HashSet::new();
+        let rows = tables
+            .artifacts
+            .iter()
+            .filter(|((t, _), _)| *t == tenant)
+            .map(|(_, row)| &row.artifact);
+        Ok(rows
+            .filter(|artifact| seen.insert(artifact.sha256))
+            .map(|artifact| artifact.bytes)
+            .sum())
+    }
+
+    async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
+        Ok(self
+            .tables()
+            .checkpoints
+            .get(&key)
+            .cloned()
+            .unwrap_or_default())
+    }
+
+    async fn snapshot(
+        &self,
+        key: SessionKey,
+        code_version: u32,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        Ok(self
+            .tables()
+            .snapshots
+            .get(&key)
+            .filter(|s| s.code_version == code_version)
+            .cloned())
+    }
+
+    async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
+        self.tables().snapshots.insert(key, snapshot);
+        Ok(())
+    }
+
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
+        Ok(self.tables().outbox.values().take(limit).cloned().collect())
+    }
+
+    async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        for id in ids {
+            tables.outbox.remove(&id);
+        }
+        Ok(())
+    }
+
+    fn checkpoint_key(&self) -> Option<CheckpointKey> {
+        self.key.clone()
+    }
+}
+
+#[async_trait]
+impl Queue for MemoryStore {
+    async fn claim_session(
+        &self,
+        key: SessionKey,
+        owner: LeaseOwner,
+        ttl: Duration,
+    ) -> Result<Claim, StoreError> {
+        let mut tables = self.tables();
+        let now = self.clock.now();
+        let head = tables
+            .heads
+            .get_mut(&key)
+            .ok_or(StoreError::NoSession(key.session))?;
+        if !self.may_claim(head, now)
+            && let (Some(owner), Some(until)) = (head.lease_owner.clone(), head.lease_until)
+        {
+            return Ok(Claim::Held { owner, until });
+        }
+        Ok(self.grant(key, head, owner, ttl))
+    }
+
+    async fn claim(
+        &self,
+        tenant: TenantId,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let mut tables = self.tables();
+        let now = self.clock.now();
+        let mut due: Vec<(Timestamp, SessionKey)> = tables
+            .heads
+            .iter()
+            .filter(|(key, head)| key.tenant == tenant && head.status != SessionStatus::Terminated)
+            .filter(|(_, head)| self.may_claim(head, now))
+            .filter_map(|(key, head)| {
+                head.next_due_at
+                    .filter(|at| *at <= now)
+                    .map(|at| (at, *key))
+            })
+            .collect();
+        due.sort();
+        let mut granted = Vec::new();
+        for (_, key) in due.into_iter().take(limit) {
+            if let Some(head) = tables.heads.get_mut(&key) {
+                granted.push(self.grant(key, head, owner.clone(), ttl));
+            }
+        }
+        Ok(granted)
+    }
+
+    async fn renew(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<Timestamp, StoreError> {
+        let mut tables = self.tables();
+        let head = tables
+            .heads
+            .get_mut(&key)
+            .ok_or(StoreError::NoSession(key.session))?;
+        if head.fence != fence || head.lease_owner.is_none() {
+            return Err(StoreError::FenceLost {
+                session: key.session,
+                ours: fence,
+                found: head.fence,
+            });
+        }
+        let until = self.clock.now().plus(ttl);
+        head.lease_until = Some(until);
+        Ok(until)
+    }
+
+    async fn release(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        more_work: bool,
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let now = self.clock.now();
+        if let Some(head) = tables.heads.get_mut(&key)
+            && head.fence == fence
+        {
+            head.lease_owner = None;
+            head.lease_until = None;
+            head.next_due_at = more_work.then_some(now);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Records for MemoryStore {
+    async fn record(
+        &self,
+        tenant: TenantId,
+        kind: &str,
+        id: &str,
+    ) -> Result<Option<Record>, StoreError> {
+        Ok(self
+            .tables()
+            .records
+            .get(&(tenant, kind.to_owned(), id.to_owned()))
+            .cloned())
+    }
+
+    async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
+        let tables = self.tables();
+        let rows = tables
+            .records
+            .iter()
+            .filter(|((t, k, _), _)| *t == tenant && k == kind);
+        Ok(rows.map(|(_, row)| row.clone()).collect())
+    }
+
+    async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
+        let mut tables = self.tables();
+        tables.check_records(tenant, std::slice::from_ref(&write))?;
+        let now = self.clock.now();
+        Ok(tables.write_record(tenant, write, now))
+    }
+}
+
+impl Notices for MemoryStore {
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}

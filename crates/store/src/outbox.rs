@@ -1,0 +1,61 @@
+//! Delivering the outbox: at least once, taking effect once (each entry names its dedupe key).
+
+use portcullis_base::{Digest, OutboxId};
+use portcullis_event::{Actor, Draft, EventType};
+
+use crate::{Commit, OutboxEntry, OutboxKind, SessionKey, Store, StoreError};
+
+/// How many entries one round takes; a bound on memory, not on work.
+const ROUND: usize = 256;
+
+/// Delivers everything that waits and returns how many entries took effect now.
+///
+/// # Errors
+/// If the store fails; what was not delivered stays in the outbox.
+pub async fn deliver_outbox(store: &dyn Store) -> Result<usize, StoreError> {
+    let mut delivered = 0;
+    loop {
+        let entries = store.outbox(ROUND).await?;
+        if entries.is_empty() {
+            return Ok(delivered);
+        }
+        let mut done: Vec<OutboxId> = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let committed = store.commit(delivery(entry)).await?;
+            delivered += usize::from(!committed.repeat);
+            done.push(entry.id);
+        }
+        store.outbox_done(done).await?;
+    }
+}
+
+fn delivery(entry: &OutboxEntry) -> Commit {
+    let OutboxKind::Session {
+        session_id,
+        dedupe,
+        event_id,
+        append_id,
+        event_type,
+        payload,
+    } = &entry.work;
+    let draft = Draft {
+        id: *event_id,
+        kind: EventType::recorded(event_type.clone()),
+        at: entry.at,
+        actor: Actor::system(),
+        wake_id: None,
+        turn_id: None,
+        session_thread_id: None,
+        v: 1,
+        payload_hash: Digest::of(payload.as_bytes()),
+        payload: payload.clone(),
+    };
+    let key = SessionKey {
+        tenant: entry.tenant,
+        session: *session_id,
+    };
+    let mut commit = Commit::outbox(key, dedupe.clone(), *append_id, vec![draft]);
+    // A reserved log is idle after every delivery: its tail is always under a checkpoint.
+    commit.idle = true;
+    commit
+}

@@ -1,0 +1,250 @@
+//! What a commit does, decided once for every backend: seqs, chain, rows, head, checkpoint, outbox.
+//!
+//! A backend reads the head and the asks a commit touches, calls [`plan`] inside its transaction,
+//! and applies the result. No backend decides anything itself, so they cannot differ.
+
+use portcullis_base::limits::{APPEND_BYTES, APPEND_EVENTS, CHECKPOINT_EVERY};
+use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, OutboxId, Timestamp};
+use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated};
+use portcullis_event::{
+    AskState, CheckpointKey, Draft, Event, EventBody, RowChange, SessionStatus, chain_hash,
+    first_prev_hash, head_change, ledger_of, operator_log_of, rows,
+};
+
+use crate::{Checkpoint, Commit, Head, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
+
+/// What planning needs to know besides the commit.
+pub struct Plan<'a> {
+    pub now: Timestamp,
+    pub ids: &'a dyn IdGen,
+    pub key: Option<&'a CheckpointKey>,
+    pub head: Option<Head>,
+    /// State and expiry of an ask of this tenant.
+    pub ask: &'a dyn Fn(AskId) -> Option<(AskState, Timestamp)>,
+}
+
+/// Everything a backend must write, together.
+#[derive(Debug)]
+pub struct Planned {
+    pub events: Vec<Event>,
+    pub rows: Vec<RowChange>,
+    pub head: Head,
+    pub created: bool,
+    pub checkpoint: Option<Checkpoint>,
+    pub outbox: Vec<OutboxEntry>,
+}
+
+/// Decides a commit. Repeats (same append, same dedupe key) are the backend's to find first.
+///
+/// # Errors
+/// The refusals of [`StoreError`]; nothing may be written then.
+pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
+    let bytes = commit.bytes();
+    // One event may be over the byte limit by itself: an observation with its content cannot be split.
+    if commit.events.len() > APPEND_EVENTS || (bytes > 4 * APPEND_BYTES && commit.events.len() > 1)
+    {
+        return Err(StoreError::TooLarge {
+            events: commit.events.len(),
+            bytes,
+        });
+    }
+    let created = plan.head.is_none();
+    let mut head = match plan.head {
+        Some(head) => {
+            if commit.events.first().is_some_and(is_creation) {
+                return Err(StoreError::SessionExists(commit.key.session));
+            }
+            head
+        }
+        None if may_create(commit) => fresh_head(commit.key, plan.now),
+        None => return Err(StoreError::NoSession(commit.key.session)),
+    };
+    let (worker_id, fence) = match &commit.writer {
+        Writer::Worker { worker, fence } => {
+            if *fence != head.fence {
+                return Err(StoreError::FenceLost {
+                    session: commit.key.session,
+                    ours: *fence,
+                    found: head.fence,
+                });
+            }
+            (Some(*worker), Some(*fence))
+        }
+        Writer::Client | Writer::Outbox { .. } => (None, None),
+    };
+
+    let mut events = Vec::with_capacity(commit.events.len());
+    for draft in &commit.events {
+        let event = seal(draft, commit.append_id, worker_id, fence, &head);
+        head.last_seq = event.seq;
+        head.last_hash = event.hash;
+        events.push(event);
+    }
+    let changes = rows(&events);
+    check_answers(&changes, plan.now, plan.ask)?;
+
+    let change = head_change(&events, |ask| {
+        matches!((plan.ask)(ask), Some((AskState::Pending, _)))
+    });
+    head.blocked_n = head.blocked_n.saturating_add_signed(change.blocked);
+    head.status = change.status.unwrap_or(head.status);
+    head.updated_at = plan.now;
+    // The wake is this field. While blocked only an answer makes the session due (store §4).
+    let wakes = change.answered || (change.pending_input && head.blocked_n == 0);
+    if wakes && head.status != SessionStatus::Terminated {
+        head.next_due_at = Some(head.next_due_at.map_or(plan.now, |due| due.min(plan.now)));
+    }
+
+    let mut outbox = commit.outbox.clone();
+    let is_ledger = commit.key.session == ledger_of(commit.key.tenant);
+    let mut ledger = |dedupe: String, event_type: &str, payload: String| {
+        outbox.push(OutboxEntry {
+            id: OutboxId::make(plan.ids, plan.now),
+            tenant: commit.key.tenant,
+            at: plan.now,
+            work: OutboxKind::Session {
+                session_id: ledger_of(commit.key.tenant),
+                dedupe,
+                event_id: EventId::make(plan.ids, plan.now),
+                append_id: AppendId::make(plan.ids, plan.now),
+                event_type: event_type.to_owned(),
+                payload,
+            },
+        });
+    };
+    if created
+        && !is_ledger
+        && let Some(first) = events.first()
+    {
+        let fact = LedgerSessionCreated {
+            session_id: commit.key.session,
+            first_hash: first.hash,
+        };
+        ledger(
+            format!("created:{}", commit.key.session),
+            LedgerSessionCreated::KIND.as_str(),
+            fact.to_payload(),
+        );
+    }
+    let due = head.last_seq / CHECKPOINT_EVERY > head.checkpoint_seq / CHECKPOINT_EVERY;
+    let checkpoint = plan
+        .key
+        .filter(|_| !events.is_empty() && (commit.idle || due))
+        .map(|key| {
+            let mac = key.mac(commit.key.session, head.last_seq, head.last_hash);
+            Checkpoint {
+                seq: head.last_seq,
+                hash: head.last_hash,
+                mac: mac.to_vec(),
+            }
+        });
+    if let Some(checkpoint) = &checkpoint {
+        head.checkpoint_seq = checkpoint.seq;
+        if !is_ledger {
+            let fact = LedgerCheckpoint {
+                session_id: commit.key.session,
+                seq: checkpoint.seq,
+                hash: checkpoint.hash,
+            };
+            let dedupe = format!("checkpoint:{}:{}", commit.key.session, checkpoint.seq);
+            ledger(dedupe, LedgerCheckpoint::KIND.as_str(), fact.to_payload());
+        }
+    }
+    Ok(Planned {
+        events,
+        rows: changes,
+        head,
+        created,
+        checkpoint,
+        outbox,
+    })
+}
+
+fn is_creation(draft: &Draft) -> bool {
+    draft.kind.as_str() == "session.created"
+}
+
+/// A session begins with `session.created`; a reserved log begins with whatever is delivered first.
+fn may_create(commit: &Commit) -> bool {
+    let SessionKey { tenant, session } = commit.key;
+    let reserved = session == ledger_of(tenant) || session == operator_log_of(tenant);
+    reserved || (commit.writer == Writer::Client && commit.events.first().is_some_and(is_creation))
+}
+
+fn fresh_head(key: SessionKey, now: Timestamp) -> Head {
+    Head {
+        last_seq: 0,
+        last_hash: first_prev_hash(key.session),
+        fence: 0,
+        lease_owner: None,
+        lease_until: None,
+        next_due_at: None,
+        status: SessionStatus::Idle,
+        blocked_n: 0,
+        checkpoint_seq: 0,
+        updated_at: now,
+    }
+}
+
+fn seal(
+    draft: &Draft,
+    append_id: AppendId,
+    worker_id: Option<portcullis_base::WorkerId>,
+    fence: Option<u64>,
+    head: &Head,
+) -> Event {
+    let mut event = Event {
+        seq: head.last_seq + 1,
+        id: draft.id,
+        kind: draft.kind.clone(),
+        at: draft.at,
+        actor: draft.actor.clone(),
+        worker_id,
+        fence,
+        wake_id: draft.wake_id,
+        turn_id: draft.turn_id,
+        session_thread_id: draft.session_thread_id,
+        append_id,
+        v: draft.v,
+        payload: Some(draft.payload.clone()),
+        payload_hash: draft.payload_hash,
+        prev_hash: head.last_hash,
+        hash: Digest::from_bytes([0; 32]),
+    };
+    event.hash = chain_hash(&event);
+    event
+}
+
+/// S10: an ask leaves `pending` once. Two answers to one ask, even in one commit, are refused.
+fn check_answers(
+    changes: &[RowChange],
+    now: Timestamp,
+    ask: &dyn Fn(AskId) -> Option<(AskState, Timestamp)>,
+) -> Result<(), StoreError> {
+    let mut answered = Vec::new();
+    for change in changes {
+        let RowChange::AskAnswered { ask_id, .. } = change else {
+            continue;
+        };
+        if answered.contains(ask_id) {
+            return Err(StoreError::AskSettled {
+                ask: *ask_id,
+                state: AskState::Answered,
+            });
+        }
+        match ask(*ask_id) {
+            None => return Err(StoreError::NoAsk(*ask_id)),
+            Some((AskState::Pending, expires)) if expires <= now => {
+                return Err(StoreError::AskExpired(*ask_id));
+            }
+            Some((AskState::Pending, _)) => answered.push(*ask_id),
+            Some((state, _)) => {
+                return Err(StoreError::AskSettled {
+                    ask: *ask_id,
+                    state,
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Rows as readers see them.
+
+use portcullis_base::{
+    AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
+    Timestamp,
+};
+use portcullis_event::facts::Reply;
+use portcullis_event::{AskState, IntentState, SessionRow, SessionStatus};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::LeaseOwner;
+
+/// The head row: concurrency control, and what the queue needs to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    pub last_seq: u64,
+    pub last_hash: Digest,
+    pub fence: u64,
+    pub lease_owner: Option<LeaseOwner>,
+    pub lease_until: Option<Timestamp>,
+    /// When a worker should take the session up; the wake *is* this field.
+    pub next_due_at: Option<Timestamp>,
+    pub status: SessionStatus,
+    /// Asks that are pending.
+    pub blocked_n: u64,
+    /// The last seq that has a checkpoint, 0 if none.
+    pub checkpoint_seq: u64,
+    pub updated_at: Timestamp,
+}
+
+/// One intent as the projection table has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IntentRow {
+    pub session_id: SessionId,
+    pub intent_id: IntentId,
+    pub call_key: String,
+    pub tool: String,
+    pub definition_version: Option<String>,
+    pub state: IntentState,
+    pub invocation_id: Option<InvocationId>,
+    pub updated_seq: u64,
+}
+
+/// One ask as the projection table has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AskRow {
+    pub ask_id: AskId,
+    pub session_id: SessionId,
+    pub intent_id: IntentId,
+    pub tool_use_id: Option<EventId>,
+    pub kind: String,
+    pub state: AskState,
+    pub pinned: bool,
+    pub input_hash: Digest,
+    pub definition_version: String,
+    pub facts: Value,
+    pub expires_at: Timestamp,
+    pub reply: Option<Reply>,
+    pub approver: Option<String>,
+    pub answered_seq: Option<u64>,
+    /// The seq of its `tool.permission.asked`.
+    pub asked_seq: u64,
+}
+
+/// Which asks a reader wants.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AskFilter {
+    pub session: Option<SessionId>,
+    /// Only those that wait for an answer.
+    pub pending: bool,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionSummary {
+    pub session_id: SessionId,
+    pub row: SessionRow,
+    pub head: Head,
+}
+
+/// A keyed proof that the log had this hash at this seq.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub seq: u64,
+    pub hash: Digest,
+    pub mac: Vec<u8>,
+}
+
+/// A fold kept as a cache; `digest` is of `state`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    pub seq: u64,
+    pub code_version: u32,
+    pub state: String,
+    pub digest: Digest,
+}
+
+/// An ordinary row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    pub kind: String,
+    pub id: String,
+    pub version: u64,
+    pub body: Value,
+    pub updated_at: Timestamp,
+}
+
+/// Where an outbox entry goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OutboxKind {
+    /// An append to another log of the same tenant, once per `dedupe`.
+    Session {
+        session_id: SessionId,
+        dedupe: String,
+        event_id: EventId,
+        append_id: AppendId,
+        event_type: String,
+        payload: String,
+    },
+}
+
+/// Work that must happen after a commit, at least once, and takes effect once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutboxEntry {
+    pub id: OutboxId,
+    pub tenant: TenantId,
+    pub at: Timestamp,
+    pub work: OutboxKind,
+}

@@ -1,0 +1,164 @@
+//! The traits. Each method says what every outcome means; a backend that does otherwise fails the
+//! conformance suite.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portcullis_base::{
+    ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp,
+};
+use portcullis_event::{CheckpointKey, Event};
+use tokio::sync::watch;
+
+use crate::{
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
+    LeaseOwner, OutboxEntry, Record, SessionKey, SessionSummary, Snapshot, StoreError,
+};
+
+/// Logs, and the rows that follow from them.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// The one write verb. `Ok` = durable (S6). [`StoreError::Ambiguous`] = all or nothing, ask the
+    /// log which (an equal `append_id` at its tail = all); calling again with the same commit is
+    /// then safe. Any other error = nothing was written.
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
+
+    /// Events with `seq > after`, in order, at most `limit`. Never a gap (S5).
+    async fn read(
+        &self,
+        key: SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError>;
+
+    /// The head row, `None` if there is no such log.
+    async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError>;
+
+    /// Sessions of a tenant, newest first, reserved logs excluded.
+    async fn sessions(
+        &self,
+        tenant: TenantId,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// Every log of a tenant that has events, reserved ones included.
+    async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Intents of a session in order of admission; with `open`, those without observation only.
+    async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError>;
+
+    /// Asks, oldest first.
+    async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError>;
+
+    /// One ask.
+    async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError>;
+
+    /// The sealed sensitive input of an intent that has not settled.
+    async fn sealed(
+        &self,
+        key: SessionKey,
+        intent: IntentId,
+    ) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// The row of an artifact.
+    async fn artifact(
+        &self,
+        tenant: TenantId,
+        id: ArtifactId,
+    ) -> Result<Option<ArtifactRow>, StoreError>;
+
+    /// The bytes of a small artifact, `None` if they are not a row of this store.
+    async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Bytes of all artifacts of a tenant, counted in rows.
+    async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError>;
+
+    /// Checkpoints of a log, ascending.
+    async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError>;
+
+    /// The newest snapshot with this code version, if any.
+    async fn snapshot(
+        &self,
+        key: SessionKey,
+        code_version: u32,
+    ) -> Result<Option<Snapshot>, StoreError>;
+
+    /// Keeps a snapshot, replacing older ones. A cache: it may be lost, and is not a commit of a call.
+    async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError>;
+
+    /// Outbox entries that wait, oldest first.
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError>;
+
+    /// Removes delivered entries. A missing one is no error.
+    async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError>;
+
+    /// The key that checkpoints are made with, if this store has one.
+    fn checkpoint_key(&self) -> Option<CheckpointKey>;
+}
+
+/// Who may write which session.
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Takes the lease of one session, due or not. A lease that ran out, or whose owner is proven
+    /// dead, is taken over with the next fence; else [`Claim::Held`].
+    async fn claim_session(
+        &self,
+        key: SessionKey,
+        owner: LeaseOwner,
+        ttl: Duration,
+    ) -> Result<Claim, StoreError>;
+
+    /// Takes up to `limit` due sessions, most urgent first.
+    async fn claim(
+        &self,
+        tenant: TenantId,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+    ) -> Result<Vec<Claim>, StoreError>;
+
+    /// Extends a lease. [`StoreError::FenceLost`] = someone took it over; write nothing more.
+    async fn renew(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<Timestamp, StoreError>;
+
+    /// Gives a lease back. Of a fence that is gone already: no error, nothing changes. The head's
+    /// due time is cleared unless answered asks or input still wait.
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool)
+    -> Result<(), StoreError>;
+}
+
+/// Ordinary rows: kind, id, version, body. They change through [`Commit::records`] or here.
+#[async_trait]
+pub trait Records: Send + Sync {
+    async fn record(
+        &self,
+        tenant: TenantId,
+        kind: &str,
+        id: &str,
+    ) -> Result<Option<Record>, StoreError>;
+
+    /// All records of a kind, by id.
+    async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError>;
+
+    /// Writes one record outside any session. [`StoreError::VersionConflict`] if `expected` does not hold.
+    async fn put_record(
+        &self,
+        tenant: TenantId,
+        write: crate::RecordWrite,
+    ) -> Result<u64, StoreError>;
+}
+
+/// Hints that something was committed. They may be lost or doubled: the tables are the truth.
+pub trait Notices: Send + Sync {
+    /// A counter that moves after commits of this process, and of others as far as the backend sees them.
+    fn changes(&self) -> watch::Receiver<u64>;
+}
+
+/// A whole store.
+pub trait Store: Log + Queue + Records + Notices {}
+
+impl<T: Log + Queue + Records + Notices> Store for T {}
