@@ -33,13 +33,7 @@ mod tests {
     fn key_order_does_not_matter() {
         let a = serde_json::json!({"b": 1, "a": [1.0, {"y": null, "x": "é"}]});
         let b = serde_json::json!({"a": [1, {"x": "é", "y": null}], "b": 1});
-        assert_eq!(
-            fingerprint(&a).expect("json"),
-            fingerprint(&b).expect("json")
-        );
-        assert_eq!(
-            canonical_json(&b).expect("json"),
-            r#"{"a":[1,{"x":"é","y":null}],"b":1}"#
-        );
+        assert_eq!(fingerprint(&a).expect("json"), fingerprint(&b).expect("json"));
+        assert_eq!(canonical_json(&b).expect("json"), r#"{"a":[1,{"x":"é","y":null}],"b":1}"#);
     }
 }

@@ -33,10 +33,7 @@ impl Timestamp {
     /// The moment `span` later; the far end of time if that does not fit.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)),
-        )
+        Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// How long after `earlier` this is; zero if it is not.
@@ -59,9 +56,7 @@ impl FromStr for Timestamp {
     type Err = TimestampError;
 
     fn from_str(text: &str) -> Result<Self, TimestampError> {
-        let at: jiff::Timestamp = text
-            .parse()
-            .map_err(|_| TimestampError(text.chars().take(64).collect()))?;
+        let at: jiff::Timestamp = text.parse().map_err(|_| TimestampError(text.chars().take(64).collect()))?;
         Ok(Self(at.as_microsecond()))
     }
 }
@@ -96,14 +91,9 @@ pub struct SystemClock {
 impl SystemClock {
     /// Starts counting monotonic time here.
     #[must_use]
-    #[expect(
-        clippy::new_without_default,
-        reason = "reading the clock is an effect; a Default would hide it"
-    )]
+    #[expect(clippy::new_without_default, reason = "reading the clock is an effect; a Default would hide it")]
     pub fn new() -> Self {
-        Self {
-            start: Instant::now(),
-        }
+        Self { start: Instant::now() }
     }
 }
 
@@ -128,10 +118,7 @@ impl ManualClock {
     /// Stands at `at`.
     #[must_use]
     pub fn new(at: Timestamp) -> Self {
-        Self {
-            wall: AtomicI64::new(at.0),
-            monotonic: AtomicI64::new(0),
-        }
+        Self { wall: AtomicI64::new(at.0), monotonic: AtomicI64::new(0) }
     }
 
     /// Moves both clocks forward.

@@ -42,9 +42,7 @@ impl<T: Serialize> Serialize for Recorded<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Recorded<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?.into_owned();
-        let known = T::deserialize(
-            serde::de::value::StrDeserializer::<serde::de::value::Error>::new(&text),
-        );
+        let known = T::deserialize(serde::de::value::StrDeserializer::<serde::de::value::Error>::new(&text));
         // `T` borrows nothing from `text`: words of closed sets are unit variants.
         Ok(match known {
             Ok(word) => Self::Known(word),
@@ -257,10 +255,7 @@ impl Code {
     /// Whether an observation with this code is a success.
     #[must_use]
     pub const fn is_ok(self) -> bool {
-        matches!(
-            self,
-            Self::Ok | Self::FileUnchanged | Self::BackgroundStarted | Self::NoMatches
-        )
+        matches!(self, Self::Ok | Self::FileUnchanged | Self::BackgroundStarted | Self::NoMatches)
     }
 
     /// What this code promises.
@@ -282,9 +277,7 @@ impl Code {
         const BOUND: &[P] = &[P::Bound];
         const WRITE_BACK: &[P] = &[P::WriteBack];
         let (phases, effects, retry, recovery) = match self {
-            C::Ok | C::FileUnchanged | C::BackgroundStarted | C::NoMatches => {
-                (EXECUTE, E::Facts, R::No, V::None)
-            }
+            C::Ok | C::FileUnchanged | C::BackgroundStarted | C::NoMatches => (EXECUTE, E::Facts, R::No, V::None),
             C::UnknownTool | C::ToolNotVisible => (LOOKUP, E::None, R::Yes, V::ChooseOtherTool),
             C::StaleTool => (LOOKUP, E::None, R::Yes, V::ResubmitNextTurn),
             C::ToolUnavailable => (LOOKUP, E::None, R::Yes, V::Wait),
@@ -299,14 +292,10 @@ impl Code {
             C::ApprovalExpired => (PERMISSION, E::None, R::Yes, V::AskUser),
             C::ApprovalUnavailable => (PERMISSION, E::None, R::No, V::Explain),
             C::ApprovalSuperseded => (PERMISSION, E::None, R::No, V::None),
-            C::QueueFull | C::QueueTimeout | C::LockConflict => {
-                (SCHEDULE, E::None, R::Yes, V::Wait)
-            }
+            C::QueueFull | C::QueueTimeout | C::LockConflict => (SCHEDULE, E::None, R::Yes, V::Wait),
             C::CancelledBeforeStart => (SCHEDULE, E::None, R::No, V::None),
             C::ToolFailure => (EXECUTE, E::Facts, R::PerFailure, V::InspectThenDecide),
-            C::CommandFailed | C::Timeout => {
-                (EXECUTE, E::FactsElseUnknown, R::Yes, V::InspectThenDecide)
-            }
+            C::CommandFailed | C::Timeout => (EXECUTE, E::FactsElseUnknown, R::Yes, V::InspectThenDecide),
             C::Cancelled => (EXECUTE, E::FactsElseUnknown, R::No, V::InspectThenDecide),
             C::SandboxUnavailable => (EXECUTE, E::None, R::No, V::Explain),
             C::SandboxViolation => (EXECUTE, E::FactsElseUnknown, R::No, V::ChooseOtherTool),
@@ -316,24 +305,13 @@ impl Code {
             C::AuthRequired => (EXECUTE, E::UnknownUnlessReadOnly, R::No, V::AskUser),
             C::PartiallyApplied => (EXECUTE, E::Occurred, R::Yes, V::Reread),
             C::InternalError => (DEFECT, E::UnknownUnlessReadOnly, R::No, V::None),
-            C::OutcomeUnknown => (
-                EXECUTE,
-                E::UnknownUnlessReadOnly,
-                R::IfReadOnly,
-                V::InspectThenDecide,
-            ),
+            C::OutcomeUnknown => (EXECUTE, E::UnknownUnlessReadOnly, R::IfReadOnly, V::InspectThenDecide),
             C::OutputInvalid => (NORMALIZE, E::Facts, R::No, V::None),
             C::RetentionFailed => (BOUND, E::Facts, R::IfNoEffects, V::InspectThenDecide),
             C::MediaRejected => (BOUND, E::Facts, R::Yes, V::NarrowTarget),
             C::PersistFailed | C::FenceLost => (WRITE_BACK, E::Facts, R::No, V::Operator),
         };
-        CodeRow {
-            code: self,
-            phases,
-            effects,
-            retry,
-            recovery,
-        }
+        CodeRow { code: self, phases, effects, retry, recovery }
     }
 }
 
@@ -346,10 +324,7 @@ mod tests {
         let known: Recorded<Code> = serde_json::from_str("\"stale_tool\"").expect("text");
         assert_eq!(known, Recorded::Known(Code::StaleTool));
         let other: Recorded<Code> = serde_json::from_str("\"from_the_future\"").expect("text");
-        assert_eq!(
-            serde_json::to_string(&other).expect("json"),
-            "\"from_the_future\""
-        );
+        assert_eq!(serde_json::to_string(&other).expect("json"), "\"from_the_future\"");
     }
 
     #[test]
@@ -359,11 +334,7 @@ mod tests {
             assert!(!row.phases.is_empty(), "{code}");
             let before_start = row.phases.iter().all(|p| *p < Phase::Execute);
             if before_start {
-                assert_eq!(
-                    row.effects,
-                    EffectRule::None,
-                    "{code} is settled before anything started"
-                );
+                assert_eq!(row.effects, EffectRule::None, "{code} is settled before anything started");
             }
         }
     }

@@ -126,10 +126,7 @@ mod tests {
     #[test]
     fn known_value_and_text_round_trip() {
         let empty = Digest::of(b"");
-        assert_eq!(
-            empty.to_string(),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        );
+        assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(empty.to_string().parse(), Ok(empty));
         assert!("E3".parse::<Digest>().is_err());
         assert!("g".repeat(64).parse::<Digest>().is_err());

@@ -46,20 +46,13 @@ impl SideEffects {
     /// These happened.
     #[must_use]
     pub fn occurred(items: Vec<SideEffect>) -> Self {
-        let state = if items.is_empty() {
-            SideEffectState::None
-        } else {
-            SideEffectState::Occurred
-        };
+        let state = if items.is_empty() { SideEffectState::None } else { SideEffectState::Occurred };
         Self { state, items }
     }
 
     /// Nobody knows; `items` is what is known of it.
     #[must_use]
     pub fn unknown(items: Vec<SideEffect>) -> Self {
-        Self {
-            state: SideEffectState::Unknown,
-            items,
-        }
+        Self { state: SideEffectState::Unknown, items }
     }
 }

@@ -58,13 +58,7 @@ pub enum FileFact {
         hunks: Vec<Hunk>,
     },
     /// The whole content was written.
-    Written {
-        path: String,
-        sha256: Digest,
-        size: u64,
-        mtime: Timestamp,
-        total_lines: u64,
-    },
+    Written { path: String, sha256: Digest, size: u64, mtime: Timestamp, total_lines: u64 },
 }
 
 impl FileFact {
@@ -72,9 +66,7 @@ impl FileFact {
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
-            Self::Delivered { path, .. }
-            | Self::Edited { path, .. }
-            | Self::Written { path, .. } => path,
+            Self::Delivered { path, .. } | Self::Edited { path, .. } | Self::Written { path, .. } => path,
         }
     }
 }

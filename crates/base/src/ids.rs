@@ -13,9 +13,7 @@ const ENCODED_LEN: usize = 26;
 
 /// Why a text is not the id it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{text}` is not {what} id: expected `{prefix}_` followed by 26 characters of 0-9 a-z without i, l, o, u"
-)]
+#[error("`{text}` is not {what} id: expected `{prefix}_` followed by 26 characters of 0-9 a-z without i, l, o, u")]
 pub struct ParseIdError {
     text: String,
     what: &'static str,
@@ -178,10 +176,7 @@ mod tests {
             let id = SessionId::from_u128(value);
             assert_eq!(id.to_string().parse(), Ok(id));
             let json = serde_json::to_string(&id).expect("ids serialize");
-            assert_eq!(
-                serde_json::from_str::<SessionId>(&json).expect("ids parse"),
-                id
-            );
+            assert_eq!(serde_json::from_str::<SessionId>(&json).expect("ids parse"), id);
         }
     }
 
@@ -195,16 +190,10 @@ mod tests {
     #[test]
     fn another_prefix_a_long_text_and_an_overflow_are_refused_with_a_remedy() {
         let session = SessionId::from_u128(7).to_string();
-        let error = session
-            .parse::<AskId>()
-            .expect_err("a session is not an ask");
+        let error = session.parse::<AskId>().expect_err("a session is not an ask");
         assert!(error.to_string().contains("`ask_`"), "{error}");
         assert!(format!("{session}0").parse::<SessionId>().is_err());
-        assert!(
-            format!("sesn_8{}", "0".repeat(25))
-                .parse::<SessionId>()
-                .is_err()
-        );
+        assert!(format!("sesn_8{}", "0".repeat(25)).parse::<SessionId>().is_err());
         assert!("sesn_".parse::<SessionId>().is_err());
     }
 }

@@ -37,9 +37,7 @@ impl SeededIds {
     }
 
     fn from_words(seed: [u64; 2]) -> Self {
-        Self {
-            state: Mutex::new(State { seed, last: 0 }),
-        }
+        Self { state: Mutex::new(State { seed, last: 0 }) }
     }
 }
 
@@ -58,15 +56,9 @@ impl IdGen for SeededIds {
         random[..8].copy_from_slice(&split_mix(&mut state.seed[0]).to_be_bytes());
         random[8..].copy_from_slice(&split_mix(&mut state.seed[1]).to_be_bytes()[..2]);
         let millis = u64::try_from(at.as_micros().max(0) / 1_000).unwrap_or(0);
-        let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &random)
-            .as_uuid()
-            .as_u128();
+        let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &random).as_uuid().as_u128();
         // Inside one millisecond (and across a clock that steps back) the order is kept by counting on.
-        let next = if fresh <= state.last {
-            state.last + 1
-        } else {
-            fresh
-        };
+        let next = if fresh <= state.last { state.last + 1 } else { fresh };
         state.last = next;
         next
     }
@@ -94,17 +86,12 @@ impl SystemIds {
     /// # Panics
     /// If the operating system has no randomness to give; nothing safe can be done then.
     #[must_use]
-    #[expect(
-        clippy::new_without_default,
-        reason = "seeding is an effect; a Default would hide it"
-    )]
+    #[expect(clippy::new_without_default, reason = "seeding is an effect; a Default would hide it")]
     pub fn new() -> Self {
         let mut seed = [0u8; 16];
         os_fill(&mut seed);
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| seed[i * 8 + k]));
-        Self {
-            ids: SeededIds::from_words([word(0), word(1)]),
-        }
+        Self { ids: SeededIds::from_words([word(0), word(1)]) }
     }
 }
 

@@ -44,9 +44,7 @@ impl Window for [u8] {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        let start = usize::try_from(offset)
-            .unwrap_or(usize::MAX)
-            .min(<[u8]>::len(self));
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(<[u8]>::len(self));
         let n = buf.len().min(<[u8]>::len(self) - start);
         buf[..n].copy_from_slice(&self[start..start + n]);
         Ok(n)

@@ -1,1 +1,42 @@
-//! Placeholder until its first commit.
+//! The tool type: what a tool is, without sessions, storage or models.
+//!
+//! Owns: [`Tool`] and its builder, names, semantics, typed codecs, accesses, [`ToolContext`],
+//! [`ToolFailure`], content. Knows nothing of: who calls a tool, whether it may run, where results go.
+//!
+//! Invariants: a tool has no name and exactly one executor; nothing public yields its schema,
+//! executor or projections except a derived [`ToolDefinition`] (L2). `crates/pipeline` opens a tool
+//! through [`seam`]; clippy forbids that module elsewhere and the facade does not re-export it.
+#![warn(missing_docs)]
+
+mod access;
+mod builder;
+mod codec;
+mod content;
+mod context;
+mod definition;
+mod failure;
+mod finite;
+mod import;
+mod name;
+mod resolved;
+#[doc(hidden)]
+pub mod seam;
+mod semantics;
+mod strict;
+mod tool;
+
+pub use access::{AccessRequest, Action, Resource, ResourceKind};
+pub use builder::{BuildError, ToolBuilder};
+pub use codec::InputFault;
+pub use content::{Anchor, Content, SpoolRef, UserText};
+pub use context::{Caller, Cancelled, Spool, ToolContext};
+pub use definition::{DefinitionVersion, ExecutorId, ExecutorKind, ToolDefinition};
+pub use failure::ToolFailure;
+pub use import::{ImportError, import_name};
+pub use name::{InvalidName, ToolName};
+pub use resolved::{Precondition, Prepared, Resolved};
+pub use semantics::{
+    Concurrency, DefaultPolicy, Interrupt, Ownership, Semantics, Strategy, Timeout, Variable, VariableKind,
+    VerificationKind,
+};
+pub use tool::Tool;

@@ -32,14 +32,7 @@ pub fn chain_hash(event: &Event) -> Digest {
     prefixed(&mut hasher, Some(&event.at.as_micros().to_be_bytes()));
     prefixed(&mut hasher, Some(event.actor.as_str().as_bytes()));
     text(&mut hasher, event.worker_id);
-    prefixed(
-        &mut hasher,
-        event
-            .fence
-            .map(u64::to_be_bytes)
-            .as_ref()
-            .map(<[u8; 8]>::as_slice),
-    );
+    prefixed(&mut hasher, event.fence.map(u64::to_be_bytes).as_ref().map(<[u8; 8]>::as_slice));
     text(&mut hasher, event.wake_id);
     text(&mut hasher, event.turn_id);
     text(&mut hasher, event.session_thread_id);
@@ -49,10 +42,7 @@ pub fn chain_hash(event: &Event) -> Digest {
 }
 
 fn text<T: fmt::Display>(hasher: &mut DigestWriter, value: Option<T>) {
-    prefixed(
-        hasher,
-        value.map(|v| v.to_string()).as_deref().map(str::as_bytes),
-    );
+    prefixed(hasher, value.map(|v| v.to_string()).as_deref().map(str::as_bytes));
 }
 
 /// `lp(x)`: u32be length, then the bytes; absent is length 0xFFFFFFFF and no bytes.
@@ -72,13 +62,9 @@ fn prefixed(hasher: &mut DigestWriter, bytes: Option<&[u8]>) {
 pub enum ChainFault {
     #[error("event {seq} is missing: the log goes on with event {found}")]
     Gap { seq: u64, found: u64 },
-    #[error(
-        "event {seq} ({id}) does not follow its predecessor: its prev_hash is not the hash before it"
-    )]
+    #[error("event {seq} ({id}) does not follow its predecessor: its prev_hash is not the hash before it")]
     Unlinked { seq: u64, id: EventId },
-    #[error(
-        "the payload of event {seq} ({id}) was altered: its bytes do not have the recorded hash"
-    )]
+    #[error("the payload of event {seq} ({id}) was altered: its bytes do not have the recorded hash")]
     Payload { seq: u64, id: EventId },
     #[error("event {seq} ({id}) was altered: its envelope does not have the recorded hash")]
     Envelope { seq: u64, id: EventId },
@@ -103,10 +89,7 @@ impl Chain {
     /// A walk from the first event of `session`.
     #[must_use]
     pub fn start(session: SessionId) -> Self {
-        Self {
-            next_seq: 1,
-            last_hash: first_prev_hash(session),
-        }
+        Self { next_seq: 1, last_hash: first_prev_hash(session) }
     }
 
     /// Takes the next event.
@@ -116,10 +99,7 @@ impl Chain {
     pub fn step(&mut self, event: &Event) -> Result<(), ChainFault> {
         let (seq, id) = (event.seq, event.id);
         if seq != self.next_seq {
-            return Err(ChainFault::Gap {
-                seq: self.next_seq,
-                found: seq,
-            });
+            return Err(ChainFault::Gap { seq: self.next_seq, found: seq });
         }
         if event.prev_hash != self.last_hash {
             return Err(ChainFault::Unlinked { seq, id });
@@ -155,10 +135,7 @@ impl Chain {
     /// If the head names another seq or hash.
     pub fn finish(&self, head_seq: u64, head_hash: Digest) -> Result<(), ChainFault> {
         if self.seq() != head_seq {
-            return Err(ChainFault::Tail {
-                head: head_seq,
-                found: self.seq(),
-            });
+            return Err(ChainFault::Tail { head: head_seq, found: self.seq() });
         }
         if self.last_hash != head_hash {
             return Err(ChainFault::HeadHash { seq: head_seq });
@@ -187,10 +164,7 @@ impl CheckpointKey {
     /// HMAC-SHA256 over `lp(session_id) ‖ lp(seq) ‖ hash`.
     #[must_use]
     pub fn mac(&self, session: SessionId, seq: u64, hash: Digest) -> [u8; 32] {
-        self.start(session, seq, hash)
-            .finalize()
-            .into_bytes()
-            .into()
+        self.start(session, seq, hash).finalize().into_bytes().into()
     }
 
     /// Whether `mac` was made with this key for exactly these values; in constant time.

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use portcullis_base::{
-    AppendId, Clock, Digest, EventId, IdGen, SessionId, Timestamp, TurnId, WakeId, WorkerId,
-};
+use portcullis_base::{AppendId, Clock, Digest, EventId, IdGen, SessionId, Timestamp, TurnId, WakeId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::{Body, EventBody, EventType};

@@ -2,9 +2,8 @@
 //! (tool-contract §22), and those of sessions and ledgers.
 
 use portcullis_base::{
-    AgentId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId,
-    IsolationLevel, MenuId, MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects,
-    TaskId, Timestamp, TurnId,
+    AgentId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId, IsolationLevel, MenuId,
+    MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects, TaskId, Timestamp, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -215,10 +214,7 @@ impl Reply {
     /// Whether the parked call may run.
     #[must_use]
     pub fn allows(&self) -> bool {
-        matches!(
-            self,
-            Self::AllowOnce | Self::AllowSession | Self::AllowSaved
-        )
+        matches!(self, Self::AllowOnce | Self::AllowSession | Self::AllowSaved)
     }
 }
 

@@ -19,9 +19,7 @@ pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
 pub use envelope::{Actor, Draft, Event, Stamp};
 pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, Observed, Permission, SandboxFact};
-pub use rows::{
-    AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows,
-};
+pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
 pub use upcast::upcast;
 
 use portcullis_base::{Digest, SessionId, TenantId};
@@ -32,9 +30,7 @@ pub const LOCAL_TENANT: TenantId = TenantId::from_u128(0);
 /// A reserved log of a tenant: an ordinary log that belongs to no conversation.
 fn reserved(tenant: TenantId, purpose: &str) -> SessionId {
     let digest = Digest::of(format!("portcullis-{purpose}-1:{tenant}").as_bytes());
-    SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| {
-        digest.as_bytes()[i]
-    })))
+    SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
 }
 
 /// The tenant's ledger: creations, checkpoints, archivals and deletions of its sessions (store §2).

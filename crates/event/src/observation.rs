@@ -2,8 +2,8 @@
 //! and the model and user projections derived from it.
 
 use portcullis_base::{
-    ArtifactRef, AskId, Code, FileFact, GrantId, IncidentId, IntentId, InvocationId, MenuId,
-    ObservationId, Phase, Reason, Recorded, Recovery, SideEffects, Trust, TurnId,
+    ArtifactRef, AskId, Code, FileFact, GrantId, IncidentId, IntentId, InvocationId, MenuId, ObservationId, Phase,
+    Reason, Recorded, Recovery, SideEffects, Trust, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -221,14 +221,12 @@ impl Observed {
             .content
             .iter()
             .map(|part| {
-                let mut shown =
-                    json!({"trust": part.trust, "format": part.format, "source": part.source});
+                let mut shown = json!({"trust": part.trust, "format": part.format, "source": part.source});
                 if let Some(text) = &part.text {
                     shown["text"] = json!(text);
                 }
                 if let Some(artifact) = &part.artifact {
-                    shown["artifact"] =
-                        json!({"id": artifact.id, "mime": artifact.mime, "bytes": artifact.bytes});
+                    shown["artifact"] = json!({"id": artifact.id, "mime": artifact.mime, "bytes": artifact.bytes});
                 }
                 shown
             })

@@ -125,12 +125,7 @@ pub struct HeadChange {
 #[must_use]
 pub fn rows(events: &[Event]) -> Vec<RowChange> {
     let mut changes = Vec::with_capacity(events.len());
-    let moved = |intent_id, state, invocation_id, seq| RowChange::IntentMoved {
-        intent_id,
-        state,
-        invocation_id,
-        seq,
-    };
+    let moved = |intent_id, state, invocation_id, seq| RowChange::IntentMoved { intent_id, state, invocation_id, seq };
     for event in events {
         let seq = event.seq;
         match event.body() {
@@ -175,38 +170,19 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                 seq,
             }),
             Body::AskClosed(closed) => {
-                changes.push(RowChange::AskClosed {
-                    ask_id: closed.ask_id,
-                    state: closed.state.into(),
-                    seq,
-                });
+                changes.push(RowChange::AskClosed { ask_id: closed.ask_id, state: closed.state.into(), seq });
             }
             Body::Scheduled(scheduled) => {
                 changes.push(moved(scheduled.intent_id, IntentState::Queued, None, seq));
             }
             Body::Started(started) => {
-                changes.push(moved(
-                    started.intent_id,
-                    IntentState::Started,
-                    Some(started.invocation_id),
-                    seq,
-                ));
+                changes.push(moved(started.intent_id, IntentState::Started, Some(started.invocation_id), seq));
             }
             Body::Completed(done) => {
-                changes.push(moved(
-                    done.intent_id,
-                    IntentState::Completed,
-                    Some(done.invocation_id),
-                    seq,
-                ));
+                changes.push(moved(done.intent_id, IntentState::Completed, Some(done.invocation_id), seq));
             }
             Body::Observed(observed) => {
-                changes.push(moved(
-                    observed.intent_id,
-                    IntentState::Observed,
-                    observed.invocation_id,
-                    seq,
-                ));
+                changes.push(moved(observed.intent_id, IntentState::Observed, observed.invocation_id, seq));
             }
             _ => {}
         }
@@ -223,9 +199,7 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
         match event.body() {
             Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
             Body::StatusIdle(_) => change.status = Some(SessionStatus::Idle),
-            Body::StatusTerminated(_) | Body::SessionDeleted(_) => {
-                change.status = Some(SessionStatus::Terminated)
-            }
+            Body::StatusTerminated(_) | Body::SessionDeleted(_) => change.status = Some(SessionStatus::Terminated),
             Body::Asked(_) => change.blocked += 1,
             Body::Replied(_) => {
                 change.blocked -= 1;

@@ -18,12 +18,7 @@ pub fn upcast<'a>(kind: &str, v: u32, payload: Cow<'a, str>) -> Option<Cow<'a, s
     upcast_by(STEPS, kind, v, payload)
 }
 
-fn upcast_by<'a>(
-    steps: &[Step],
-    kind: &str,
-    v: u32,
-    payload: Cow<'a, str>,
-) -> Option<Cow<'a, str>> {
+fn upcast_by<'a>(steps: &[Step], kind: &str, v: u32, payload: Cow<'a, str>) -> Option<Cow<'a, str>> {
     let current = 1 + u32::try_from(steps.iter().filter(|s| s.kind == kind).count()).ok()?;
     if v == current {
         return Some(payload);
@@ -44,16 +39,8 @@ mod tests {
     use super::*;
 
     const STEPS: &[Step] = &[
-        Step {
-            kind: "x",
-            from: 1,
-            apply: |v| serde_json::json!({ "b": v["a"] }),
-        },
-        Step {
-            kind: "x",
-            from: 2,
-            apply: |v| serde_json::json!({ "c": v["b"] }),
-        },
+        Step { kind: "x", from: 1, apply: |v| serde_json::json!({ "b": v["a"] }) },
+        Step { kind: "x", from: 2, apply: |v| serde_json::json!({ "c": v["b"] }) },
     ];
 
     #[test]

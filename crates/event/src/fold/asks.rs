@@ -62,9 +62,7 @@ impl Asks {
                     ask.state = closed.state.into();
                 }
             }
-            Body::Observed(observed) => self
-                .live
-                .retain(|_, ask| ask.intent_id != observed.intent_id),
+            Body::Observed(observed) => self.live.retain(|_, ask| ask.intent_id != observed.intent_id),
             _ => {}
         }
     }
@@ -77,15 +75,11 @@ impl Asks {
 
     /// Asks that are not pending while their intent has no observation: work for `attend`.
     pub fn answered(&self) -> impl Iterator<Item = &Ask> {
-        self.live
-            .values()
-            .filter(|ask| ask.state != AskState::Pending)
+        self.live.values().filter(|ask| ask.state != AskState::Pending)
     }
 
     /// Asks that wait for a person.
     pub fn pending(&self) -> impl Iterator<Item = &Ask> {
-        self.live
-            .values()
-            .filter(|ask| ask.state == AskState::Pending)
+        self.live.values().filter(|ask| ask.state == AskState::Pending)
     }
 }

@@ -17,10 +17,7 @@ impl Coverage {
     #[must_use]
     pub fn full(total: u64) -> Self {
         let mut coverage = Self::default();
-        coverage.add(LineRange {
-            first: 1,
-            last: total,
-        });
+        coverage.add(LineRange { first: 1, last: total });
         coverage
     }
 
@@ -31,13 +28,9 @@ impl Coverage {
         }
         let mut merged = range;
         self.0.retain(|r| {
-            let touches = r.first <= merged.last.saturating_add(1)
-                && merged.first <= r.last.saturating_add(1);
+            let touches = r.first <= merged.last.saturating_add(1) && merged.first <= r.last.saturating_add(1);
             if touches {
-                merged = LineRange {
-                    first: merged.first.min(r.first),
-                    last: merged.last.max(r.last),
-                };
+                merged = LineRange { first: merged.first.min(r.first), last: merged.last.max(r.last) };
             }
             !touches
         });
@@ -48,11 +41,7 @@ impl Coverage {
     /// Whether every line of `range` is covered. An empty range always is.
     #[must_use]
     pub fn contains(&self, range: LineRange) -> bool {
-        range.is_empty()
-            || self
-                .0
-                .iter()
-                .any(|r| r.first <= range.first && range.last <= r.last)
+        range.is_empty() || self.0.iter().any(|r| r.first <= range.first && range.last <= r.last)
     }
 
     /// The ranges, sorted.
@@ -70,10 +59,7 @@ impl Coverage {
         for hunk in hunks {
             self.copy(&mut moved, old, hunk.first, new);
             new += hunk.first.saturating_sub(old);
-            moved.add(LineRange {
-                first: new,
-                last: (new + hunk.added).saturating_sub(1),
-            });
+            moved.add(LineRange { first: new, last: (new + hunk.added).saturating_sub(1) });
             new += hunk.added;
             old = hunk.first + hunk.removed;
         }
@@ -87,10 +73,7 @@ impl Coverage {
             let first = range.first.max(from);
             let last = range.last.min(to.saturating_sub(1));
             if first <= last {
-                into.add(LineRange {
-                    first: at + (first - from),
-                    last: at + (last - from),
-                });
+                into.add(LineRange { first: at + (first - from), last: at + (last - from) });
             }
         }
     }
@@ -112,10 +95,7 @@ impl Baseline {
     /// Whether the whole file was delivered.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.coverage.contains(LineRange {
-            first: 1,
-            last: self.total_lines,
-        })
+        self.coverage.contains(LineRange { first: 1, last: self.total_lines })
     }
 }
 
@@ -138,11 +118,7 @@ impl Baselines {
         };
         for fact in &observed.files {
             let old = self.files.get(fact.path());
-            let baseline = |sha256: &Digest,
-                            size: &u64,
-                            mtime: &Timestamp,
-                            total: &u64,
-                            coverage: Coverage| Baseline {
+            let baseline = |sha256: &Digest, size: &u64, mtime: &Timestamp, total: &u64, coverage: Coverage| Baseline {
                 sha256: *sha256,
                 size: *size,
                 mtime: *mtime,
@@ -152,51 +128,22 @@ impl Baselines {
                 seq: event.seq,
             };
             let new = match fact {
-                FileFact::Delivered {
-                    sha256,
-                    size,
-                    mtime,
-                    total_lines,
-                    lines,
-                    ..
-                } => {
+                FileFact::Delivered { sha256, size, mtime, total_lines, lines, .. } => {
                     // Lines of another content say nothing about this one.
-                    let mut coverage = old
-                        .filter(|b| b.sha256 == *sha256)
-                        .map(|b| b.coverage.clone())
-                        .unwrap_or_default();
+                    let mut coverage =
+                        old.filter(|b| b.sha256 == *sha256).map(|b| b.coverage.clone()).unwrap_or_default();
                     for range in lines {
                         coverage.add(*range);
                     }
                     baseline(sha256, size, mtime, total_lines, coverage)
                 }
-                FileFact::Edited {
-                    before,
-                    sha256,
-                    size,
-                    mtime,
-                    total_lines,
-                    hunks,
-                    ..
-                } => {
-                    let known = old
-                        .filter(|b| b.sha256 == *before)
-                        .map(|b| b.coverage.after(hunks));
+                FileFact::Edited { before, sha256, size, mtime, total_lines, hunks, .. } => {
+                    let known = old.filter(|b| b.sha256 == *before).map(|b| b.coverage.after(hunks));
                     baseline(sha256, size, mtime, total_lines, known.unwrap_or_default())
                 }
-                FileFact::Written {
-                    sha256,
-                    size,
-                    mtime,
-                    total_lines,
-                    ..
-                } => baseline(
-                    sha256,
-                    size,
-                    mtime,
-                    total_lines,
-                    Coverage::full(*total_lines),
-                ),
+                FileFact::Written { sha256, size, mtime, total_lines, .. } => {
+                    baseline(sha256, size, mtime, total_lines, Coverage::full(*total_lines))
+                }
             };
             self.files.insert(fact.path().to_owned(), new);
         }
@@ -212,11 +159,7 @@ mod tests {
     use super::*;
 
     fn lines(coverage: &Coverage) -> BTreeSet<u64> {
-        coverage
-            .ranges()
-            .iter()
-            .flat_map(|r| r.first..=r.last)
-            .collect()
+        coverage.ranges().iter().flat_map(|r| r.first..=r.last).collect()
     }
 
     proptest! {

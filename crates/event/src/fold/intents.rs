@@ -83,9 +83,7 @@ impl Intents {
                 intent.ask_id = Some(asked.ask_id);
             }),
             Body::Scheduled(scheduled) => {
-                self.change(scheduled.intent_id, |intent| {
-                    intent.state = IntentState::Queued
-                });
+                self.change(scheduled.intent_id, |intent| intent.state = IntentState::Queued);
             }
             Body::Started(started) => self.change(started.intent_id, |intent| {
                 intent.state = IntentState::Started;
@@ -97,9 +95,7 @@ impl Intents {
                 intent.state = IntentState::Completed;
                 intent.completed = Some(completed.clone());
             }),
-            Body::Observed(observed) if self.open.remove(&observed.intent_id).is_some() => {
-                self.settled += 1
-            }
+            Body::Observed(observed) if self.open.remove(&observed.intent_id).is_some() => self.settled += 1,
             _ => {}
         }
     }

@@ -57,10 +57,6 @@ impl State {
     #[must_use]
     pub fn digest(&self) -> Digest {
         // Invariant: a state is structs and text-keyed maps, which always have a canonical form.
-        Digest::of(
-            canonical_json(self)
-                .expect("a state is always JSON")
-                .as_bytes(),
-        )
+        Digest::of(canonical_json(self).expect("a state is always JSON").as_bytes())
     }
 }

@@ -37,9 +37,7 @@ impl Session {
             }
             Body::StatusRunning(_) => self.status = SessionStatus::Running,
             Body::StatusIdle(_) => self.status = SessionStatus::Idle,
-            Body::StatusTerminated(_) | Body::SessionDeleted(_) => {
-                self.status = SessionStatus::Terminated
-            }
+            Body::StatusTerminated(_) | Body::SessionDeleted(_) => self.status = SessionStatus::Terminated,
             Body::MenuFrozen(menu) => {
                 self.menus.insert(menu.hash);
             }
@@ -49,8 +47,7 @@ impl Session {
                 input: queued.input.clone(),
             }),
             Body::InputConsumed(consumed) => {
-                self.queued
-                    .retain(|call| !consumed.event_ids.contains(&call.event_id));
+                self.queued.retain(|call| !consumed.event_ids.contains(&call.event_id));
             }
             _ => {}
         }

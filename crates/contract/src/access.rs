@@ -1,0 +1,151 @@
+//! What a tool says it will touch. The tool states; the runtime decides (R3).
+
+use std::fmt;
+
+use portcullis_base::{EffectSet, RiskSet};
+use serde::{Deserialize, Serialize};
+
+/// The word a rule's `action` pattern is matched against, such as `read`, `edit`, `shell_run`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Action(String);
+
+impl Action {
+    /// Any non-empty word.
+    pub fn new(word: impl Into<String>) -> Self {
+        Self(word.into())
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What sort of thing is touched; decides which patterns can match it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResourceKind {
+    /// A file or folder by its canonical, symlink-resolved virtual path.
+    Path,
+    /// A host name.
+    Host,
+    /// A web address.
+    Url,
+    /// A command by its words.
+    Argv,
+    /// A tool by name: one of an MCP server, or one that touches nothing but itself.
+    McpTool,
+    /// A secret by name.
+    Secret,
+    /// Analysis cannot tell what will be touched; the floor is `ask`.
+    Opaque,
+}
+
+/// One thing that a call will touch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Resource {
+    /// What sort of thing.
+    pub kind: ResourceKind,
+    /// What rules are matched against. For `argv` the words as a JSON array.
+    pub canonical: String,
+    /// What the model wrote.
+    pub raw: String,
+    /// Whether it lies inside the session's location; only then is a pure read allowed by default.
+    #[serde(default)]
+    pub inside: bool,
+}
+
+impl Resource {
+    /// A path inside the location, by its canonical virtual form.
+    pub fn path(canonical: impl Into<String>, raw: impl Into<String>) -> Self {
+        Self { kind: ResourceKind::Path, canonical: canonical.into(), raw: raw.into(), inside: true }
+    }
+
+    /// A command by its words.
+    pub fn argv(words: &[String], raw: impl Into<String>) -> Self {
+        let canonical = serde_json::to_string(words).unwrap_or_default();
+        Self { kind: ResourceKind::Argv, canonical, raw: raw.into(), inside: false }
+    }
+
+    /// Something that analysis cannot name.
+    pub fn opaque(raw: impl Into<String>) -> Self {
+        let raw = raw.into();
+        Self { kind: ResourceKind::Opaque, canonical: raw.clone(), raw, inside: false }
+    }
+
+    /// Something of the session itself (an artifact, a menu): inside by nature.
+    pub fn own(kind: ResourceKind, canonical: impl Into<String>) -> Self {
+        let canonical = canonical.into();
+        Self { kind, raw: canonical.clone(), canonical, inside: true }
+    }
+}
+
+/// One access: an action on at least one resource. An empty set can never mean allow, so it cannot
+/// be built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessRequest {
+    /// What is done.
+    pub action: Action,
+    first: Resource,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rest: Vec<Resource>,
+    /// What the gate weighs.
+    pub risk: RiskSet,
+    /// What catalogs show.
+    #[serde(default)]
+    pub effects: EffectSet,
+    /// Whether it can be undone.
+    pub reversible: bool,
+    /// Facts a person is shown when asked, such as `project_scripts: may run`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary_facts: Vec<(String, String)>,
+}
+
+impl AccessRequest {
+    /// An access to one resource; [`Self::also`] adds more.
+    pub fn new(action: Action, resource: Resource, risk: RiskSet) -> Self {
+        Self {
+            action,
+            first: resource,
+            rest: Vec::new(),
+            risk,
+            effects: EffectSet::new(),
+            reversible: false,
+            summary_facts: Vec::new(),
+        }
+    }
+
+    /// The same access, to one resource more.
+    #[must_use]
+    pub fn also(mut self, resource: Resource) -> Self {
+        self.rest.push(resource);
+        self
+    }
+
+    /// The same access, undoable.
+    #[must_use]
+    pub fn reversible(mut self) -> Self {
+        self.reversible = true;
+        self
+    }
+
+    /// The same access with one fact more for the person who is asked.
+    #[must_use]
+    pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.summary_facts.push((name.into(), value.into()));
+        self
+    }
+
+    /// Every resource, at least one.
+    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
+}

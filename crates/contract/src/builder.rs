@@ -1,0 +1,341 @@
+//! Building a tool. `build()` refuses what contradicts itself.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use portcullis_base::Window;
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::codec::{self, Codec, DecodeError};
+use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::{
+    AccessRequest, Anchor, Caller, Content, DefinitionVersion, ExecutorId, ExecutorKind, Precondition, Prepared,
+    Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
+};
+
+/// Why a tool could not be built. Each is a mistake of its author.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Two parts of its semantics exclude each other.
+    #[error("the tool contradicts itself: {0}")]
+    Contradiction(&'static str),
+    /// A tool has exactly one executor, and this has none.
+    #[error("the tool has no executor; call `.execute(...)` before `.build()`")]
+    NoExecutor,
+    /// A schema that is not one.
+    #[error("the tool cannot be checked: {0}")]
+    Schema(String),
+}
+
+type Resolve<I> = Box<dyn Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync>;
+type PlanAccess<I> = Box<dyn Fn(&I, &Resolved) -> Vec<AccessRequest> + Send + Sync>;
+type Precheck<I> =
+    Box<dyn Fn(Arc<I>, Resolved, Caller) -> BoxFuture<'static, Result<Prepared, Precondition>> + Send + Sync>;
+type Execute<I, O> = Box<dyn Fn(I, Resolved, ToolContext) -> BoxFuture<'static, Result<O, ToolFailure>> + Send + Sync>;
+type TimeoutOf<I> = Box<dyn Fn(&I) -> Option<u64> + Send + Sync>;
+type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
+type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
+type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
+type ToStructured<I> = Box<dyn Fn(&I, &Value) -> Value + Send + Sync>;
+type Anchors = Box<dyn Fn(&dyn Window) -> Vec<Anchor> + Send + Sync>;
+
+/// A tool in the making; see [`Tool::builder`].
+pub struct ToolBuilder<I, O> {
+    description: String,
+    semantics: Semantics,
+    executor: ExecutorId,
+    parts_are_intents: bool,
+    has_keys: bool,
+    resolve: Option<Resolve<I>>,
+    plan_access: Option<PlanAccess<I>>,
+    precheck: Option<Precheck<I>>,
+    execute: Option<Execute<I, O>>,
+    timeout: Option<TimeoutOf<I>>,
+    loop_key: Option<LoopKey<I>>,
+    to_model: Option<ToModel<I>>,
+    to_user: Option<ToUser<I>>,
+    to_structured: Option<ToStructured<I>>,
+    anchors: Option<Anchors>,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<I, O> ToolBuilder<I, O>
+where
+    I: DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    O: Serialize + JsonSchema + Send + 'static,
+{
+    pub(crate) fn new(description: String) -> Self {
+        Self {
+            description,
+            semantics: Semantics::mutating(),
+            executor: ExecutorId {
+                kind: ExecutorKind::Embedded,
+                id: std::any::type_name::<I>().to_owned(),
+                impl_version: "1".to_owned(),
+            },
+            parts_are_intents: false,
+            has_keys: false,
+            resolve: None,
+            plan_access: None,
+            precheck: None,
+            execute: None,
+            timeout: None,
+            loop_key: None,
+            to_model: None,
+            to_user: None,
+            to_structured: None,
+            anchors: None,
+            output: PhantomData,
+        }
+    }
+
+    /// Governance metadata; without it the tool is [`Semantics::mutating`], the careful guess.
+    #[must_use]
+    pub fn semantics(mut self, semantics: Semantics) -> Self {
+        self.semantics = semantics;
+        self
+    }
+
+    /// Who runs it, durably; an approval after a restart is bound to it.
+    #[must_use]
+    pub fn executor(mut self, executor: ExecutorId) -> Self {
+        self.executor = executor;
+        self
+    }
+
+    /// Canonical names of what an input is about. Metadata I/O only; opens no content.
+    #[must_use]
+    pub fn resolve(
+        mut self,
+        f: impl Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync + 'static,
+    ) -> Self {
+        self.resolve = Some(Box::new(f));
+        self
+    }
+
+    /// Says that `resolve` fills [`Resolved::keys`]; needed for concurrency `keyed`.
+    #[must_use]
+    pub fn keyed(mut self) -> Self {
+        self.has_keys = true;
+        self
+    }
+
+    /// What the call will touch. Without it: itself, if it only reads; otherwise something opaque,
+    /// which always asks.
+    #[must_use]
+    pub fn plan_access(mut self, f: impl Fn(&I, &Resolved) -> Vec<AccessRequest> + Send + Sync + 'static) -> Self {
+        self.plan_access = Some(Box::new(f));
+        self
+    }
+
+    /// Runtime validation: may look at content, changes nothing.
+    #[must_use]
+    pub fn precheck<F>(mut self, f: impl Fn(Arc<I>, Resolved, Caller) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Prepared, Precondition>> + Send + 'static,
+    {
+        self.precheck = Some(Box::new(move |input, resolved, caller| f(input, resolved, caller).boxed()));
+        self
+    }
+
+    /// The executor. The last one given is the one.
+    #[must_use]
+    pub fn execute<F>(self, f: impl Fn(I, ToolContext) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<O, ToolFailure>> + Send + 'static,
+    {
+        self.execute_resolved(move |input, _, context| f(input, context))
+    }
+
+    /// The executor, for tools that resolve: gets what `resolve` found.
+    #[must_use]
+    pub fn execute_resolved<F>(mut self, f: impl Fn(I, Resolved, ToolContext) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<O, ToolFailure>> + Send + 'static,
+    {
+        self.execute = Some(Box::new(move |input, resolved, context| f(input, resolved, context).boxed()));
+        self
+    }
+
+    /// The timeout an input asks for, clamped to `semantics.timeout.max_ms`.
+    #[must_use]
+    pub fn timeout(mut self, f: impl Fn(&I) -> Option<u64> + Send + Sync + 'static) -> Self {
+        self.timeout = Some(Box::new(f));
+        self
+    }
+
+    /// What counts as "the same call again" for the loop guard; default: the canonical input.
+    #[must_use]
+    pub fn loop_key(mut self, f: impl Fn(&I) -> Value + Send + Sync + 'static) -> Self {
+        self.loop_key = Some(Box::new(f));
+        self
+    }
+
+    /// What a model is shown. Pure and total. Without it the encoded output is what it sees.
+    #[must_use]
+    pub fn to_model(mut self, f: impl Fn(&I, &Value) -> Vec<Content> + Send + Sync + 'static) -> Self {
+        self.to_model = Some(Box::new(f));
+        self
+    }
+
+    /// What a person is shown. Pure and total.
+    #[must_use]
+    pub fn to_user(mut self, f: impl Fn(&I, &Value) -> UserText + Send + Sync + 'static) -> Self {
+        self.to_user = Some(Box::new(f));
+        self
+    }
+
+    /// What the session keeps. Pure and total. Default: the encoded output.
+    #[must_use]
+    pub fn to_structured(mut self, f: impl Fn(&I, &Value) -> Value + Send + Sync + 'static) -> Self {
+        self.to_structured = Some(Box::new(f));
+        self
+    }
+
+    /// Where the important places of an output are. Pure; reads through a window.
+    #[must_use]
+    pub fn anchors(mut self, f: impl Fn(&dyn Window) -> Vec<Anchor> + Send + Sync + 'static) -> Self {
+        self.anchors = Some(Box::new(f));
+        self
+    }
+
+    /// The tool.
+    ///
+    /// # Errors
+    /// If it contradicts itself, has no executor, or its types have no schema.
+    pub fn build(self) -> Result<Tool, BuildError> {
+        if let Some(contradiction) = self.semantics.contradiction(self.has_keys, self.parts_are_intents) {
+            return Err(BuildError::Contradiction(contradiction));
+        }
+        let execute = self.execute.ok_or(BuildError::NoExecutor)?;
+        let input = Codec::of_input::<I>().map_err(BuildError::Schema)?;
+        let output = Codec::of_output::<O>().map_err(BuildError::Schema)?;
+        let version = DefinitionVersion::of(&self.description, &input.schema, &output.schema, &self.semantics);
+        let shape = Shape {
+            description: self.description,
+            input_schema: input.schema.clone(),
+            output_schema: output.schema.clone(),
+            semantics: self.semantics,
+            version,
+            executor: self.executor,
+        };
+        let inner = Typed {
+            shape,
+            input,
+            output: Arc::new(output),
+            resolve: self.resolve,
+            plan_access: self.plan_access,
+            precheck: self.precheck,
+            execute,
+            timeout: self.timeout,
+            loop_key: self.loop_key,
+            to_model: self.to_model,
+            to_user: self.to_user,
+            to_structured: self.to_structured,
+            anchors: self.anchors,
+        };
+        Ok(Tool { inner: Arc::new(inner), alias: None })
+    }
+}
+
+struct Typed<I, O> {
+    shape: Shape,
+    input: Codec,
+    output: Arc<Codec>,
+    resolve: Option<Resolve<I>>,
+    plan_access: Option<PlanAccess<I>>,
+    precheck: Option<Precheck<I>>,
+    execute: Execute<I, O>,
+    timeout: Option<TimeoutOf<I>>,
+    loop_key: Option<LoopKey<I>>,
+    to_model: Option<ToModel<I>>,
+    to_user: Option<ToUser<I>>,
+    to_structured: Option<ToStructured<I>>,
+    anchors: Option<Anchors>,
+}
+
+impl<I: Send + Sync + 'static, O> Typed<I, O> {
+    fn typed(input: &Decoded) -> Arc<I> {
+        // Invariant: a `Decoded` is only ever given back to the tool that made it.
+        Arc::clone(&input.typed).downcast().expect("an input decoded by this very tool")
+    }
+}
+
+impl<I, O> ErasedTool for Typed<I, O>
+where
+    I: DeserializeOwned + Send + Sync + 'static,
+    O: Serialize + Send + 'static,
+{
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
+        let value = self.input.parse(raw)?;
+        let typed: I = codec::typed(&value)?;
+        Ok(Decoded { value, typed: Arc::new(typed) })
+    }
+
+    fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
+        self.resolve.as_ref().map_or_else(|| Ok(Resolved::default()), |f| f(&Self::typed(input), caller))
+    }
+
+    fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
+        self.plan_access.as_ref().map(|f| f(&Self::typed(input), resolved))
+    }
+
+    fn precheck(
+        &self,
+        input: &Decoded,
+        resolved: &Resolved,
+        caller: &Caller,
+    ) -> BoxFuture<'static, Result<Prepared, Precondition>> {
+        match &self.precheck {
+            Some(f) => f(Self::typed(input), resolved.clone(), caller.clone()),
+            None => std::future::ready(Ok(Prepared::default())).boxed(),
+        }
+    }
+
+    fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
+        // Decoded anew: the executor owns its input, projections keep theirs. Decoding is pure, so both are equal.
+        let owned: I = match codec::typed(&input.value) {
+            Ok(owned) => owned,
+            Err(error) => {
+                let fault = error.faults.first().map(|f| f.message.clone()).unwrap_or_default();
+                return std::future::ready(Ok(Err(format!("the input no longer decodes: {fault}")))).boxed();
+            }
+        };
+        let running = (self.execute)(owned, resolved, context);
+        let codec = Arc::clone(&self.output);
+        async move { running.await.map(|output| codec::encode(&codec, &output)) }.boxed()
+    }
+
+    fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
+        self.timeout.as_ref().and_then(|f| f(&Self::typed(input)))
+    }
+
+    fn loop_key(&self, input: &Decoded) -> Value {
+        self.loop_key.as_ref().map_or_else(|| input.value.clone(), |f| f(&Self::typed(input)))
+    }
+
+    fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
+        self.to_model.as_ref().map(|f| f(&Self::typed(input), output))
+    }
+
+    fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
+        self.to_user.as_ref().map(|f| f(&Self::typed(input), output))
+    }
+
+    fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
+        self.to_structured.as_ref().map_or_else(|| output.clone(), |f| f(&Self::typed(input), output))
+    }
+
+    fn anchors(&self, text: &dyn Window) -> Option<Vec<Anchor>> {
+        self.anchors.as_ref().map(|f| f(text))
+    }
+}

@@ -1,0 +1,145 @@
+//! Typed codecs (tool-contract §4). Schema and serde both run, so that what is advertised is what
+//! is enforced, and the executor sees nothing but a decoded value.
+
+use std::fmt;
+
+use portcullis_base::Code;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::finite;
+use crate::strict::parse_object;
+
+/// How many faults of one input are told; a model mends a few at a time.
+const FAULTS_SHOWN: usize = 8;
+
+/// One thing wrong with an input: where, which rule, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFault {
+    /// JSON pointer into the input.
+    pub path: String,
+    /// The keyword of the schema, or `type` where only serde could tell.
+    pub rule: String,
+    /// A sentence.
+    pub message: String,
+}
+
+/// Why an input never reaches an executor.
+#[derive(Debug, Clone)]
+pub struct DecodeError {
+    /// `input_unparseable` or `schema_invalid`.
+    pub code: Code,
+    /// What is wrong, at least one entry.
+    pub faults: Vec<InputFault>,
+}
+
+/// A schema with its compiled check.
+pub(crate) struct Codec {
+    pub(crate) schema: Value,
+    validator: jsonschema::Validator,
+}
+
+impl fmt::Debug for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Codec(..)")
+    }
+}
+
+impl Codec {
+    /// Compiles a schema as given (foreign tools).
+    pub(crate) fn new(schema: Value) -> Result<Self, String> {
+        let validator = jsonschema::draft202012::new(&schema).map_err(|e| format!("its schema is not valid: {e}"))?;
+        Ok(Self { schema, validator })
+    }
+
+    /// The schema of a Rust input type, closed against unknown fields (R12).
+    pub(crate) fn of_input<T: JsonSchema>() -> Result<Self, String> {
+        let mut schema = schema_of::<T>(SchemaSettings::draft2020_12());
+        close(&mut schema);
+        Self::new(schema)
+    }
+
+    /// The schema of a Rust output type, as serde writes it.
+    pub(crate) fn of_output<T: JsonSchema>() -> Result<Self, String> {
+        Self::new(schema_of::<T>(SchemaSettings::draft2020_12().for_serialize()))
+    }
+
+    /// Raw text → checked value.
+    pub(crate) fn parse(&self, raw: &str) -> Result<Value, DecodeError> {
+        let value = parse_object(raw).map_err(|message| DecodeError {
+            code: Code::InputUnparseable,
+            faults: vec![InputFault { path: String::new(), rule: "json".to_owned(), message }],
+        })?;
+        self.check(&value).map(|()| value)
+    }
+
+    /// Checks a value that is JSON already.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), DecodeError> {
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let faults = self
+            .validator
+            .iter_errors(value)
+            .take(FAULTS_SHOWN)
+            .map(|error| InputFault {
+                path: error.instance_path().to_string(),
+                rule: error.schema_path().to_string().rsplit('/').next().unwrap_or_default().to_owned(),
+                message: error.to_string(),
+            })
+            .collect();
+        Err(DecodeError { code: Code::SchemaInvalid, faults })
+    }
+}
+
+/// Checked value → typed value.
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {
+    T::deserialize(value).map_err(|e| DecodeError {
+        code: Code::SchemaInvalid,
+        faults: vec![InputFault { path: String::new(), rule: "type".to_owned(), message: e.to_string() }],
+    })
+}
+
+/// Typed output → checked value; the in-memory value is never seen again.
+pub(crate) fn encode<T: Serialize>(codec: &Codec, output: &T) -> Result<Value, String> {
+    finite::check(output).map_err(|e| format!("the output has no exact JSON form: {e}"))?;
+    let value = serde_json::to_value(output).map_err(|e| format!("the output is not JSON: {e}"))?;
+    match codec.check(&value) {
+        Ok(()) => Ok(value),
+        Err(error) => {
+            let fault = error.faults.first().map(|f| format!("at `{}`: {}", f.path, f.message)).unwrap_or_default();
+            Err(format!("the output does not fit its schema {fault}"))
+        }
+    }
+}
+
+fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        // Noise in every request to a model: the dialect is fixed, the type's Rust name says nothing.
+        object.remove("$schema");
+        object.remove("title");
+    }
+    schema
+}
+
+/// Unknown fields are refused unless the tool's own schema opens itself.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.contains_key("properties") && !object.contains_key("additionalProperties") {
+                object.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            for (key, child) in object.iter_mut() {
+                // Example and default values are data, not schemas.
+                if !matches!(key.as_str(), "const" | "default" | "enum" | "examples") {
+                    close(child);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}

@@ -1,0 +1,199 @@
+//! What an executor is given: who called, how to stop, where evidence goes (tool-contract §5).
+//! Not in it: the raw input, the conversation, the policy engine, the registry, other tools.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use portcullis_base::{
+    ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TurnId,
+};
+use portcullis_secret::SecretText;
+use tokio_util::sync::CancellationToken;
+
+use crate::SpoolRef;
+
+/// Who called. Every id was supplied by the session's runner; none is inferred.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The session.
+    pub session_id: SessionId,
+    /// The agent's name.
+    pub agent: String,
+    /// The message that holds the call.
+    pub message_id: MessageId,
+    /// The provider's id of the call; unique in its message only.
+    pub call_id: String,
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The intent.
+    pub intent_id: IntentId,
+}
+
+/// The invocation was interrupted; return as soon as you can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancelled;
+
+/// Bytes a tool hands over as evidence.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The id it was given.
+    pub id: ArtifactId,
+    /// What it is.
+    pub kind: ArtifactKind,
+    /// Its type.
+    pub mime: String,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a tool reported while it ran. Facts stand even if the tool fails afterwards.
+#[derive(Debug, Default)]
+pub struct Reported {
+    /// What it did to the world.
+    pub side_effects: Vec<SideEffect>,
+    /// What it learned of or did to files.
+    pub files: Vec<FileFact>,
+    /// Evidence.
+    pub kept: Vec<Kept>,
+    /// Things worth a line in the observation.
+    pub warnings: Vec<String>,
+}
+
+/// Takes in a captured stream; the runtime's side of [`Spool`].
+pub trait SpoolSink: Send {
+    /// Takes more bytes. Past the keep limit they are counted and dropped.
+    ///
+    /// # Errors
+    /// If the evidence cannot be kept, or the producer must be stopped.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Ends the stream.
+    fn finish(&mut self) -> SpoolRef;
+}
+
+/// What the runtime gives a context; implemented by `crates/pipeline` alone.
+pub trait Host: Send + Sync {
+    /// A fresh artifact id.
+    fn artifact_id(&self) -> ArtifactId;
+    /// A new captured stream.
+    fn open_spool(&self, name: &str) -> Box<dyn SpoolSink>;
+    /// A live delta; never durable, may be dropped.
+    fn progress(&self, text: &str);
+}
+
+/// A stream being captured. Whatever was written before a cancel or timeout is kept (L45).
+pub struct Spool {
+    sink: Box<dyn SpoolSink>,
+}
+
+impl Spool {
+    /// Takes more bytes.
+    ///
+    /// # Errors
+    /// If the evidence cannot be kept, or the producer must be stopped (`spool_kill`).
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sink.write(bytes)
+    }
+
+    /// Ends the stream and names it.
+    #[must_use]
+    pub fn finish(mut self) -> SpoolRef {
+        self.sink.finish()
+    }
+}
+
+/// The context of one invocation.
+#[derive(Clone)]
+pub struct ToolContext {
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) invocation_id: InvocationId,
+    pub(crate) attempt: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) variables: Arc<BTreeMap<String, SecretText>>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) reported: Arc<Mutex<Reported>>,
+}
+
+impl ToolContext {
+    /// Who called.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// This invocation; also the idempotency key towards remote sides.
+    #[must_use]
+    pub fn invocation_id(&self) -> InvocationId {
+        self.invocation_id
+    }
+
+    /// 1 for the first try.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// How long this invocation may run in all.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Resolves when the invocation is interrupted or out of time.
+    pub async fn cancelled(&self) -> Cancelled {
+        self.cancel.cancelled().await;
+        Cancelled
+    }
+
+    /// Whether it was.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Shows a live delta to whoever watches.
+    pub fn progress(&self, text: &str) {
+        self.host.progress(text);
+    }
+
+    /// Captures a stream of any length in constant memory.
+    #[must_use]
+    pub fn spool(&self, name: &str) -> Spool {
+        Spool { sink: self.host.open_spool(name) }
+    }
+
+    /// A declared variable. Undeclared names are never there.
+    #[must_use]
+    pub fn var(&self, name: &str) -> Option<&SecretText> {
+        self.variables.get(name)
+    }
+
+    /// States something the call did to the world, the moment it is done.
+    pub fn did(&self, effect: SideEffect) {
+        self.reports().side_effects.push(effect);
+    }
+
+    /// States what the call learned of or did to a file.
+    pub fn file(&self, fact: FileFact) {
+        self.reports().files.push(fact);
+    }
+
+    /// Hands over bytes as evidence; they are durable with the observation.
+    #[must_use]
+    pub fn keep(&self, kind: ArtifactKind, mime: &str, bytes: Vec<u8>) -> ArtifactId {
+        let id = self.host.artifact_id();
+        self.reports().kept.push(Kept { id, kind, mime: mime.to_owned(), bytes });
+        id
+    }
+
+    /// Adds a line the model and the person should see, such as a clamped value.
+    pub fn warn(&self, warning: impl Into<String>) {
+        self.reports().warnings.push(warning.into());
+    }
+
+    fn reports(&self) -> std::sync::MutexGuard<'_, Reported> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

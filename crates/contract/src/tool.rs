@@ -1,0 +1,96 @@
+//! The opaque tool value and the erased object behind it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use portcullis_base::Window;
+use serde_json::Value;
+
+use crate::codec::DecodeError;
+use crate::{
+    AccessRequest, Action, Anchor, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared, Resolved,
+    Semantics, ToolBuilder, ToolContext, ToolFailure, UserText,
+};
+
+/// A decoded input: the checked value and the typed one behind it.
+#[derive(Clone)]
+pub struct Decoded {
+    pub(crate) value: Value,
+    pub(crate) typed: Arc<dyn Any + Send + Sync>,
+}
+
+impl Decoded {
+    /// The input as checked JSON.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+/// What an executor gave back, encoded and checked: `Err` of the inner result is an output that
+/// does not fit its schema.
+pub type Executed = Result<Result<Value, String>, ToolFailure>;
+
+pub(crate) struct Shape {
+    pub(crate) description: String,
+    pub(crate) input_schema: Value,
+    pub(crate) output_schema: Value,
+    pub(crate) semantics: Semantics,
+    pub(crate) version: DefinitionVersion,
+    pub(crate) executor: ExecutorId,
+}
+
+/// One tool, its types erased. Sealed by privacy: only this crate can name it.
+pub(crate) trait ErasedTool: Send + Sync {
+    fn shape(&self) -> &Shape;
+    fn decode(&self, raw: &str) -> Result<Decoded, DecodeError>;
+    fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition>;
+    fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>>;
+    fn precheck(
+        &self,
+        input: &Decoded,
+        resolved: &Resolved,
+        caller: &Caller,
+    ) -> BoxFuture<'static, Result<Prepared, Precondition>>;
+    fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed>;
+    fn timeout_ms(&self, input: &Decoded) -> Option<u64>;
+    fn loop_key(&self, input: &Decoded) -> Value;
+    fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>>;
+    fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText>;
+    fn to_structured(&self, input: &Decoded, output: &Value) -> Value;
+    fn anchors(&self, text: &dyn Window) -> Option<Vec<Anchor>>;
+}
+
+/// A tool: typed input, typed output, one executor, no name.
+///
+/// Equal type is not equal authority: what a tool can reach is what its closures captured.
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) inner: Arc<dyn ErasedTool>,
+    pub(crate) alias: Option<Action>,
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tool(..)")
+    }
+}
+
+impl Tool {
+    /// Begins a tool. `description` is what a model reads.
+    pub fn builder<I, O>(description: impl Into<String>) -> ToolBuilder<I, O>
+    where
+        I: serde::de::DeserializeOwned + schemars::JsonSchema + Send + Sync + 'static,
+        O: serde::Serialize + schemars::JsonSchema + Send + 'static,
+    {
+        ToolBuilder::new(description.into())
+    }
+
+    /// The same tool, whose accesses are judged under another action word. The original is unchanged.
+    #[must_use]
+    pub fn with_access_alias(&self, action: &str) -> Self {
+        Self { inner: Arc::clone(&self.inner), alias: Some(Action::new(action)) }
+    }
+}

@@ -1,0 +1,81 @@
+//! Redaction of a stream, equal to redaction of the whole however it is cut into chunks.
+
+use std::sync::Arc;
+
+use crate::MASK;
+use crate::redactor::Search;
+
+/// Masks what is pushed through it. Holds back fewer bytes than the longest shape of a secret, so
+/// that one split over chunks is caught; [`Self::finish`] gives out the rest.
+pub struct RedactingStream {
+    search: Option<Arc<Search>>,
+    /// Bytes in which a match may still start.
+    held: Vec<u8>,
+    /// How many of the held bytes a mask already given out covers. A match that begins at or before
+    /// its end widens it instead of adding a second mask.
+    covered: Option<usize>,
+}
+
+impl RedactingStream {
+    pub(crate) fn new(search: Option<Arc<Search>>) -> Self {
+        Self { search, held: Vec::new(), covered: None }
+    }
+
+    /// Takes in `bytes` and gives out what is decided.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let Some(search) = self.search.clone() else {
+            return bytes.to_vec();
+        };
+        self.held.extend_from_slice(bytes);
+        // Of a match that starts before this everything is here.
+        let decided = (self.held.len() + 1).saturating_sub(search.longest());
+        self.advance(&search, decided)
+    }
+
+    /// Gives out what was held back; the stream has ended.
+    pub fn finish(mut self) -> Vec<u8> {
+        match self.search.take() {
+            None => Vec::new(),
+            Some(search) => self.advance(&search, self.held.len()),
+        }
+    }
+
+    /// How many bytes are held back at present.
+    #[must_use]
+    pub fn held_back(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Decides every held byte before `decided`.
+    fn advance(&mut self, search: &Search, decided: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(decided);
+        // Everything before `done` has been given out or masked.
+        let mut done = self.covered.unwrap_or(0);
+        let mut masking = self.covered.is_some();
+        let mut from = 0;
+        while let Some((start, end)) = search.find(&self.held, from).filter(|m| m.0 < decided) {
+            if !(masking && start <= done) {
+                out.extend_from_slice(&self.held[done..start]);
+                out.extend_from_slice(MASK.as_bytes());
+                masking = true;
+                done = end;
+            }
+            done = done.max(end);
+            from = start + 1;
+        }
+        self.covered = if masking && done >= decided {
+            Some(done - decided)
+        } else {
+            out.extend_from_slice(&self.held[done.min(decided)..decided]);
+            None
+        };
+        self.held.drain(..decided);
+        out
+    }
+}
+
+impl std::fmt::Debug for RedactingStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RedactingStream({} bytes held back)", self.held.len())
+    }
+}

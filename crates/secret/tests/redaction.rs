@@ -1,0 +1,228 @@
+//! SA-36 and L69: no shape of a known secret survives, and nothing else is touched.
+
+use std::borrow::Cow;
+
+use portcullis_secret::{MASK, MIN_REDACTED_BYTES, Redactor};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn redactor(secrets: &[&str]) -> Redactor {
+    Redactor::new(secrets).expect("small secrets")
+}
+
+/// The oracle's base64, bit by bit, on purpose unlike the one under test.
+fn base64(bytes: &[u8], url: bool, pad: bool) -> String {
+    let letters: Vec<char> = ('A'..='Z')
+        .chain('a'..='z')
+        .chain('0'..='9')
+        .chain(if url { ['-', '_'] } else { ['+', '/'] })
+        .collect();
+    let mut bits: Vec<bool> =
+        bytes.iter().flat_map(|b| (0..8).rev().map(move |i| b >> i & 1 == 1)).collect();
+    while !bits.len().is_multiple_of(6) {
+        bits.push(false);
+    }
+    let mut out: String = bits
+        .chunks(6)
+        .map(|six| letters[six.iter().fold(0, |n, bit| n * 2 + usize::from(*bit))])
+        .collect();
+    while pad && !out.len().is_multiple_of(4) {
+        out.push('=');
+    }
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn url(bytes: &[u8], keep: &str, lower: bool) -> String {
+    bytes
+        .iter()
+        .map(|b| match char::from(*b) {
+            c if c.is_ascii_alphanumeric() || keep.contains(c) => c.to_string(),
+            _ if lower => format!("%{b:02x}"),
+            _ => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+/// Every shape SA-36 names, as programs write it.
+fn shapes(secret: &str) -> Vec<String> {
+    let bytes = secret.as_bytes();
+    let mut out = vec![secret.to_owned(), hex(bytes), hex(bytes).to_uppercase()];
+    for (alphabet, pad) in [(false, true), (false, false), (true, true), (true, false)] {
+        out.push(base64(bytes, alphabet, pad));
+    }
+    for keep in ["-_.~", "-_.!~*'()", "*-._", "-_.~/", ""] {
+        out.push(url(bytes, keep, true));
+        out.push(url(bytes, keep, false));
+        out.push(url(bytes, keep, false).replace("%20", "+"));
+    }
+    let quoted = serde_json::to_string(secret).expect("text");
+    out.push(quoted[1..quoted.len() - 1].to_owned());
+    out
+}
+
+/// Text that can be part of no shape, so that what surrounds a secret must come out unchanged.
+fn surroundings() -> impl Strategy<Value = String> {
+    "[ \n,;:<>|é]{0,12}"
+}
+
+fn secret() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-zA-Z0-9+/=_.~ -]{6,24}", "[a-c]{6,9}", "\\PC{6,12}", "[a\"\\\\\né]{6,12}"]
+        .prop_filter("a secret with spaces at its ends is also known without them", |s| {
+            s.trim_ascii() == s
+        })
+}
+
+proptest! {
+    #[test]
+    fn sa36_every_shape_is_masked_and_nothing_else(
+        secret in secret(), before in surroundings(), after in surroundings(),
+    ) {
+        let redactor = redactor(&[&secret]);
+        for shape in shapes(&secret) {
+            let text = format!("{before} {shape}\t{after}");
+            prop_assert_eq!(redactor.redact_text(&text), format!("{before} {MASK}\t{after}"), "{}", shape);
+        }
+    }
+
+    #[test]
+    fn sa36_base64_of_something_that_holds_the_secret_is_masked(
+        secret in "[ -~]{6,20}",
+        before in proptest::collection::vec(any::<u8>(), 0..7),
+        after in proptest::collection::vec(any::<u8>(), 0..7),
+        alphabet: bool, pad: bool,
+    ) {
+        prop_assume!(secret.trim_ascii() == secret);
+        let whole = [&before, secret.as_bytes(), &after].concat();
+        let text = base64(&whole, alphabet, pad);
+        let masked = redactor(&[&secret]).redact_text(&text).into_owned();
+        // Only characters without a bit of the secret remain.
+        let (first, end) = (before.len() * 8 / 6, ((before.len() + secret.len()) * 8).div_ceil(6));
+        let want = format!("{}{MASK}{}", &text[..first], text[end..].trim_start_matches('='));
+        prop_assert_eq!(masked, want);
+    }
+
+    #[test]
+    fn a_stream_masks_like_the_whole_however_it_is_cut(
+        secrets in proptest::collection::vec("[ab]{6,9}|[ab ]{6,8}", 0..4),
+        text in "[ab%621 YWJh=]{0,120}|[ab]{0,60}",
+        planted in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4),
+        cuts in proptest::collection::vec(1usize..9, 0..80),
+    ) {
+        let mut text = text;
+        for (which, place) in planted {
+            if secrets.is_empty() { break; }
+            let shapes = shapes(&secrets[which.index(secrets.len())]);
+            text.insert_str(place.index(text.len() + 1), &shapes[place.index(shapes.len())]);
+        }
+        let redactor = Redactor::new(&secrets).expect("small secrets");
+        let longest = secrets.iter().map(|s| 3 * s.len() + 16).max().unwrap_or(0);
+        let mut stream = redactor.stream();
+        let mut got = Vec::new();
+        let mut rest = text.as_bytes();
+        for cut in cuts {
+            let (chunk, later) = rest.split_at(cut.min(rest.len()));
+            got.extend(stream.push(chunk));
+            prop_assert!(stream.held_back() <= longest);
+            rest = later;
+        }
+        got.extend(stream.push(rest));
+        got.extend(stream.finish());
+        let whole = redactor.redact_bytes(text.as_bytes());
+        prop_assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(&whole));
+        for secret in &secrets {
+            for shape in shapes(secret) {
+                prop_assert!(!String::from_utf8_lossy(&whole).contains(&shape), "{} in {:?}", shape, whole);
+            }
+        }
+    }
+
+    #[test]
+    fn l69_a_value_holds_no_secret_at_any_depth(
+        secret in "[a-z]{6,10}", key in "[A-Z]{0,3}", depth in 0usize..6,
+    ) {
+        let mut value = json!({format!("{key}{secret}"): [1, secret.clone()], secret.clone(): null, "***": 0});
+        for _ in 0..depth {
+            value = json!([{ "k": value }]);
+        }
+        let fields = count(&value);
+        redactor(&[&secret]).redact_value(&mut value);
+        prop_assert!(!value.to_string().contains(&secret));
+        prop_assert_eq!(count(&value), fields, "no field is lost when keys become equal");
+    }
+}
+
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(|v| 1 + count(v)).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn secrets_that_overlap_leave_no_rest_of_either() {
+    let redactor = redactor(&["abcdefgh", "fghijklm", "abcdef"]);
+    assert_eq!(redactor.redact_text("<abcdefghijklm>"), "<***>");
+    assert_eq!(redactor.redact_text("<abcdefX>"), "<***X>");
+    assert_eq!(redactor.redact_text("<abcdefghabcdefgh>"), "<***>", "touching masks are one");
+}
+
+#[test]
+fn a_secret_of_asterisks_does_not_reappear_in_its_own_masks() {
+    assert_eq!(redactor(&["******"]).redact_text("<************>"), "<***>");
+}
+
+#[test]
+fn nothing_to_mask_costs_nothing() {
+    let none = Redactor::new(["", "12345"]).expect("nothing to look for");
+    assert!(none.is_empty() && Redactor::none().is_empty());
+    assert!(matches!(none.redact_text("12345"), Cow::Borrowed("12345")));
+    assert!(matches!(none.redact_bytes(b"x"), Cow::Borrowed(_)));
+    let mut stream = none.stream();
+    assert_eq!((stream.push(b"12345"), stream.held_back()), (b"12345".to_vec(), 0));
+    assert!(matches!(redactor(&["123456"]).redact_text("clean"), Cow::Borrowed(_)));
+}
+
+#[test]
+fn values_shorter_than_the_minimum_are_left_alone() {
+    let short = "x".repeat(MIN_REDACTED_BYTES - 1);
+    assert_eq!(redactor(&[&short]).redact_text(&short), short);
+    let long = "x".repeat(MIN_REDACTED_BYTES);
+    assert_eq!(redactor(&[&long]).redact_text(&long), MASK);
+}
+
+#[test]
+fn a_value_with_a_line_end_is_known_without_it_too() {
+    assert_eq!(redactor(&["s3cr3t-token\n"]).redact_text("T=s3cr3t-token;"), "T=***;");
+}
+
+#[test]
+fn numbers_are_masked_and_bytes_need_not_be_text() {
+    let mut value = json!({"account": 12_345_678, "n": 1});
+    redactor(&["12345678"]).redact_value(&mut value);
+    assert_eq!(value, json!({"account": "***", "n": 1}));
+    let binary = [0xff, 0xfe, 0, 1, 2, 3, 4];
+    let redactor = Redactor::new([binary]).expect("small");
+    assert_eq!(redactor.redact_bytes(&[&b"a"[..], &binary, b"b"].concat()).as_ref(), b"a***b");
+    assert_eq!(redactor.redact_text(&hex(&binary)), MASK);
+}
+
+#[test]
+fn a_redactor_does_not_print_its_secrets() {
+    let redactor = redactor(&["open sesame"]);
+    let mut stream = redactor.stream();
+    stream.push(b"open ses");
+    let shown = format!("{redactor:?} {stream:?}");
+    assert!(!shown.contains("open") && !shown.contains("ses"), "{shown}");
+}
+
+#[test]
+fn secrets_too_large_to_search_for_are_an_error_without_content() {
+    let huge = "correct horse battery staple ".repeat(60_000);
+    let error = Redactor::new([huge]).expect_err("over the limit");
+    assert!(!error.to_string().contains("horse"), "{error}");
+}

@@ -1,0 +1,127 @@
+//! Running the tests of the workspace, and counting them from what the runners print.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process;
+use crate::repo::Repo;
+
+/// How many tests passed and failed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub passed: u64,
+    pub failed: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+/// The command for unit and integration tests: nextest where it is installed, else cargo's own runner.
+pub fn tests(repo: &Repo) -> Command {
+    let mut command = repo.cargo();
+    if process::works(repo.cargo().args(["nextest", "--version"])) {
+        command.args(["nextest", "run", "--no-fail-fast"]);
+    } else {
+        println!("cargo-nextest is not installed; using `cargo test`");
+        // Doc tests have a run of their own; `--tests` leaves them out here.
+        command.args(["test", "--tests", "--no-fail-fast"]);
+    }
+    command.args(["--workspace", "--locked"]);
+    command
+}
+
+/// The command for the examples in the documentation.
+pub fn doc_tests(repo: &Repo) -> Command {
+    let mut command = repo.cargo();
+    command.args(["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
+    command
+}
+
+/// Runs one of the two, adds what it counted to `counts`, and fails if it failed.
+pub fn run(command: &mut Command, counts: &mut Counts) -> Result<()> {
+    let status = process::watch(command, |line| {
+        if let Some(seen) = counted(line) {
+            *counts += seen;
+        }
+    })?;
+    process::succeeded(command, status)
+}
+
+/// Reads the closing line of nextest (`Summary […] 3 tests run: 2 passed, 1 failed, 0 skipped`) or of one libtest
+/// binary (`test result: ok. 3 passed; 0 failed; 0 ignored; …`).
+fn counted(line: &str) -> Option<Counts> {
+    let list = if line.trim_start().starts_with("Summary [") {
+        line.split_once(" run: ")?.1
+    } else {
+        // Not trimmed: nextest shows the output of a failed test indented, and that ends with such a line too.
+        line.strip_prefix("test result: ")?.split_once(". ")?.1
+    };
+    let mut counts = Counts::default();
+    for part in list.split([',', ';']) {
+        // "2 passed (1 slow)", "1 timed out", "1 exec failed", "0 skipped"
+        let mut words = part.split_whitespace();
+        let Some(Ok(number)) = words.next().map(str::parse::<u64>) else {
+            continue;
+        };
+        match words.next() {
+            Some("passed") => counts.passed += number,
+            Some("failed" | "timed" | "exec") => counts.failed += number,
+            _ => {}
+        }
+    }
+    Some(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_of_both_runners_are_counted() {
+        let cases = [
+            (
+                "     Summary [   0.005s] 3 tests run: 3 passed, 0 skipped",
+                Some((3, 0)),
+            ),
+            (
+                "     Summary [  61.1s] 12/20 tests run: 9 passed (2 slow), 2 failed, 1 timed out, 4 skipped",
+                Some((9, 3)),
+            ),
+            (
+                "     Summary [   0.1s] 1 test run: 1 passed, 0 skipped",
+                Some((1, 0)),
+            ),
+            (
+                "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.00s",
+                Some((4, 1)),
+            ),
+            (
+                "test result: ok. 0 passed; 0 failed; 0 ignored",
+                Some((0, 0)),
+            ),
+            (
+                "    test result: FAILED. 0 passed; 1 failed; 0 ignored",
+                None,
+            ),
+            ("test a::b ... ok", None),
+            ("3 passed, 0 failed", None),
+        ];
+        for (line, expected) in cases {
+            let expected = expected.map(|(passed, failed)| Counts { passed, failed });
+            assert_eq!(counted(line), expected, "{line}");
+        }
+    }
+}
