@@ -28,6 +28,9 @@ pub struct SessionCreated {
     #[serde(default)]
     pub tags: Vec<String>,
     pub config_hash: Digest,
+    /// The workspace its tools work in: whoever attends to the session later works in the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -60,6 +60,7 @@ pub struct SessionRow {
     pub tags: Vec<String>,
     pub created_at: Timestamp,
     pub config_hash: Digest,
+    pub workspace: Option<String>,
 }
 
 /// One change of one row.
@@ -136,6 +137,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                 tags: created.tags,
                 created_at: event.at,
                 config_hash: created.config_hash,
+                workspace: created.workspace,
             })),
             Body::IntentProposed(intent) => changes.push(RowChange::IntentAdmitted {
                 intent_id: intent.intent_id,

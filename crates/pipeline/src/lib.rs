@@ -1,1 +1,42 @@
-//! Placeholder until its first commit.
+//! The gate: one intent from proposal to observation.
+//!
+//! Owns: the phases, the registry with its placements and overlays, menus, scheduling, bounding,
+//! settlement and recovery. Knows nothing of: which tools exist, how a model is asked, how a store
+//! keeps things.
+//!
+//! Read it in the order of the phases:
+//! [`gate`] (the doors and the path) → `lookup` → `validate` → `permission` → `schedule` →
+//! `execute` → `normalize` → `bound`; then `session` (how facts become durable) and `attend` (what
+//! happens after a crash or an answer).
+#![allow(clippy::disallowed_methods, reason = "this crate is the one that opens tools")]
+
+mod append;
+mod ask;
+mod attend;
+mod bound;
+mod evidence;
+mod execute;
+mod gate;
+mod intent;
+mod lookup;
+mod menu;
+mod normalize;
+mod permission;
+mod preview;
+mod refuse;
+mod registry;
+mod schedule;
+mod session;
+mod spool;
+mod step;
+mod validate;
+
+pub use append::Append;
+pub use attend::Attended;
+pub use evidence::{ArtifactShelf, ShelfError};
+pub use gate::{Admission, Approvals, BaselineBook, Disposition, Gate, GateParts, Opened};
+pub use intent::Proposal;
+pub use menu::{MenuEntry, Offer, Turn};
+pub use registry::{Placement, Registrar, RegistrationError, RegistrationGuard, Registry};
+pub use session::{Observation, Session};
+pub use step::Halt;

@@ -1,1 +1,40 @@
-//! Placeholder until its first commit.
+//! The hand, first half: what a session can reach of the file system, and how it reads and writes it.
+//!
+//! Owns: mounts, virtual paths, confined file actions, the text model behind `read` and `edit`.
+//! Knows nothing of: tools, permission, sessions, the log. Process isolation joins it later.
+//!
+//! Three invariants hold the crate together:
+//!
+//! - **Beneath by construction.** Nothing below a mount is opened by a path. Every step opens one
+//!   [`Name`] (never `..`, never with a `/`) in a directory handle, without following links. Links
+//!   are read and walked by [`MountTable::resolve`], so there is no string to compare and no
+//!   moment between a check and an open.
+//! - **What was decided on is what is touched.** A [`Resolved`] is free of links. An action that
+//!   meets a link on the way stops ([`FileError::PathChanged`]): permission was asked for another
+//!   place.
+//! - **No host path leaves.** A [`FileError`] has no field that could hold one.
+
+mod edit;
+mod error;
+mod handle;
+mod media;
+mod mount;
+mod name;
+mod parents;
+mod read;
+mod resolve;
+mod temp;
+mod text;
+mod vpath;
+mod write;
+
+pub use edit::{EditError, Replacement, replace_literal};
+pub use error::{FileError, Kind, PathFault};
+pub use media::{ContentKind, content_kind};
+pub use mount::{Access, CONFIG_DIR, Mount, MountTable, TreeOwner};
+pub use name::Name;
+pub use read::{FileContent, FileHash, FileStat, hash_file, open_dir, read_file, stat};
+pub use resolve::Resolved;
+pub use text::{LineEnding, NotText, TextFile};
+pub use vpath::VirtualPath;
+pub use write::{Expect, WritePlan, Written, write_file};

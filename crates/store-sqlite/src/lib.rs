@@ -1,1 +1,26 @@
-//! Placeholder until its first commit.
+//! The embedded store: one SQLite file, one writer thread with group commit, a few readers.
+//!
+//! Owns: the schema and its migrations, the writer, the read pool, what happens when the disk fails.
+//! Knows nothing of: what a commit means. `portcullis_store::plan` decides that for every backend;
+//! here its result becomes rows.
+//!
+//! Invariant: an answer `Ok` is given only after the transaction that holds its rows was synced (S6).
+
+mod apply;
+mod codec;
+mod connect;
+mod error;
+mod heads;
+mod leases;
+mod migrate;
+mod notices;
+mod op;
+mod place;
+mod query;
+mod readers;
+mod records;
+mod store;
+mod writer;
+
+pub use connect::Durability;
+pub use store::{SqliteConfig, SqliteStore};

@@ -66,27 +66,18 @@ impl LocalArtifacts {
     /// If the folder cannot be made.
     pub fn open(root: &Path, entropy: Arc<dyn Entropy>) -> io::Result<Self> {
         make_dirs(&root.join("tmp"))?;
-        Ok(Self {
-            root: root.to_owned(),
-            entropy,
-        })
+        Ok(Self { root: root.to_owned(), entropy })
     }
 }
 
 /// `root/tenant/ab/cd/sha256`.
 fn place(root: &Path, tenant: TenantId, sha256: Digest) -> PathBuf {
     let hex = sha256.to_string();
-    root.join(tenant.to_string())
-        .join(&hex[..2])
-        .join(&hex[2..4])
-        .join(hex)
+    root.join(tenant.to_string()).join(&hex[..2]).join(&hex[2..4]).join(hex)
 }
 
 fn make_dirs(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 struct LocalWriter {
@@ -135,11 +126,7 @@ impl ArtifactWriter for LocalWriter {
                 break;
             }
         }
-        Ok(Stored {
-            sha256,
-            bytes: self.bytes,
-            window: Arc::new(File::open(&place)?),
-        })
+        Ok(Stored { sha256, bytes: self.bytes, window: Arc::new(File::open(&place)?) })
     }
 }
 
@@ -147,15 +134,8 @@ impl Artifacts for LocalArtifacts {
     fn begin(&self, tenant: TenantId) -> io::Result<Box<dyn ArtifactWriter>> {
         let mut random = [0u8; 16];
         self.entropy.fill(&mut random);
-        let temp = self
-            .root
-            .join("tmp")
-            .join(format!("{:032x}", u128::from_be_bytes(random)));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temp)?;
+        let temp = self.root.join("tmp").join(format!("{:032x}", u128::from_be_bytes(random)));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
         Ok(Box::new(LocalWriter {
             file,
             temp,
@@ -199,16 +179,8 @@ impl ArtifactWriter for MemoryWriter {
     fn finish(self: Box<Self>) -> io::Result<Stored> {
         let sha256 = Digest::of(&self.bytes);
         let bytes = Arc::new(self.bytes);
-        let stored = Stored {
-            sha256,
-            bytes: bytes.len() as u64,
-            window: Arc::clone(&bytes) as Arc<dyn Window>,
-        };
-        let mut objects = self
-            .home
-            .objects
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let stored = Stored { sha256, bytes: bytes.len() as u64, window: Arc::clone(&bytes) as Arc<dyn Window> };
+        let mut objects = self.home.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.insert((self.tenant, sha256), bytes);
         Ok(stored)
     }
@@ -216,11 +188,7 @@ impl ArtifactWriter for MemoryWriter {
 
 impl Artifacts for MemoryArtifacts {
     fn begin(&self, tenant: TenantId) -> io::Result<Box<dyn ArtifactWriter>> {
-        Ok(Box::new(MemoryWriter {
-            bytes: Vec::new(),
-            tenant,
-            home: self.clone(),
-        }))
+        Ok(Box::new(MemoryWriter { bytes: Vec::new(), tenant, home: self.clone() }))
     }
 
     fn open(&self, tenant: TenantId, sha256: Digest) -> io::Result<Arc<dyn Window>> {

@@ -105,13 +105,7 @@ impl Commit {
 
     /// An append by the holder of the lease.
     #[must_use]
-    pub fn worker(
-        key: SessionKey,
-        worker: WorkerId,
-        fence: u64,
-        append_id: AppendId,
-        events: Vec<Draft>,
-    ) -> Self {
+    pub fn worker(key: SessionKey, worker: WorkerId, fence: u64, append_id: AppendId, events: Vec<Draft>) -> Self {
         Self::new(key, Writer::Worker { worker, fence }, append_id, events)
     }
 
@@ -123,12 +117,7 @@ impl Commit {
 
     /// A delivery, once per `dedupe` key. It creates a reserved log that does not exist yet.
     #[must_use]
-    pub fn outbox(
-        key: SessionKey,
-        dedupe: String,
-        append_id: AppendId,
-        events: Vec<Draft>,
-    ) -> Self {
+    pub fn outbox(key: SessionKey, dedupe: String, append_id: AppendId, events: Vec<Draft>) -> Self {
         Self::new(key, Writer::Outbox { key: dedupe }, append_id, events)
     }
 

@@ -12,11 +12,7 @@ pub enum StoreError {
     SessionExists(SessionId),
     /// Another worker took the session over. The holder stops for good: it writes nothing more.
     #[error("session {session} was taken over by another process (fence {found}, ours was {ours})")]
-    FenceLost {
-        session: SessionId,
-        ours: u64,
-        found: u64,
-    },
+    FenceLost { session: SessionId, ours: u64, found: u64 },
     /// A conflicting scheduler key is held; wait for it or recover its session.
     #[error("`{key}` is held by session {session}")]
     LockHeld { key: String, session: SessionId },
@@ -26,15 +22,8 @@ pub enum StoreError {
     AskExpired(AskId),
     #[error("no ask {0} in this store; `portcullis approvals list` shows those that wait")]
     NoAsk(AskId),
-    #[error(
-        "{kind} `{id}` changed meanwhile (expected version {expected}, found {found}); read it again"
-    )]
-    VersionConflict {
-        kind: String,
-        id: String,
-        expected: u64,
-        found: u64,
-    },
+    #[error("{kind} `{id}` changed meanwhile (expected version {expected}, found {found}); read it again")]
+    VersionConflict { kind: String, id: String, expected: u64, found: u64 },
     #[error("idempotency key `{0}` was used before with another request")]
     IdempotencyMismatch(String),
     #[error("the store takes no writes: {0}")]

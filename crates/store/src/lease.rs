@@ -71,12 +71,8 @@ impl HostLiveness {
         let read = |path| std::fs::read_to_string(path).map(|text| text.trim().to_owned());
         let boot = read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         // A pid means nothing outside its namespace: processes of two containers must not judge each other.
-        let namespace = std::fs::read_link("/proc/self/ns/pid")
-            .map(|p| p.display().to_string())
-            .unwrap_or_default();
-        Self {
-            host: format!("{boot}/{namespace}"),
-        }
+        let namespace = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
+        Self { host: format!("{boot}/{namespace}") }
     }
 
     /// The owner record of this process.
@@ -132,23 +128,12 @@ mod tests {
         let host = HostLiveness::new();
         let me = host.this_process(WorkerId::from_u128(1), "test");
         assert_eq!(host.liveness(&me), Liveness::Alive);
-        let reused = LeaseOwner {
-            started: me.started + 1,
-            ..me.clone()
-        };
+        let reused = LeaseOwner { started: me.started + 1, ..me.clone() };
         assert_eq!(host.liveness(&reused), Liveness::Dead);
-        let elsewhere = LeaseOwner {
-            host: "another".to_owned(),
-            ..me
-        };
+        let elsewhere = LeaseOwner { host: "another".to_owned(), ..me };
         assert_eq!(host.liveness(&elsewhere), Liveness::Unknown);
-        let mut child = std::process::Command::new("true")
-            .spawn()
-            .expect("`true` runs");
-        let dead = LeaseOwner {
-            pid: child.id(),
-            ..host.this_process(WorkerId::from_u128(2), "child")
-        };
+        let mut child = std::process::Command::new("true").spawn().expect("`true` runs");
+        let dead = LeaseOwner { pid: child.id(), ..host.this_process(WorkerId::from_u128(2), "child") };
         child.wait().expect("it ends");
         assert_eq!(host.liveness(&dead), Liveness::Dead);
     }

@@ -10,6 +10,7 @@
 
 mod artifacts;
 mod commit;
+pub mod conformance;
 mod error;
 mod lease;
 mod locks;
@@ -17,12 +18,12 @@ mod memory;
 mod outbox;
 mod plan;
 mod rows;
+pub mod testkit;
 mod traits;
+mod verify;
 
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
-pub use commit::{
-    ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer,
-};
+pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer};
 pub use error::StoreError;
 pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
 pub use locks::{LockKey, conflicts};
@@ -30,7 +31,7 @@ pub use memory::MemoryStore;
 pub use outbox::deliver_outbox;
 pub use plan::{Plan, Planned, plan};
 pub use rows::{
-    AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record,
-    SessionSummary, Snapshot,
+    AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot,
 };
 pub use traits::{Log, Notices, Queue, Records, Store};
+pub use verify::{Audit, LogFault, Proof, Verified, verify_session, verify_tenant};

@@ -16,9 +16,7 @@ pub fn conflicts(a: &str, b: &str) -> bool {
         return true;
     }
     let beneath = |parent: &str, child: &str| {
-        child
-            .strip_prefix(parent)
-            .is_some_and(|rest| rest.starts_with('/') || parent.ends_with('/'))
+        child.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/') || parent.ends_with('/'))
     };
     beneath(a, b) || beneath(b, a)
 }

@@ -6,21 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis_base::{
-    ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp,
-};
+use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{
-    AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, SessionStatus, ledger_of,
-    operator_log_of,
+    AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, SessionStatus, ledger_of, operator_log_of,
 };
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::plan::{Plan, Planned, plan};
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, Lease,
-    LeaseOwner, Liveness, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record,
-    RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, Lease, LeaseOwner, Liveness,
+    LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
+    SessionSummary, Snapshot, StoreError, Writer, conflicts,
 };
 
 #[derive(Default)]
@@ -61,14 +58,7 @@ impl MemoryStore {
         liveness: Arc<dyn LivenessOracle>,
         key: Option<CheckpointKey>,
     ) -> Self {
-        Self {
-            tables: Mutex::default(),
-            clock,
-            ids,
-            liveness,
-            key,
-            changes: watch::Sender::new(0),
-        }
+        Self { tables: Mutex::default(), clock, ids, liveness, key, changes: watch::Sender::new(0) }
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -78,9 +68,7 @@ impl MemoryStore {
 
     fn may_claim(&self, head: &Head, now: Timestamp) -> bool {
         match (&head.lease_owner, head.lease_until) {
-            (Some(owner), Some(until)) => {
-                until <= now || self.liveness.liveness(owner) == Liveness::Dead
-            }
+            (Some(owner), Some(until)) => until <= now || self.liveness.liveness(owner) == Liveness::Dead,
             _ => true,
         }
     }
@@ -90,13 +78,7 @@ impl MemoryStore {
         head.fence += 1;
         head.lease_owner = Some(owner.clone());
         head.lease_until = Some(until);
-        Claim::Granted(Lease {
-            session: key.session,
-            fence: head.fence,
-            owner,
-            until,
-            last_seq: head.last_seq,
-        })
+        Claim::Granted(Lease { session: key.session, fence: head.fence, owner, until, last_seq: head.last_seq })
     }
 }
 
@@ -104,12 +86,7 @@ impl Tables {
     /// The answer to a commit that took effect before.
     fn repeat(&self, commit: &Commit) -> Result<Option<Committed>, StoreError> {
         let last_seq = self.heads.get(&commit.key).map_or(0, |head| head.last_seq);
-        let again = |response| Committed {
-            events: Vec::new(),
-            last_seq,
-            repeat: true,
-            response,
-        };
+        let again = |response| Committed { events: Vec::new(), last_seq, repeat: true, response };
         if let Some(wanted) = &commit.idempotency {
             let key = (commit.key.tenant, wanted.route.clone(), wanted.key.clone());
             if let Some((body_hash, response)) = self.idempotency.get(&key) {
@@ -125,10 +102,7 @@ impl Tables {
             return Ok(Some(again(None)));
         }
         let first = commit.events.first().map(|draft| draft.id);
-        let known = self
-            .events
-            .get(&commit.key)
-            .is_some_and(|events| events.iter().rev().any(|e| Some(e.id) == first));
+        let known = self.events.get(&commit.key).is_some_and(|events| events.iter().rev().any(|e| Some(e.id) == first));
         Ok(known.then(|| again(None)))
     }
 
@@ -140,10 +114,7 @@ impl Tables {
                     && *session != commit.key.session
                     && conflicts(&held.key, &wanted.key)
                 {
-                    return Err(StoreError::LockHeld {
-                        key: held.key.clone(),
-                        session: *session,
-                    });
+                    return Err(StoreError::LockHeld { key: held.key.clone(), session: *session });
                 }
             }
         }
@@ -152,10 +123,7 @@ impl Tables {
 
     fn check_records(&self, tenant: TenantId, writes: &[RecordWrite]) -> Result<(), StoreError> {
         for write in writes {
-            let found = self
-                .records
-                .get(&(tenant, write.kind.clone(), write.id.clone()))
-                .map_or(0, |r| r.version);
+            let found = self.records.get(&(tenant, write.kind.clone(), write.id.clone())).map_or(0, |r| r.version);
             if let Some(expected) = write.expected
                 && expected != found
             {
@@ -175,16 +143,7 @@ impl Tables {
         let version = self.records.get(&key).map_or(0, |r| r.version) + 1;
         match write.body {
             Some(body) => {
-                self.records.insert(
-                    key,
-                    Record {
-                        kind: write.kind,
-                        id: write.id,
-                        version,
-                        body,
-                        updated_at: now,
-                    },
-                );
+                self.records.insert(key, Record { kind: write.kind, id: write.id, version, body, updated_at: now });
             }
             None => {
                 self.records.remove(&key);
@@ -196,6 +155,8 @@ impl Tables {
     /// Writes a planned commit. Infallible: every check came before.
     fn apply(&mut self, commit: Commit, planned: Planned, now: Timestamp) -> Committed {
         let key = commit.key;
+        // Before the rows: an intent that settles in this very append keeps no sensitive value.
+        self.sealed.extend(commit.sealed.into_iter().map(|(intent, bytes)| ((key, intent), bytes)));
         for change in planned.rows {
             self.apply_row(key, change);
         }
@@ -205,57 +166,28 @@ impl Tables {
                 self.locks.remove(&(key.tenant, lock));
             }
         }
-        self.locks.extend(
-            commit
-                .take
-                .into_iter()
-                .map(|lock| ((key.tenant, lock), key.session)),
-        );
-        self.blobs.extend(
-            commit
-                .blobs
-                .into_iter()
-                .map(|blob| ((key.tenant, blob.sha256), blob.bytes)),
-        );
+        self.locks.extend(commit.take.into_iter().map(|lock| ((key.tenant, lock), key.session)));
+        self.blobs.extend(commit.blobs.into_iter().map(|blob| ((key.tenant, blob.sha256), blob.bytes)));
         for row in commit.artifacts {
             self.artifacts.insert((key.tenant, row.artifact.id), row);
         }
         for write in commit.records {
             self.write_record(key.tenant, write, now);
         }
-        self.sealed.extend(
-            commit
-                .sealed
-                .into_iter()
-                .map(|(intent, bytes)| ((key, intent), bytes)),
-        );
         let response = commit.idempotency.map(|wanted| {
             let row = (wanted.body_hash, wanted.response.clone());
-            self.idempotency
-                .insert((key.tenant, wanted.route, wanted.key), row);
+            self.idempotency.insert((key.tenant, wanted.route, wanted.key), row);
             wanted.response
         });
         if let Writer::Outbox { key: dedupe } = commit.writer {
             self.delivered.insert((key, dedupe));
         }
-        self.checkpoints
-            .entry(key)
-            .or_default()
-            .extend(planned.checkpoint);
-        self.outbox
-            .extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
+        self.checkpoints.entry(key).or_default().extend(planned.checkpoint);
+        self.outbox.extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
         let last_seq = planned.head.last_seq;
         self.heads.insert(key, planned.head);
-        self.events
-            .entry(key)
-            .or_default()
-            .extend(planned.events.iter().cloned());
-        Committed {
-            events: planned.events,
-            last_seq,
-            repeat: false,
-            response,
-        }
+        self.events.entry(key).or_default().extend(planned.events.iter().cloned());
+        Committed { events: planned.events, last_seq, repeat: false, response }
     }
 
     fn apply_row(&mut self, key: SessionKey, change: RowChange) {
@@ -263,13 +195,7 @@ impl Tables {
             RowChange::Session(row) => {
                 self.sessions.insert(key, row);
             }
-            RowChange::IntentAdmitted {
-                intent_id,
-                call_key,
-                tool,
-                definition_version,
-                seq,
-            } => {
+            RowChange::IntentAdmitted { intent_id, call_key, tool, definition_version, seq } => {
                 let row = IntentRow {
                     session_id: key.session,
                     intent_id,
@@ -282,12 +208,7 @@ impl Tables {
                 };
                 self.intents.entry(key).or_default().insert(intent_id, row);
             }
-            RowChange::IntentMoved {
-                intent_id,
-                state,
-                invocation_id,
-                seq,
-            } => {
+            RowChange::IntentMoved { intent_id, state, invocation_id, seq } => {
                 if state == IntentState::Observed {
                     self.sealed.remove(&(key, intent_id));
                 }
@@ -328,12 +249,7 @@ impl Tables {
                 };
                 self.asks.insert((key.tenant, ask_id), row);
             }
-            RowChange::AskAnswered {
-                ask_id,
-                reply,
-                approver,
-                seq,
-            } => {
+            RowChange::AskAnswered { ask_id, reply, approver, seq } => {
                 if let Some(row) = self.asks.get_mut(&(key.tenant, ask_id)) {
                     row.state = AskState::Answered;
                     row.reply = Some(reply);
@@ -366,12 +282,7 @@ impl Log for MemoryStore {
                     ids: &*self.ids,
                     key: self.key.as_ref(),
                     head: tables.heads.get(&commit.key).cloned(),
-                    ask: &|ask| {
-                        tables
-                            .asks
-                            .get(&(commit.key.tenant, ask))
-                            .map(|row| (row.state, row.expires_at))
-                    },
+                    ask: &|ask| tables.asks.get(&(commit.key.tenant, ask)).map(|row| (row.state, row.expires_at)),
                 },
             )?;
             tables.check_locks(&commit)?;
@@ -382,21 +293,10 @@ impl Log for MemoryStore {
         Ok(committed)
     }
 
-    async fn read(
-        &self,
-        key: SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Event>, StoreError> {
+    async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
         let tables = self.tables();
-        let events = tables
-            .events
-            .get(&key)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let start = usize::try_from(after)
-            .unwrap_or(usize::MAX)
-            .min(events.len());
+        let events = tables.events.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let start = usize::try_from(after).unwrap_or(usize::MAX).min(events.len());
         Ok(events[start..].iter().take(limit).cloned().collect())
     }
 
@@ -404,11 +304,7 @@ impl Log for MemoryStore {
         Ok(self.tables().heads.get(&key).cloned())
     }
 
-    async fn sessions(
-        &self,
-        tenant: TenantId,
-        limit: usize,
-    ) -> Result<Vec<SessionSummary>, StoreError> {
+    async fn sessions(&self, tenant: TenantId, limit: usize) -> Result<Vec<SessionSummary>, StoreError> {
         let tables = self.tables();
         let reserved = [ledger_of(tenant), operator_log_of(tenant)];
         let mut found: Vec<SessionSummary> = tables
@@ -417,11 +313,7 @@ impl Log for MemoryStore {
             .filter(|(key, _)| key.tenant == tenant && !reserved.contains(&key.session))
             .filter_map(|(key, row)| {
                 let head = tables.heads.get(key)?.clone();
-                Some(SessionSummary {
-                    session_id: key.session,
-                    row: row.clone(),
-                    head,
-                })
+                Some(SessionSummary { session_id: key.session, row: row.clone(), head })
             })
             .collect();
         found.sort_by_key(|s| std::cmp::Reverse((s.head.updated_at, s.session_id)));
@@ -430,35 +322,18 @@ impl Log for MemoryStore {
     }
 
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
-        Ok(self
-            .tables()
-            .heads
-            .keys()
-            .filter(|key| key.tenant == tenant)
-            .map(|key| key.session)
-            .collect())
+        Ok(self.tables().heads.keys().filter(|key| key.tenant == tenant).map(|key| key.session).collect())
     }
 
     async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
         let tables = self.tables();
-        let rows = tables
-            .intents
-            .get(&key)
-            .into_iter()
-            .flat_map(BTreeMap::values);
-        Ok(rows
-            .filter(|row| !open || row.state != IntentState::Observed)
-            .cloned()
-            .collect())
+        let rows = tables.intents.get(&key).into_iter().flat_map(BTreeMap::values);
+        Ok(rows.filter(|row| !open || row.state != IntentState::Observed).cloned().collect())
     }
 
     async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError> {
         let tables = self.tables();
-        let rows = tables
-            .asks
-            .iter()
-            .filter(|((t, _), _)| *t == tenant)
-            .map(|(_, row)| row);
+        let rows = tables.asks.iter().filter(|((t, _), _)| *t == tenant).map(|(_, row)| row);
         Ok(rows
             .filter(|row| filter.session.is_none_or(|s| s == row.session_id))
             .filter(|row| !filter.pending || row.state == AskState::Pending)
@@ -470,19 +345,11 @@ impl Log for MemoryStore {
         Ok(self.tables().asks.get(&(tenant, ask)).cloned())
     }
 
-    async fn sealed(
-        &self,
-        key: SessionKey,
-        intent: IntentId,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    async fn sealed(&self, key: SessionKey, intent: IntentId) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.tables().sealed.get(&(key, intent)).cloned())
     }
 
-    async fn artifact(
-        &self,
-        tenant: TenantId,
-        id: ArtifactId,
-    ) -> Result<Option<ArtifactRow>, StoreError> {
+    async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError> {
         Ok(self.tables().artifacts.get(&(tenant, id)).cloned())
     }
 
@@ -493,37 +360,16 @@ impl Log for MemoryStore {
     async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
         let tables = self.tables();
         let mut seen = HashSet::new();
-        let rows = tables
-            .artifacts
-            .iter()
-            .filter(|((t, _), _)| *t == tenant)
-            .map(|(_, row)| &row.artifact);
-        Ok(rows
-            .filter(|artifact| seen.insert(artifact.sha256))
-            .map(|artifact| artifact.bytes)
-            .sum())
+        let rows = tables.artifacts.iter().filter(|((t, _), _)| *t == tenant).map(|(_, row)| &row.artifact);
+        Ok(rows.filter(|artifact| seen.insert(artifact.sha256)).map(|artifact| artifact.bytes).sum())
     }
 
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
-        Ok(self
-            .tables()
-            .checkpoints
-            .get(&key)
-            .cloned()
-            .unwrap_or_default())
+        Ok(self.tables().checkpoints.get(&key).cloned().unwrap_or_default())
     }
 
-    async fn snapshot(
-        &self,
-        key: SessionKey,
-        code_version: u32,
-    ) -> Result<Option<Snapshot>, StoreError> {
-        Ok(self
-            .tables()
-            .snapshots
-            .get(&key)
-            .filter(|s| s.code_version == code_version)
-            .cloned())
+    async fn snapshot(&self, key: SessionKey, code_version: u32) -> Result<Option<Snapshot>, StoreError> {
+        Ok(self.tables().snapshots.get(&key).filter(|s| s.code_version == code_version).cloned())
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
@@ -550,18 +396,10 @@ impl Log for MemoryStore {
 
 #[async_trait]
 impl Queue for MemoryStore {
-    async fn claim_session(
-        &self,
-        key: SessionKey,
-        owner: LeaseOwner,
-        ttl: Duration,
-    ) -> Result<Claim, StoreError> {
+    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
-        let head = tables
-            .heads
-            .get_mut(&key)
-            .ok_or(StoreError::NoSession(key.session))?;
+        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
         if !self.may_claim(head, now)
             && let (Some(owner), Some(until)) = (head.lease_owner.clone(), head.lease_until)
         {
@@ -584,11 +422,7 @@ impl Queue for MemoryStore {
             .iter()
             .filter(|(key, head)| key.tenant == tenant && head.status != SessionStatus::Terminated)
             .filter(|(_, head)| self.may_claim(head, now))
-            .filter_map(|(key, head)| {
-                head.next_due_at
-                    .filter(|at| *at <= now)
-                    .map(|at| (at, *key))
-            })
+            .filter_map(|(key, head)| head.next_due_at.filter(|at| *at <= now).map(|at| (at, *key)))
             .collect();
         due.sort();
         let mut granted = Vec::new();
@@ -600,35 +434,18 @@ impl Queue for MemoryStore {
         Ok(granted)
     }
 
-    async fn renew(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        ttl: Duration,
-    ) -> Result<Timestamp, StoreError> {
+    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
         let mut tables = self.tables();
-        let head = tables
-            .heads
-            .get_mut(&key)
-            .ok_or(StoreError::NoSession(key.session))?;
+        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
         if head.fence != fence || head.lease_owner.is_none() {
-            return Err(StoreError::FenceLost {
-                session: key.session,
-                ours: fence,
-                found: head.fence,
-            });
+            return Err(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence });
         }
         let until = self.clock.now().plus(ttl);
         head.lease_until = Some(until);
         Ok(until)
     }
 
-    async fn release(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        more_work: bool,
-    ) -> Result<(), StoreError> {
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
         if let Some(head) = tables.heads.get_mut(&key)
@@ -644,25 +461,13 @@ impl Queue for MemoryStore {
 
 #[async_trait]
 impl Records for MemoryStore {
-    async fn record(
-        &self,
-        tenant: TenantId,
-        kind: &str,
-        id: &str,
-    ) -> Result<Option<Record>, StoreError> {
-        Ok(self
-            .tables()
-            .records
-            .get(&(tenant, kind.to_owned(), id.to_owned()))
-            .cloned())
+    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError> {
+        Ok(self.tables().records.get(&(tenant, kind.to_owned(), id.to_owned())).cloned())
     }
 
     async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
         let tables = self.tables();
-        let rows = tables
-            .records
-            .iter()
-            .filter(|((t, k, _), _)| *t == tenant && k == kind);
+        let rows = tables.records.iter().filter(|((t, k, _), _)| *t == tenant && k == kind);
         Ok(rows.map(|(_, row)| row.clone()).collect())
     }
 

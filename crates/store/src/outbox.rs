@@ -30,14 +30,7 @@ pub async fn deliver_outbox(store: &dyn Store) -> Result<usize, StoreError> {
 }
 
 fn delivery(entry: &OutboxEntry) -> Commit {
-    let OutboxKind::Session {
-        session_id,
-        dedupe,
-        event_id,
-        append_id,
-        event_type,
-        payload,
-    } = &entry.work;
+    let OutboxKind::Session { session_id, dedupe, event_id, append_id, event_type, payload } = &entry.work;
     let draft = Draft {
         id: *event_id,
         kind: EventType::recorded(event_type.clone()),
@@ -50,10 +43,7 @@ fn delivery(entry: &OutboxEntry) -> Commit {
         payload_hash: Digest::of(payload.as_bytes()),
         payload: payload.clone(),
     };
-    let key = SessionKey {
-        tenant: entry.tenant,
-        session: *session_id,
-    };
+    let key = SessionKey { tenant: entry.tenant, session: *session_id };
     let mut commit = Commit::outbox(key, dedupe.clone(), *append_id, vec![draft]);
     // A reserved log is idle after every delivery: its tail is always under a checkpoint.
     commit.idle = true;

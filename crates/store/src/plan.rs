@@ -7,8 +7,8 @@ use portcullis_base::limits::{APPEND_BYTES, APPEND_EVENTS, CHECKPOINT_EVERY};
 use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, OutboxId, Timestamp};
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated};
 use portcullis_event::{
-    AskState, CheckpointKey, Draft, Event, EventBody, RowChange, SessionStatus, chain_hash,
-    first_prev_hash, head_change, ledger_of, operator_log_of, rows,
+    AskState, CheckpointKey, Draft, Event, EventBody, RowChange, SessionStatus, chain_hash, first_prev_hash,
+    head_change, ledger_of, operator_log_of, rows,
 };
 
 use crate::{Checkpoint, Commit, Head, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
@@ -41,12 +41,8 @@ pub struct Planned {
 pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     let bytes = commit.bytes();
     // One event may be over the byte limit by itself: an observation with its content cannot be split.
-    if commit.events.len() > APPEND_EVENTS || (bytes > 4 * APPEND_BYTES && commit.events.len() > 1)
-    {
-        return Err(StoreError::TooLarge {
-            events: commit.events.len(),
-            bytes,
-        });
+    if commit.events.len() > APPEND_EVENTS || (bytes > 4 * APPEND_BYTES && commit.events.len() > 1) {
+        return Err(StoreError::TooLarge { events: commit.events.len(), bytes });
     }
     let created = plan.head.is_none();
     let mut head = match plan.head {
@@ -62,11 +58,7 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     let (worker_id, fence) = match &commit.writer {
         Writer::Worker { worker, fence } => {
             if *fence != head.fence {
-                return Err(StoreError::FenceLost {
-                    session: commit.key.session,
-                    ours: *fence,
-                    found: head.fence,
-                });
+                return Err(StoreError::FenceLost { session: commit.key.session, ours: *fence, found: head.fence });
             }
             (Some(*worker), Some(*fence))
         }
@@ -83,9 +75,7 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     let changes = rows(&events);
     check_answers(&changes, plan.now, plan.ask)?;
 
-    let change = head_change(&events, |ask| {
-        matches!((plan.ask)(ask), Some((AskState::Pending, _)))
-    });
+    let change = head_change(&events, |ask| matches!((plan.ask)(ask), Some((AskState::Pending, _))));
     head.blocked_n = head.blocked_n.saturating_add_signed(change.blocked);
     head.status = change.status.unwrap_or(head.status);
     head.updated_at = plan.now;
@@ -116,48 +106,23 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
         && !is_ledger
         && let Some(first) = events.first()
     {
-        let fact = LedgerSessionCreated {
-            session_id: commit.key.session,
-            first_hash: first.hash,
-        };
-        ledger(
-            format!("created:{}", commit.key.session),
-            LedgerSessionCreated::KIND.as_str(),
-            fact.to_payload(),
-        );
+        let fact = LedgerSessionCreated { session_id: commit.key.session, first_hash: first.hash };
+        ledger(format!("created:{}", commit.key.session), LedgerSessionCreated::KIND.as_str(), fact.to_payload());
     }
     let due = head.last_seq / CHECKPOINT_EVERY > head.checkpoint_seq / CHECKPOINT_EVERY;
-    let checkpoint = plan
-        .key
-        .filter(|_| !events.is_empty() && (commit.idle || due))
-        .map(|key| {
-            let mac = key.mac(commit.key.session, head.last_seq, head.last_hash);
-            Checkpoint {
-                seq: head.last_seq,
-                hash: head.last_hash,
-                mac: mac.to_vec(),
-            }
-        });
+    let checkpoint = plan.key.filter(|_| !events.is_empty() && (commit.idle || due)).map(|key| {
+        let mac = key.mac(commit.key.session, head.last_seq, head.last_hash);
+        Checkpoint { seq: head.last_seq, hash: head.last_hash, mac: mac.to_vec() }
+    });
     if let Some(checkpoint) = &checkpoint {
         head.checkpoint_seq = checkpoint.seq;
         if !is_ledger {
-            let fact = LedgerCheckpoint {
-                session_id: commit.key.session,
-                seq: checkpoint.seq,
-                hash: checkpoint.hash,
-            };
+            let fact = LedgerCheckpoint { session_id: commit.key.session, seq: checkpoint.seq, hash: checkpoint.hash };
             let dedupe = format!("checkpoint:{}:{}", commit.key.session, checkpoint.seq);
             ledger(dedupe, LedgerCheckpoint::KIND.as_str(), fact.to_payload());
         }
     }
-    Ok(Planned {
-        events,
-        rows: changes,
-        head,
-        created,
-        checkpoint,
-        outbox,
-    })
+    Ok(Planned { events, rows: changes, head, created, checkpoint, outbox })
 }
 
 fn is_creation(draft: &Draft) -> bool {
@@ -227,10 +192,7 @@ fn check_answers(
             continue;
         };
         if answered.contains(ask_id) {
-            return Err(StoreError::AskSettled {
-                ask: *ask_id,
-                state: AskState::Answered,
-            });
+            return Err(StoreError::AskSettled { ask: *ask_id, state: AskState::Answered });
         }
         match ask(*ask_id) {
             None => return Err(StoreError::NoAsk(*ask_id)),
@@ -239,10 +201,7 @@ fn check_answers(
             }
             Some((AskState::Pending, _)) => answered.push(*ask_id),
             Some((state, _)) => {
-                return Err(StoreError::AskSettled {
-                    ask: *ask_id,
-                    state,
-                });
+                return Err(StoreError::AskSettled { ask: *ask_id, state });
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Rows as readers see them.
 
 use portcullis_base::{
-    AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
-    Timestamp,
+    AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId, Timestamp,
 };
 use portcullis_event::facts::Reply;
 use portcullis_event::{AskState, IntentState, SessionRow, SessionStatus};

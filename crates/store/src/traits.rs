@@ -4,15 +4,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis_base::{
-    ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp,
-};
+use portcullis_base::{ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
-    LeaseOwner, OutboxEntry, Record, SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, OutboxEntry,
+    Record, SessionKey, SessionSummary, Snapshot, StoreError,
 };
 
 /// Logs, and the rows that follow from them.
@@ -24,22 +22,13 @@ pub trait Log: Send + Sync {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
 
     /// Events with `seq > after`, in order, at most `limit`. Never a gap (S5).
-    async fn read(
-        &self,
-        key: SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Event>, StoreError>;
+    async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// The head row, `None` if there is no such log.
     async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError>;
 
     /// Sessions of a tenant, newest first, reserved logs excluded.
-    async fn sessions(
-        &self,
-        tenant: TenantId,
-        limit: usize,
-    ) -> Result<Vec<SessionSummary>, StoreError>;
+    async fn sessions(&self, tenant: TenantId, limit: usize) -> Result<Vec<SessionSummary>, StoreError>;
 
     /// Every log of a tenant that has events, reserved ones included.
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError>;
@@ -54,18 +43,10 @@ pub trait Log: Send + Sync {
     async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError>;
 
     /// The sealed sensitive input of an intent that has not settled.
-    async fn sealed(
-        &self,
-        key: SessionKey,
-        intent: IntentId,
-    ) -> Result<Option<Vec<u8>>, StoreError>;
+    async fn sealed(&self, key: SessionKey, intent: IntentId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// The row of an artifact.
-    async fn artifact(
-        &self,
-        tenant: TenantId,
-        id: ArtifactId,
-    ) -> Result<Option<ArtifactRow>, StoreError>;
+    async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError>;
 
     /// The bytes of a small artifact, `None` if they are not a row of this store.
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError>;
@@ -77,11 +58,7 @@ pub trait Log: Send + Sync {
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError>;
 
     /// The newest snapshot with this code version, if any.
-    async fn snapshot(
-        &self,
-        key: SessionKey,
-        code_version: u32,
-    ) -> Result<Option<Snapshot>, StoreError>;
+    async fn snapshot(&self, key: SessionKey, code_version: u32) -> Result<Option<Snapshot>, StoreError>;
 
     /// Keeps a snapshot, replacing older ones. A cache: it may be lost, and is not a commit of a call.
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError>;
@@ -101,12 +78,7 @@ pub trait Log: Send + Sync {
 pub trait Queue: Send + Sync {
     /// Takes the lease of one session, due or not. A lease that ran out, or whose owner is proven
     /// dead, is taken over with the next fence; else [`Claim::Held`].
-    async fn claim_session(
-        &self,
-        key: SessionKey,
-        owner: LeaseOwner,
-        ttl: Duration,
-    ) -> Result<Claim, StoreError>;
+    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError>;
 
     /// Takes up to `limit` due sessions, most urgent first.
     async fn claim(
@@ -118,38 +90,23 @@ pub trait Queue: Send + Sync {
     ) -> Result<Vec<Claim>, StoreError>;
 
     /// Extends a lease. [`StoreError::FenceLost`] = someone took it over; write nothing more.
-    async fn renew(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        ttl: Duration,
-    ) -> Result<Timestamp, StoreError>;
+    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError>;
 
     /// Gives a lease back. Of a fence that is gone already: no error, nothing changes. The head's
     /// due time is cleared unless answered asks or input still wait.
-    async fn release(&self, key: SessionKey, fence: u64, more_work: bool)
-    -> Result<(), StoreError>;
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError>;
 }
 
 /// Ordinary rows: kind, id, version, body. They change through [`Commit::records`] or here.
 #[async_trait]
 pub trait Records: Send + Sync {
-    async fn record(
-        &self,
-        tenant: TenantId,
-        kind: &str,
-        id: &str,
-    ) -> Result<Option<Record>, StoreError>;
+    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError>;
 
     /// All records of a kind, by id.
     async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError>;
 
     /// Writes one record outside any session. [`StoreError::VersionConflict`] if `expected` does not hold.
-    async fn put_record(
-        &self,
-        tenant: TenantId,
-        write: crate::RecordWrite,
-    ) -> Result<u64, StoreError>;
+    async fn put_record(&self, tenant: TenantId, write: crate::RecordWrite) -> Result<u64, StoreError>;
 }
 
 /// Hints that something was committed. They may be lost or doubled: the tables are the truth.

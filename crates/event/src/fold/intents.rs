@@ -29,6 +29,8 @@ pub struct Intent {
     /// From `started`: what recovery says of side effects.
     pub read_only: bool,
     pub attempt: u32,
+    /// Scheduler keys that `started` took; recovery gives them back.
+    pub keys: Vec<String>,
     pub completed: Option<Completed>,
 }
 
@@ -70,6 +72,7 @@ impl Intents {
                         invocation_id: None,
                         read_only: false,
                         attempt: 0,
+                        keys: Vec::new(),
                         completed: None,
                     },
                 );
@@ -82,9 +85,10 @@ impl Intents {
                 intent.state = IntentState::Parked;
                 intent.ask_id = Some(asked.ask_id);
             }),
-            Body::Scheduled(scheduled) => {
-                self.change(scheduled.intent_id, |intent| intent.state = IntentState::Queued);
-            }
+            Body::Scheduled(scheduled) => self.change(scheduled.intent_id, |intent| {
+                intent.state = IntentState::Queued;
+                intent.keys.clone_from(&scheduled.keys);
+            }),
             Body::Started(started) => self.change(started.intent_id, |intent| {
                 intent.state = IntentState::Started;
                 intent.invocation_id = Some(started.invocation_id);

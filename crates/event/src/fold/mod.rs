@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
 pub use intents::{Intent, Intents};
-pub use session::Session;
+pub use session::{QueuedCall, Session};
 
 use portcullis_base::{Digest, canonical_json};
 

@@ -21,6 +21,7 @@ pub struct QueuedCall {
 pub struct Session {
     pub created: bool,
     pub name: Option<String>,
+    pub workspace: Option<String>,
     pub status: SessionStatus,
     /// Bodies of menus that are stored already: an equal menu costs no bytes again.
     pub menus: BTreeSet<Digest>,
@@ -34,6 +35,7 @@ impl Session {
             Body::SessionCreated(created) => {
                 self.created = true;
                 self.name.clone_from(&created.name);
+                self.workspace.clone_from(&created.workspace);
             }
             Body::StatusRunning(_) => self.status = SessionStatus::Running,
             Body::StatusIdle(_) => self.status = SessionStatus::Idle,

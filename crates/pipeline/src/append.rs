@@ -1,0 +1,52 @@
+//! The append being filled. The caller owns it; the pipeline adds facts and flushes it only where
+//! the contract demands (10.2), so that the next turn's menu can ride with the observation before it.
+
+use portcullis_base::{AppendId, IntentId, MessageId};
+use portcullis_event::Draft;
+use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
+use portcullis_base::WorkerId;
+
+/// Facts that are not durable yet.
+#[derive(Debug, Default)]
+#[must_use = "facts in an append are lost unless it is committed"]
+pub struct Append {
+    pub(crate) events: Vec<Draft>,
+    pub(crate) take: Vec<LockKey>,
+    pub(crate) free: Vec<LockKey>,
+    pub(crate) blobs: Vec<Blob>,
+    pub(crate) artifacts: Vec<ArtifactRow>,
+    pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
+    /// Calls admitted in this append: a repeat among them is a duplicate before anything is stored.
+    pub(crate) calls: Vec<(MessageId, String)>,
+    idle: bool,
+}
+
+impl Append {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says that the session is idle after this append, so that it ends in a checkpoint.
+    pub fn idle(&mut self) {
+        self.idle = true;
+    }
+
+    /// Whether there is nothing to commit.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.free.is_empty()
+    }
+
+    pub(crate) fn into_commit(self, key: SessionKey, worker: WorkerId, fence: u64, id: AppendId, seq: u64) -> Commit {
+        let mut commit = Commit::worker(key, worker, fence, id, self.events);
+        commit.expected_seq = Some(seq);
+        commit.take = self.take;
+        commit.free = self.free;
+        commit.blobs = self.blobs;
+        commit.artifacts = self.artifacts;
+        commit.sealed = self.sealed;
+        commit.idle = self.idle;
+        commit
+    }
+}

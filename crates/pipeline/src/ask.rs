@@ -1,0 +1,105 @@
+//! Raising an ask (13.4): facts a person can judge by, not "allow bash?".
+
+use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, Trust, limits};
+use portcullis_contract::seam;
+use portcullis_event::facts::{Asked, ToolUse};
+use portcullis_policy::{Ask, Policy};
+use portcullis_store::{ArtifactRow, Blob};
+use serde_json::{Map, Value, json};
+
+use crate::append::Append;
+use crate::session::SessionShared;
+use crate::validate::Validated;
+
+/// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before anybody is asked.
+pub(crate) fn raise(
+    session: &SessionShared,
+    validated: &Validated,
+    ask: Ask,
+    policy: &Policy,
+    facts: &mut Append,
+) -> AskId {
+    let intent = &validated.visible.intent;
+    let now = session.gate.clock.now();
+    let ask_id = AskId::make(&*session.gate.ids, now);
+    let shown = ask_facts(session, validated, &ask, facts);
+    let used =
+        ToolUse { intent_id: intent.id, evaluated_permission: "ask".to_owned(), evaluation: ask.reason.clone() };
+    session.note(facts, intent.turn_id, &used);
+    let suggested =
+        ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null)).collect();
+    let asked = Asked {
+        ask_id,
+        intent_id: intent.id,
+        kind: "tool_confirmation".to_owned(),
+        facts: shown,
+        suggested_rules: suggested,
+        pinned: ask.pinned,
+        input_hash: intent.input_hash,
+        expires_at: now.plus(session.gate.ask_expiry),
+        definition_version: seam::version(validated.visible.tool()).to_string(),
+        policy_revision: policy.revision(),
+        principal: session.gate.principal.clone(),
+    };
+    session.note(facts, intent.turn_id, &asked);
+    ask_id
+}
+
+/// What `approvals show` prints, in the order it prints it.
+fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &mut Append) -> Value {
+    let semantics = seam::semantics(validated.visible.tool());
+    let mut shown = Map::new();
+    let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
+    put("tool", json!(validated.visible.name));
+    let actions: Vec<&str> = validated.access.iter().map(|request| request.action.as_str()).collect();
+    put("actions", json!(actions));
+    put("cwd", json!(validated.resolved.cwd));
+    let resources: Vec<Value> = validated
+        .access
+        .iter()
+        .flat_map(|request| request.resources())
+        .map(|resource| json!({"kind": resource.kind, "name": resource.canonical, "as_written": resource.raw}))
+        .collect();
+    put("resources", Value::Array(resources));
+    let mut input = validated.input.value().clone();
+    let _ = portcullis_secret::redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
+    put("input", input);
+    put("risk", json!(semantics.risk));
+    put("reversible", json!(validated.access.iter().all(|request| request.reversible)));
+    put("project_scripts", json!(semantics.risk.contains(&portcullis_base::Risk::Execute)));
+    put("sandbox", json!(semantics.sandbox.as_deref().unwrap_or("none needed: the runtime does this itself, confined to the mounts")));
+    put("network", json!("disabled"));
+    put("output_limit", json!(format!("{} lines or {} bytes", limits::MAX_MODEL_LINES, limits::MAX_MODEL_BYTES)));
+    put("reason", json!(ask.reason));
+    put("rule", serde_json::to_value(&ask.deciding).unwrap_or(Value::Null));
+    for (name, value) in validated.prepared.facts.iter().chain(validated.access.iter().flat_map(|r| &r.summary_facts)) {
+        put(name, json!(value));
+    }
+    if let Some(diff) = &validated.prepared.diff {
+        put("diff", json!(keep_diff(session, diff, facts)));
+    }
+    let mut value = Value::Object(shown);
+    session.gate.redactor.redact_value(&mut value);
+    value
+}
+
+/// The diff rides in the append that names it. One over the inline limit is cut there, and says so.
+fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> ArtifactRef {
+    let redacted = session.gate.redactor.redact_text(diff);
+    let cut = redacted.floor_char_boundary(limits::ARTIFACT_INLINE_MAX.min(redacted.len()));
+    let bytes = redacted.as_bytes()[..cut].to_vec();
+    let artifact = ArtifactRef {
+        id: ArtifactId::make(&*session.gate.ids, session.gate.clock.now()),
+        kind: ArtifactKind::Diff,
+        mime: "text/x-diff".to_owned(),
+        bytes: bytes.len() as u64,
+        lines: Some(redacted[..cut].lines().count() as u64),
+        sha256: Digest::of(&bytes),
+        complete: cut == redacted.len(),
+        trust: Trust::ToolOutputUntrusted,
+        expires_at: None,
+    };
+    facts.blobs.push(Blob { sha256: artifact.sha256, bytes });
+    facts.artifacts.push(ArtifactRow { session: session.key.session, artifact: artifact.clone() });
+    artifact
+}

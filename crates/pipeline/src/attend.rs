@@ -1,0 +1,266 @@
+//! `attend`: what whoever holds the lease does before anything else. Recovery first, then every
+//! answered ask of the session, once (13.7, store §9).
+//!
+//! Recovery only appends, and each step moves the state forward, so running it twice equals running
+//! it once. No phase value was stored: a stored intent is re-admitted through every phase.
+
+use std::sync::Arc;
+
+use portcullis_base::{AskId, Code, IntentId, Phase, Recorded, SessionId, SideEffects, TenantId, TurnId, WorkerId};
+use portcullis_event::facts::{Closing, InputConsumed, Recovered};
+use portcullis_event::{AskState, IntentState, Observed, fold};
+use portcullis_secret::{Aad, Sealed};
+use portcullis_store::{HostLiveness, LockKey};
+
+use crate::append::Append;
+use crate::gate::{Disposition, Gate, GateInner, Opened, start, write_back};
+use crate::intent::{Intent, Origin, Proposal};
+use crate::lookup::sealed_name;
+use crate::permission;
+use crate::refuse::blank;
+use crate::session::{Session, SessionShared};
+use crate::step::Halt;
+
+/// An intent that attending moved on.
+#[derive(Debug)]
+pub struct Attended {
+    pub intent_id: IntentId,
+    pub ask_id: Option<AskId>,
+    pub disposition: Disposition,
+}
+
+impl Session {
+    /// Recovers what a dead holder left, then runs every approved call and settles every refused one.
+    ///
+    /// # Errors
+    /// If the log refused a write.
+    pub async fn attend(&self) -> Result<Vec<Attended>, Halt> {
+        let shared = &self.shared;
+        shared.catch_up().await?;
+        let mut attended = Vec::new();
+        let open: Vec<fold::Intent> = shared.state().intents.open().cloned().collect();
+        for intent in open {
+            let ask = intent.ask_id.and_then(|id| shared.state().asks.get(id).cloned());
+            if let Some(disposition) = self.move_on(&intent, ask).await? {
+                attended.push(Attended { intent_id: intent.intent_id, ask_id: intent.ask_id, disposition });
+            }
+        }
+        for call in shared.state().session.queued.clone() {
+            attended.push(self.take_up(call).await?);
+        }
+        Ok(attended)
+    }
+
+    /// The second door: re-admits the stored intent of an answered ask; `permission` reads the reply.
+    ///
+    /// # Errors
+    /// If the log refused a write.
+    pub async fn resume(&self, ask: AskId) -> Result<Option<Disposition>, Halt> {
+        self.shared.catch_up().await?;
+        let found = self.shared.state().asks.get(ask).cloned();
+        let Some(ask) = found else { return Ok(None) };
+        let intent = self.shared.state().intents.get(ask.intent_id).cloned();
+        match intent {
+            Some(intent) => self.move_on(&intent, Some(ask)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// One row of the recovery table (store §9).
+    async fn move_on(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Option<Disposition>, Halt> {
+        let shared = &self.shared;
+        match (intent.state, ask) {
+            (IntentState::Started, ask) => {
+                let mut facts = Append::new();
+                if let Some(ask) = ask.filter(|ask| ask.state == AskState::Pending) {
+                    // Held live by a process that is gone (R3).
+                    permission::close(shared, &stored(intent, String::new(), None), ask.ask_id, Closing::Voided, &mut facts);
+                }
+                self.settle_unknown(intent, facts).await.map(Some)
+            }
+            (IntentState::Completed, _) => self.arrived(intent.intent_id).await,
+            (IntentState::Observed, _) => Ok(None),
+            (_, Some(ask)) if ask.state == AskState::Pending => {
+                if ask.expires_at > shared.gate.clock.now() {
+                    return Ok(None);
+                }
+                let mut facts = Append::new();
+                let entry = stored(intent, String::new(), None);
+                permission::close(shared, &entry, ask.ask_id, Closing::Expired, &mut facts);
+                shared.flush(facts).await?;
+                let ask = shared.state().asks.get(ask.ask_id).cloned();
+                self.readmit(intent, ask).await.map(Some)
+            }
+            (_, ask) => self.readmit(intent, ask).await.map(Some),
+        }
+    }
+
+    /// Through every phase again, with the stored input.
+    async fn readmit(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Disposition, Halt> {
+        let input = self.stored_input(intent).await?;
+        let admission = start(&self.shared, Append::new(), stored(intent, input, ask));
+        let (mut facts, disposition) = admission.settled().await?;
+        facts.idle();
+        self.shared.flush(facts).await?;
+        Ok(disposition)
+    }
+
+    /// As proposed: from the sealed copy where sensitive values were taken out, else from the event.
+    async fn stored_input(&self, intent: &fold::Intent) -> Result<String, Halt> {
+        let shared = &self.shared;
+        if let Some(bytes) = shared.stored_input(intent.intent_id).await? {
+            let name = sealed_name(intent.intent_id);
+            let aad = Aad { tenant: shared.key.tenant, name: &name, version: 1 };
+            if let Ok(plain) = shared.gate.sealer.open(aad, &Sealed::from_bytes(bytes))
+                && let Ok(text) = std::str::from_utf8(plain.expose())
+            {
+                return Ok(text.to_owned());
+            }
+        }
+        Ok(match &intent.raw_input {
+            serde_json::Value::String(text) => text.clone(),
+            value => value.to_string(),
+        })
+    }
+
+    /// Started, and no word of how it ended: it is never run again by itself (L73).
+    async fn settle_unknown(&self, intent: &fold::Intent, mut facts: Append) -> Result<Disposition, Halt> {
+        let shared = &self.shared;
+        let entry = stored(intent, String::new(), None);
+        if let Some(invocation_id) = intent.invocation_id {
+            let decision = "outcome_unknown".to_owned();
+            shared.note(&mut facts, entry.turn_id, &Recovered { invocation_id, intent_id: intent.intent_id, decision });
+        }
+        let mut observed = blank(shared, &entry, Phase::Execute, Code::OutcomeUnknown);
+        observed.invocation_id = intent.invocation_id;
+        observed.definition_version.clone_from(&intent.definition_version);
+        observed.executor_id.clone_from(&intent.executor_id);
+        observed.attempt = intent.attempt;
+        observed.synthetic = true;
+        observed.retryable = intent.read_only;
+        observed.side_effects = if intent.read_only { SideEffects::none() } else { SideEffects::unknown(Vec::new()) };
+        observed.summary = "the process that ran this call ended before it could say how it went; \
+                            look at what it would have changed before trying again"
+            .to_owned();
+        self.finish(intent, observed, facts).await
+    }
+
+    /// The third door: an execution that ended, whose settlement did not. Enters at `normalize`.
+    ///
+    /// # Errors
+    /// If the log refused a write.
+    pub async fn arrived(&self, intent: IntentId) -> Result<Option<Disposition>, Halt> {
+        let shared = &self.shared;
+        let found = shared.state().intents.get(intent).cloned();
+        let Some(intent) = found else { return Ok(None) };
+        let Some(completed) = intent.completed.clone() else { return Ok(None) };
+        // The raw output was never stored apart from its observation; only the facts are left (§23).
+        let entry = stored(&intent, String::new(), None);
+        let mut observed = blank(shared, &entry, Phase::Bound, Code::RetentionFailed);
+        observed.invocation_id = intent.invocation_id;
+        observed.definition_version.clone_from(&intent.definition_version);
+        observed.executor_id.clone_from(&intent.executor_id);
+        observed.attempt = intent.attempt;
+        observed.exit_code = completed.exit_code;
+        observed.signal = completed.signal;
+        observed.duration_us = completed.duration_us;
+        observed.retryable = completed.side_effects == SideEffects::none();
+        observed.side_effects = completed.side_effects;
+        observed.capture = completed.capture;
+        observed.truncated = true;
+        observed.retained = false;
+        observed.phase = Recorded::Known(Phase::Bound);
+        observed.summary = "the call ended, but its output was lost before it could be kept".to_owned();
+        self.finish(&intent, observed, Append::new()).await.map(Some)
+    }
+
+    /// Settles a recovered intent and gives back its keys: nothing of it runs any more.
+    async fn finish(&self, intent: &fold::Intent, observed: Observed, facts: Append) -> Result<Disposition, Halt> {
+        let (mut facts, disposition) = write_back(&self.shared, observed, facts);
+        let location = self.shared.gate.location;
+        facts.free.extend(intent.keys.iter().map(|key| LockKey { location, key: key.clone() }));
+        facts.idle();
+        self.shared.flush(facts).await?;
+        Ok(disposition)
+    }
+
+    /// A call that someone without the lease asked for.
+    async fn take_up(&self, call: fold::QueuedCall) -> Result<Attended, Halt> {
+        let shared = &self.shared;
+        let mut facts = Append::new();
+        let turn = self.begin_turn(&mut facts);
+        shared.note(&mut facts, turn.turn_id, &InputConsumed { event_ids: vec![call.event_id] });
+        let proposal = Proposal {
+            message_id: portcullis_base::MessageId::make(&*shared.gate.ids, shared.gate.clock.now()),
+            call_id: call.event_id.to_string(),
+            tool: call.name,
+            input: call.input.to_string(),
+            stated_reason: None,
+        };
+        let admission = self.admit(facts, &turn, proposal);
+        let intent_id = admission.intent_id();
+        let (mut facts, disposition) = admission.settled().await?;
+        facts.idle();
+        shared.flush(facts).await?;
+        Ok(Attended { intent_id, ask_id: None, disposition })
+    }
+}
+
+/// A stored intent on its way back through the phases.
+fn stored(intent: &fold::Intent, input: String, ask: Option<fold::Ask>) -> Intent {
+    Intent {
+        id: intent.intent_id,
+        proposal: Proposal {
+            message_id: intent.message_id,
+            call_id: intent.call_id.clone(),
+            tool: intent.tool.clone(),
+            input,
+            stated_reason: None,
+        },
+        input_hash: intent.input_hash,
+        turn_id: intent.turn_id.unwrap_or(TurnId::from_u128(0)),
+        menu_id: intent.menu_id,
+        turn: None,
+        origin: Origin::Stored {
+            definition_version: intent.definition_version.clone(),
+            executor_id: intent.executor_id.clone(),
+            ask: ask.map(Box::new),
+        },
+    }
+}
+
+impl GateInner {
+    /// Takes over a session whose holder is gone, so that what it held is free again. A live holder
+    /// keeps it; a fault is the holder's to find.
+    pub(crate) async fn recover_if_dead(self: &Arc<Self>, tenant: TenantId, session: SessionId) {
+        if tenant != self.tenant {
+            return;
+        }
+        let worker = WorkerId::make(&*self.ids, self.clock.now());
+        let owner = HostLiveness::new().this_process(worker, "portcullis recovery");
+        let gate = Gate { inner: Arc::clone(self) };
+        let recovered = async {
+            if let Opened::Ready(held) = gate.open(session, owner, "recovery").await? {
+                held.recover_started().await?;
+                held.release().await?;
+            }
+            Ok::<(), Halt>(())
+        };
+        if let Err(error) = Box::pin(recovered).await {
+            tracing::warn!(%session, "a session that holds a key could not be recovered: {error}");
+        }
+    }
+}
+
+impl Session {
+    /// Only the part of recovery that frees keys; answered asks are for whoever attends in full.
+    async fn recover_started(&self) -> Result<(), Halt> {
+        let shared: &SessionShared = &self.shared;
+        let started: Vec<fold::Intent> =
+            shared.state().intents.open().filter(|i| i.state == IntentState::Started).cloned().collect();
+        for intent in started {
+            self.settle_unknown(&intent, Append::new()).await?;
+        }
+        Ok(())
+    }
+}

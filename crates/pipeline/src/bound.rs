@@ -1,0 +1,392 @@
+//! Phase 7, `Settled → Observation`: one boundary for every tool (§17). What does not fit is kept
+//! whole as an artifact and shown in part, and the part says so. What cannot be kept is never a success.
+
+use std::io;
+use std::sync::Arc;
+
+use portcullis_base::{
+    ArtifactKind, ArtifactRef, Code, FileFact, LineRange, Phase, Recorded, SideEffectState, Trust, Window,
+    canonical_json, limits,
+};
+use portcullis_contract::{Content, seam};
+use portcullis_event::{ContentFormat, ContentPart, Observed};
+use serde_json::json;
+
+use crate::append::Append;
+use crate::evidence::{Evidence, Label, RetainError};
+use crate::normalize::Settled;
+use crate::preview::{self, Limits, Preview, Segment, Totals};
+use crate::schedule::Invocation;
+use crate::session::SessionShared;
+use crate::spool::{Captured, CapturedBytes};
+
+pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
+    let Settled { invocation, mut observed, content, streams, kept } = settled;
+    let intent = &invocation.authorized.validated.visible.intent;
+    let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
+
+    for item in kept {
+        let label = Label { id: item.id, kind: item.kind, mime: &item.mime, lines: None, complete: true };
+        let bytes = session.gate.redactor.redact_bytes(&item.bytes).into_owned();
+        match evidence.keep(label, bytes, facts).await {
+            Ok(artifact) => observed.artifacts.push(artifact),
+            Err(error) => retention_failed(&mut observed, &error),
+        }
+    }
+    let lost = streams.iter().find_map(|stream| match &stream.bytes {
+        CapturedBytes::Lost(why) => Some(RetainError::Io(why.clone())),
+        _ => None,
+    });
+    if let Some(error) = lost {
+        retention_failed(&mut observed, &error);
+    }
+    redact(session, &mut observed);
+    shrink_structured(&evidence, &mut observed, facts).await;
+
+    let channel = Channel::of(content, &observed, &streams, session);
+    let limits = limits_of(&invocation);
+    if let Err(error) = show(&evidence, &invocation, channel, &limits, &mut observed, facts).await {
+        retention_failed(&mut observed, &error);
+    }
+    let shown: usize = observed.content.iter().filter_map(|part| part.text.as_ref()).map(String::len).sum();
+    if let Some(turn) = &intent.turn {
+        turn.spend(shown);
+    }
+    facts.free.extend(invocation.keys);
+    observed
+}
+
+fn limits_of(invocation: &Invocation) -> Limits {
+    let share = invocation.authorized.validated.visible.intent.turn.as_ref().map_or(limits::MAX_MODEL_BYTES, |t| t.share());
+    let own = seam::semantics(&invocation.tool).max_result.unwrap_or(usize::MAX);
+    Limits { lines: limits::MAX_MODEL_LINES, bytes: share.min(own) }
+}
+
+/// R2: never a success. What happened stays true and is shown; nobody should rerun an action to get its output.
+fn retention_failed(observed: &mut Observed, error: &RetainError) {
+    observed.ok = false;
+    observed.code = Recorded::Known(Code::RetentionFailed);
+    observed.phase = Recorded::Known(Phase::Bound);
+    observed.recovery = Recorded::Known(Code::RetentionFailed.row().recovery);
+    observed.retryable = observed.side_effects.state == SideEffectState::None;
+    observed.truncated = true;
+    observed.retained = false;
+    observed.summary = format!("the whole output could not be kept: {error}");
+}
+
+fn redact(session: &SessionShared, observed: &mut Observed) {
+    let redactor = &session.gate.redactor;
+    if redactor.is_empty() {
+        return;
+    }
+    observed.summary = redactor.redact_text(&observed.summary).into_owned();
+    observed.title = redactor.redact_text(&observed.title).into_owned();
+    for warning in &mut observed.warnings {
+        *warning = redactor.redact_text(warning).into_owned();
+    }
+    if let Some(structured) = &mut observed.structured {
+        redactor.redact_value(structured);
+    }
+}
+
+/// A structured value over its cap leaves the event and is named there instead.
+async fn shrink_structured(evidence: &Evidence<'_>, observed: &mut Observed, facts: &mut Append) {
+    let Some(structured) = &observed.structured else { return };
+    // Cheap for the common case: an output that cannot be near the cap is not serialised to be measured.
+    let Ok(text) = serde_json::to_string(structured) else { return };
+    if text.len() <= limits::STRUCTURED_INLINE_MAX {
+        return;
+    }
+    let id = evidence.fresh_id();
+    let label =
+        Label { id, kind: ArtifactKind::Structured, mime: "application/json", lines: None, complete: true };
+    match evidence.keep(label, text.into_bytes(), facts).await {
+        Ok(artifact) => {
+            // If it was the model's channel, the model now sees a preview of it.
+            observed.structured = Some(json!({ "$artifact": artifact.id }));
+            observed.artifacts.push(artifact);
+        }
+        Err(error) => {
+            observed.structured = None;
+            retention_failed(observed, &error);
+        }
+    }
+}
+
+/// One text-like part of what the model sees.
+struct Part {
+    source: String,
+    window: Arc<dyn Window>,
+    /// The stream it is, if its bytes are an artifact already.
+    stream: Option<usize>,
+    complete: bool,
+}
+
+/// The model channel (R9): text parts if there is any content, else the structured value.
+struct Channel<'a> {
+    parts: Vec<Part>,
+    media: Vec<(String, String, portcullis_base::ArtifactId)>,
+    streams: &'a [Captured],
+    structured: bool,
+}
+
+impl<'a> Channel<'a> {
+    fn of(content: Option<Vec<Content>>, observed: &Observed, streams: &'a [Captured], session: &SessionShared) -> Self {
+        let mut channel = Self { parts: Vec::new(), media: Vec::new(), streams, structured: false };
+        let Some(content) = content else {
+            if let Some(structured) = observed.structured.as_ref().filter(|_| observed.structured_is_channel) {
+                channel.structured = true;
+                channel.parts.push(Part {
+                    source: "output".to_owned(),
+                    window: Arc::new(canonical_json(structured).unwrap_or_default().into_bytes()),
+                    stream: None,
+                    complete: true,
+                });
+            }
+            return channel;
+        };
+        for part in content {
+            match part {
+                Content::Text { text } => {
+                    let text = session.gate.redactor.redact_text(&text).into_owned();
+                    let window: Arc<dyn Window> = Arc::new(text.into_bytes());
+                    channel.parts.push(Part { source: "output".to_owned(), window, stream: None, complete: true });
+                }
+                Content::Media { mime, artifact, name } => channel.media.push((mime, name, artifact)),
+                Content::Spool(spool) => {
+                    let index = spool.index as usize;
+                    if let Some(stream) = streams.get(index)
+                        && let Some(window) = stream.window()
+                    {
+                        channel.parts.push(Part {
+                            source: stream.name.clone(),
+                            window,
+                            stream: Some(index),
+                            complete: stream.complete(),
+                        });
+                    }
+                }
+            }
+        }
+        channel
+    }
+
+    fn window(&self) -> Arc<dyn Window> {
+        match self.parts.as_slice() {
+            [only] => Arc::clone(&only.window),
+            many => Arc::new(Joined::new(many.iter().map(|part| Arc::clone(&part.window)).collect())),
+        }
+    }
+
+    fn complete(&self) -> bool {
+        self.parts.iter().all(|part| part.complete)
+    }
+}
+
+/// Several windows one after the other, each beginning on a line of its own.
+struct Joined {
+    parts: Vec<(u64, Arc<dyn Window>)>,
+    len: u64,
+}
+
+impl Joined {
+    fn new(windows: Vec<Arc<dyn Window>>) -> Self {
+        let mut joined = Self { parts: Vec::new(), len: 0 };
+        let last = windows.len().saturating_sub(1);
+        for (i, window) in windows.into_iter().enumerate() {
+            let len = window.len();
+            let ends_line = len == 0 || window.slice(len - 1, len).is_ok_and(|end| end == b"\n");
+            joined.push(window);
+            if i < last && !ends_line {
+                joined.push(Arc::new(b"\n".to_vec()));
+            }
+        }
+        joined
+    }
+
+    fn push(&mut self, window: Arc<dyn Window>) {
+        let start = self.len;
+        self.len += window.len();
+        self.parts.push((start, window));
+    }
+}
+
+impl Window for Joined {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        for (start, window) in &self.parts {
+            let at = offset + filled as u64;
+            if filled < buf.len() && at >= *start && at < start + window.len() {
+                filled += window.read_at(at - start, &mut buf[filled..])?;
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Puts the channel into the observation: whole if it fits, else as a preview of a kept artifact.
+async fn show(
+    evidence: &Evidence<'_>,
+    invocation: &Invocation,
+    channel: Channel<'_>,
+    limits: &Limits,
+    observed: &mut Observed,
+    facts: &mut Append,
+) -> Result<(), RetainError> {
+    show_media(&channel, observed);
+    if channel.parts.is_empty() {
+        return Ok(());
+    }
+    let io_error = |e: io::Error| RetainError::Io(e.to_string());
+    let window = channel.window();
+    let id = evidence.fresh_id();
+    let anchors = seam::anchors(&invocation.tool, &*window);
+    let complete = channel.complete();
+    let header = |totals: &Totals| {
+        let kept = if complete { "in all" } else { "kept of more that was written" };
+        format!("[output cut: {} bytes, {} lines {kept}; read the rest with artifact_read {{\"id\":\"{id}\"}}]", totals.bytes, totals.lines)
+    };
+    let strategy = seam::semantics(&invocation.tool).truncation;
+    let cut = preview::preview(&*window, limits, strategy, anchors.as_deref(), &header).map_err(io_error)?;
+    let Some(cut) = cut else {
+        if !channel.structured {
+            for part in &channel.parts {
+                let bytes = part.window.slice(0, part.window.len()).map_err(io_error)?;
+                observed.content.push(text_part(&part.source, String::from_utf8_lossy(&bytes).into_owned()));
+            }
+            // A stream the producer wrote more of than was kept is not the whole output, however short.
+            if !complete {
+                keep_channel(evidence, &channel, window, id, None, observed, facts).await?;
+            }
+        }
+        return Ok(());
+    };
+    clip_delivered(&mut observed.files, &*window, &cut.segments).map_err(io_error)?;
+    apply_cut(&channel, cut, observed);
+    let lines = Some(preview::totals(&*window).map_err(io_error)?.lines);
+    keep_channel(evidence, &channel, window, id, lines, observed, facts).await?;
+    observed.suggested_next_tool = Some(json!({"tool": "artifact_read", "inputHint": {"id": id}}));
+    Ok(())
+}
+
+fn apply_cut(channel: &Channel<'_>, cut: Preview, observed: &mut Observed) {
+    let source = channel.parts.iter().map(|part| part.source.as_str()).collect::<Vec<_>>().join("+");
+    observed.truncated = true;
+    observed.total_bytes = cut.total_bytes;
+    observed.omitted_bytes = cut.omitted_bytes;
+    observed.omitted_lines = cut.omitted_lines;
+    observed.content.push(text_part(&source, cut.text));
+    observed.structured_is_channel = false;
+}
+
+/// The exact channel becomes an artifact; a stream that is one already is named, not copied.
+async fn keep_channel(
+    evidence: &Evidence<'_>,
+    channel: &Channel<'_>,
+    window: Arc<dyn Window>,
+    id: portcullis_base::ArtifactId,
+    lines: Option<u64>,
+    observed: &mut Observed,
+    facts: &mut Append,
+) -> Result<(), RetainError> {
+    let kind = if channel.structured { ArtifactKind::Structured } else { ArtifactKind::CommandOutput };
+    let mime = if channel.structured { "application/json" } else { "text/plain" };
+    let label = Label { id, kind, mime, lines, complete: channel.complete() };
+    let stored = match channel.parts.as_slice() {
+        [Part { stream: Some(index), .. }] => match &channel.streams[*index].bytes {
+            CapturedBytes::Stored(stored) => Some(stored),
+            _ => None,
+        },
+        _ => None,
+    };
+    let artifact: ArtifactRef = match stored {
+        Some(stored) => evidence.name_spool(label, stored, facts).await?,
+        None => evidence.keep_window(label, window, facts).await?,
+    };
+    observed.artifacts.push(artifact);
+    Ok(())
+}
+
+fn show_media(channel: &Channel<'_>, observed: &mut Observed) {
+    for (mime, name, id) in &channel.media {
+        let artifact = observed.artifacts.iter().find(|artifact| artifact.id == *id).cloned();
+        let format = if mime.starts_with("image/") { ContentFormat::Image } else { ContentFormat::ArtifactRef };
+        observed.content.push(ContentPart {
+            trust: Trust::ToolOutputUntrusted,
+            format,
+            source: name.clone(),
+            text: None,
+            artifact,
+        });
+    }
+}
+
+fn text_part(source: &str, text: String) -> ContentPart {
+    ContentPart {
+        trust: Trust::ToolOutputUntrusted,
+        format: ContentFormat::Text,
+        source: source.to_owned(),
+        text: Some(text),
+        artifact: None,
+    }
+}
+
+/// A cut page covers only the lines that were sent whole (§19).
+fn clip_delivered(files: &mut [FileFact], window: &dyn Window, segments: &[Segment]) -> io::Result<()> {
+    let delivered = files.iter_mut().filter_map(|fact| match fact {
+        FileFact::Delivered { lines, .. } => Some(lines),
+        _ => None,
+    });
+    for lines in delivered {
+        // The text of a read is its lines and nothing else, so the n-th line of the text is the n-th delivered.
+        let Some(first) = lines.first().map(|range| range.first) else { continue };
+        let end = lines.last().map_or(first, |range| range.last);
+        let mut sent = Vec::new();
+        for range in whole_lines(window, segments)? {
+            let clipped = LineRange { first: first + range.first, last: (first + range.last).min(end) };
+            if !clipped.is_empty() {
+                sent.push(clipped);
+            }
+        }
+        *lines = sent;
+    }
+    Ok(())
+}
+
+/// Zero-based numbers of the lines that lie whole inside a segment, as ranges.
+fn whole_lines(window: &dyn Window, segments: &[Segment]) -> io::Result<Vec<LineRange>> {
+    let mut ranges: Vec<LineRange> = Vec::new();
+    let (mut number, mut line_start, mut at) = (0u64, 0u64, 0u64);
+    let mut chunk = vec![0u8; limits::ARTIFACT_INLINE_MAX];
+    let mut close = |number: u64, start: u64, end: u64| {
+        if segments.iter().any(|s| s.start <= start && end <= s.end) {
+            match ranges.last_mut() {
+                Some(last) if last.last + 1 == number => last.last = number,
+                _ => ranges.push(LineRange { first: number, last: number }),
+            }
+        }
+    };
+    loop {
+        let n = window.read_at(at, &mut chunk)?;
+        if n == 0 {
+            break;
+        }
+        for (i, byte) in chunk[..n].iter().enumerate() {
+            if *byte == b'\n' {
+                let end = at + i as u64 + 1;
+                close(number, line_start, end);
+                number += 1;
+                line_start = end;
+            }
+        }
+        at += n as u64;
+    }
+    if line_start < at {
+        close(number, line_start, at);
+    }
+    Ok(ranges)
+}

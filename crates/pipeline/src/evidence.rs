@@ -1,0 +1,207 @@
+//! Artifacts: large evidence, kept whole or the settlement fails (R2). Small ones ride in the
+//! append that names them; larger ones are durable before it (S13).
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use portcullis_base::{
+    ArtifactId, ArtifactKind, ArtifactRef, Digest, IntentId, SessionId, TenantId, TurnId, Trust, Window, limits,
+};
+use portcullis_event::facts::ArtifactStored;
+use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, Stored};
+
+use crate::append::Append;
+use crate::session::SessionShared;
+
+/// Why evidence could not be kept; the text names the remedy.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum RetainError {
+    #[error(
+        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; free some with `portcullis gc --dry-run`, or raise `artifact_quota`"
+    )]
+    OverQuota { used: u64, quota: u64, wanted: u64 },
+    #[error("it could not be written: {0}; make room on the disk of the data directory")]
+    Io(String),
+}
+
+/// Bytes used by a tenant's artifacts, as this process knows it.
+pub(crate) struct Usage {
+    /// `u64::MAX`: not asked yet.
+    used: AtomicU64,
+    quota: u64,
+}
+
+impl Usage {
+    pub(crate) fn new(quota: u64) -> Self {
+        Self { used: AtomicU64::new(u64::MAX), quota }
+    }
+
+    async fn reserve(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
+        if self.used.load(Ordering::Acquire) == u64::MAX {
+            let used = store.artifact_usage(tenant).await.map_err(|e| RetainError::Io(e.to_string()))?;
+            let _ = self.used.compare_exchange(u64::MAX, used, Ordering::AcqRel, Ordering::Acquire);
+        }
+        let used = self.used.fetch_add(wanted, Ordering::AcqRel);
+        if used.saturating_add(wanted) > self.quota {
+            self.used.fetch_sub(wanted, Ordering::AcqRel);
+            return Err(RetainError::OverQuota { used, quota: self.quota, wanted });
+        }
+        Ok(())
+    }
+}
+
+/// What an artifact is, besides its bytes.
+pub(crate) struct Label<'a> {
+    pub(crate) id: ArtifactId,
+    pub(crate) kind: ArtifactKind,
+    pub(crate) mime: &'a str,
+    pub(crate) lines: Option<u64>,
+    pub(crate) complete: bool,
+}
+
+/// Puts evidence of one intent into its append.
+pub(crate) struct Evidence<'a> {
+    pub(crate) session: &'a SessionShared,
+    pub(crate) turn_id: TurnId,
+    pub(crate) intent_id: IntentId,
+}
+
+impl Evidence<'_> {
+    pub(crate) fn fresh_id(&self) -> ArtifactId {
+        ArtifactId::make(&*self.session.gate.ids, self.session.gate.clock.now())
+    }
+
+    /// Keeps bytes that are at hand.
+    pub(crate) async fn keep(&self, label: Label<'_>, bytes: Vec<u8>, facts: &mut Append) -> Result<ArtifactRef, RetainError> {
+        self.reserve(bytes.len() as u64).await?;
+        if bytes.len() <= limits::ARTIFACT_INLINE_MAX {
+            let sha256 = Digest::of(&bytes);
+            let artifact = artifact(&label, sha256, bytes.len() as u64);
+            facts.blobs.push(Blob { sha256, bytes });
+            self.name(artifact.clone(), facts);
+            return Ok(artifact);
+        }
+        let window: Arc<dyn Window> = Arc::new(bytes);
+        let stored = self.write(window).await?;
+        Ok(self.name_stored(&label, &stored, facts))
+    }
+
+    /// Keeps everything a window shows.
+    pub(crate) async fn keep_window(
+        &self,
+        label: Label<'_>,
+        window: Arc<dyn Window>,
+        facts: &mut Append,
+    ) -> Result<ArtifactRef, RetainError> {
+        if window.len() <= limits::ARTIFACT_INLINE_MAX as u64 {
+            let bytes = window.slice(0, window.len()).map_err(|e| RetainError::Io(e.to_string()))?;
+            return self.keep(label, bytes, facts).await;
+        }
+        self.reserve(window.len()).await?;
+        let stored = self.write(window).await?;
+        Ok(self.name_stored(&label, &stored, facts))
+    }
+
+    /// Names bytes that a spool made durable already: they are not copied.
+    pub(crate) async fn name_spool(&self, label: Label<'_>, stored: &Stored, facts: &mut Append) -> Result<ArtifactRef, RetainError> {
+        self.reserve(stored.bytes).await?;
+        Ok(self.name_stored(&label, stored, facts))
+    }
+
+    async fn reserve(&self, wanted: u64) -> Result<(), RetainError> {
+        let gate = &self.session.gate;
+        gate.usage.reserve(&*gate.store, self.session.key.tenant, wanted).await
+    }
+
+    async fn write(&self, window: Arc<dyn Window>) -> Result<Stored, RetainError> {
+        let artifacts = Arc::clone(&self.session.gate.artifacts);
+        let tenant = self.session.key.tenant;
+        let written = tokio::task::spawn_blocking(move || copy(&*artifacts, tenant, &*window)).await;
+        written.map_err(|e| RetainError::Io(e.to_string()))?.map_err(|e| RetainError::Io(e.to_string()))
+    }
+
+    fn name_stored(&self, label: &Label<'_>, stored: &Stored, facts: &mut Append) -> ArtifactRef {
+        let artifact = artifact(label, stored.sha256, stored.bytes);
+        self.name(artifact.clone(), facts);
+        artifact
+    }
+
+    fn name(&self, artifact: ArtifactRef, facts: &mut Append) {
+        let fact = ArtifactStored { artifact: artifact.clone(), intent_id: Some(self.intent_id) };
+        self.session.note(facts, self.turn_id, &fact);
+        facts.artifacts.push(ArtifactRow { session: self.session.key.session, artifact });
+    }
+}
+
+fn artifact(label: &Label<'_>, sha256: Digest, bytes: u64) -> ArtifactRef {
+    ArtifactRef {
+        id: label.id,
+        kind: label.kind,
+        mime: label.mime.to_owned(),
+        bytes,
+        lines: label.lines,
+        sha256,
+        complete: label.complete,
+        trust: Trust::ToolOutputUntrusted,
+        expires_at: None,
+    }
+}
+
+fn copy(artifacts: &dyn Artifacts, tenant: TenantId, window: &dyn Window) -> io::Result<Stored> {
+    let mut writer = artifacts.begin(tenant)?;
+    let mut chunk = vec![0u8; limits::ARTIFACT_INLINE_MAX];
+    let mut at = 0;
+    loop {
+        let n = window.read_at(at, &mut chunk)?;
+        if n == 0 {
+            return writer.finish();
+        }
+        writer.write(&chunk[..n])?;
+        at += n as u64;
+    }
+}
+
+/// Why an artifact cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ShelfError {
+    #[error("there is no artifact {0} that this session may see")]
+    NotFound(ArtifactId),
+    #[error("the bytes of artifact {0} are lost: the store is damaged; `portcullis audit verify` tells more")]
+    Lost(ArtifactId),
+    #[error("{0}")]
+    Store(StoreError),
+}
+
+/// Reads artifacts by id, for `artifact_read` and for people.
+#[derive(Clone)]
+pub struct ArtifactShelf {
+    store: Arc<dyn Store>,
+    artifacts: Arc<dyn Artifacts>,
+    tenant: TenantId,
+}
+
+impl ArtifactShelf {
+    /// A shelf over a store and its large objects.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, artifacts: Arc<dyn Artifacts>, tenant: TenantId) -> Self {
+        Self { store, artifacts, tenant }
+    }
+
+    /// Opens an artifact. With `session`, only one of that session's own.
+    ///
+    /// # Errors
+    /// If it is not there, not this session's, or its bytes are gone.
+    pub async fn open(&self, id: ArtifactId, session: Option<SessionId>) -> Result<(ArtifactRef, Arc<dyn Window>), ShelfError> {
+        let row = self.store.artifact(self.tenant, id).await.map_err(ShelfError::Store)?;
+        let row = row.filter(|row| session.is_none_or(|s| s == row.session)).ok_or(ShelfError::NotFound(id))?;
+        let sha256 = row.artifact.sha256;
+        if let Some(bytes) = self.store.blob(self.tenant, sha256).await.map_err(ShelfError::Store)? {
+            return Ok((row.artifact, Arc::new(bytes)));
+        }
+        match self.artifacts.open(self.tenant, sha256) {
+            Ok(window) => Ok((row.artifact, window)),
+            Err(_) => Err(ShelfError::Lost(id)),
+        }
+    }
+}

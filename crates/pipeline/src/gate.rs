@@ -1,0 +1,396 @@
+//! The gate and its doors. [`pass`] is the path of an intent, top to bottom: every phase takes the
+//! type the one before it made, so a phase that is skipped does not compile.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use portcullis_base::{
+    AskId, Clock, Entropy, IdGen, IntentId, LocationId, MenuId, SessionId, TenantId, TurnId, limits,
+};
+use portcullis_contract::{Action, DefaultPolicy};
+use portcullis_event::fold::Baseline;
+use portcullis_event::{Observed, facts::MenuFrozen};
+use portcullis_policy::{Asker, Policy};
+use portcullis_secret::{Redactor, Sealer, SecretText};
+use portcullis_store::{Artifacts, Blob, Claim, LeaseOwner, SessionKey, Store, StoreError};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::append::Append;
+use crate::bound::bound;
+use crate::evidence::{ArtifactShelf, Usage};
+use crate::execute::execute;
+use crate::intent::{Intent, Origin, Proposal};
+use crate::lookup::{input_hash, lookup};
+use crate::menu::{Offer, Turn};
+use crate::normalize::normalize;
+use crate::permission::permission;
+use crate::registry::{Registered, Registry};
+use crate::schedule::schedule;
+use crate::session::{Observation, Session, SessionShared, keep_lease};
+use crate::step::{Halt, Step};
+use crate::validate::validate;
+
+/// Whether anybody can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approvals {
+    /// An ask waits for a person.
+    Wait,
+    /// Headless: an ask is refused at once. Nothing ever waits for nobody (13.6).
+    Unavailable,
+}
+
+/// What a gate is made of.
+pub struct GateParts {
+    pub store: Arc<dyn Store>,
+    pub artifacts: Arc<dyn Artifacts>,
+    pub registry: Registry,
+    pub policy: Policy,
+    pub sealer: Sealer,
+    pub redactor: Redactor,
+    pub variables: BTreeMap<String, SecretText>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn IdGen>,
+    pub entropy: Arc<dyn Entropy>,
+    pub tenant: TenantId,
+    pub location: LocationId,
+    /// The project rules and grants are scoped to.
+    pub project: String,
+    /// On whose behalf calls are made; an approval is bound to it.
+    pub principal: String,
+    pub approvals: Approvals,
+    pub baselines: BaselineBook,
+    pub artifact_quota: u64,
+    pub ask_expiry: Duration,
+}
+
+pub(crate) struct GateInner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    registry: Registry,
+    policy: RwLock<Arc<Policy>>,
+    pub(crate) sealer: Sealer,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) variables: BTreeMap<String, SecretText>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdGen>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) tenant: TenantId,
+    pub(crate) location: LocationId,
+    pub(crate) project: String,
+    pub(crate) principal: String,
+    pub(crate) approvals: Approvals,
+    pub(crate) usage: Usage,
+    pub(crate) ask_expiry: Duration,
+    pub(crate) tracker: TaskTracker,
+    baselines: BaselineBook,
+    /// The last offer made for a session and what it was made from.
+    offers: Mutex<HashMap<SessionId, (u64, portcullis_base::Digest, Arc<Offer>)>>,
+}
+
+impl GateInner {
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
+        self.registry.effective(name, self.location, session)
+    }
+}
+
+/// Reads of files by session, for tools that must know what was delivered (§19).
+#[derive(Clone, Default)]
+pub struct BaselineBook {
+    sessions: Arc<Mutex<HashMap<SessionId, Weak<SessionShared>>>>,
+}
+
+impl BaselineBook {
+    /// What a session was shown of a file.
+    #[must_use]
+    pub fn get(&self, session: SessionId, path: &str) -> Option<Baseline> {
+        let shared = {
+            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.get(&session)?.upgrade()?
+        };
+        shared.state().baselines.get(path).cloned()
+    }
+
+    fn enter(&self, shared: &Arc<SessionShared>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, held| held.strong_count() > 0);
+        sessions.insert(shared.key.session, Arc::downgrade(shared));
+    }
+}
+
+/// What claiming a session gave.
+pub enum Opened {
+    Ready(Session),
+    /// A live process holds it.
+    Held(LeaseOwner),
+}
+
+/// How an intent stands after its door.
+#[derive(Debug, Clone)]
+pub enum Disposition {
+    Settled(Box<Observation>),
+    /// Durable and waiting for a person.
+    Parked(AskId),
+}
+
+/// The gate between intents and the world.
+#[derive(Clone)]
+pub struct Gate {
+    pub(crate) inner: Arc<GateInner>,
+}
+
+impl Gate {
+    /// A gate over a store, a registry and rules.
+    #[must_use]
+    pub fn new(parts: GateParts) -> Self {
+        let inner = GateInner {
+            store: parts.store,
+            artifacts: parts.artifacts,
+            registry: parts.registry,
+            policy: RwLock::new(Arc::new(parts.policy)),
+            sealer: parts.sealer,
+            redactor: Arc::new(parts.redactor),
+            variables: parts.variables,
+            clock: parts.clock,
+            ids: parts.ids,
+            entropy: parts.entropy,
+            tenant: parts.tenant,
+            location: parts.location,
+            project: parts.project,
+            principal: parts.principal,
+            approvals: parts.approvals,
+            usage: Usage::new(parts.artifact_quota),
+            ask_expiry: parts.ask_expiry,
+            tracker: TaskTracker::new(),
+            baselines: parts.baselines,
+            offers: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Replaces the rules. Asks that are pending were raised under the old ones: their approvals are void.
+    pub fn set_policy(&self, policy: Policy) {
+        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// The rules in force.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        self.inner.policy()
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Whose sessions these are.
+    #[must_use]
+    pub fn tenant(&self) -> TenantId {
+        self.inner.tenant
+    }
+
+    /// Artifacts by id.
+    #[must_use]
+    pub fn shelf(&self) -> ArtifactShelf {
+        ArtifactShelf::new(Arc::clone(&self.inner.store), Arc::clone(&self.inner.artifacts), self.inner.tenant)
+    }
+
+    /// What would be offered to a session now.
+    #[must_use]
+    pub fn offer(&self, session: SessionId) -> Arc<Offer> {
+        let gate = &self.inner;
+        let (generation, policy) = (gate.registry.generation(), gate.policy());
+        let mut offers = gate.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((seen, revision, offer)) = offers.get(&session)
+            && *seen == generation
+            && *revision == policy.revision()
+        {
+            return Arc::clone(offer);
+        }
+        let asker = Asker {
+            agent: None,
+            session: Some(session),
+            project: Some(&gate.project),
+            now: gate.clock.now(),
+            default: DefaultPolicy::Ask,
+            grants: &[],
+        };
+        let winners = gate.registry.all(gate.location, session);
+        let offer = Arc::new(Offer::new(winners, |name| {
+            let denied = policy.wholly_denied(&Action::new(name.as_str()), &asker);
+            denied.map(|_| portcullis_base::Reason::WhollyDenied)
+        }));
+        offers.insert(session, (generation, policy.revision(), Arc::clone(&offer)));
+        offer
+    }
+
+    /// Claims a session and folds its log.
+    ///
+    /// # Errors
+    /// If there is no such session or the store fails.
+    pub async fn open(&self, session: SessionId, owner: LeaseOwner, agent: &str) -> Result<Opened, StoreError> {
+        let key = SessionKey { tenant: self.inner.tenant, session };
+        match self.inner.store.claim_session(key, owner, limits::LEASE_TTL).await? {
+            Claim::Held { owner, .. } => Ok(Opened::Held(owner)),
+            Claim::Granted(lease) => {
+                let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
+                let shared = Arc::new(shared);
+                self.inner.baselines.enter(&shared);
+                let renewing = keep_lease(&shared);
+                Ok(Opened::Ready(Session { shared, _renewing: renewing }))
+            }
+        }
+    }
+
+    /// Waits for every call in flight, at most as long as a shutdown may take.
+    pub async fn shutdown(&self) {
+        self.inner.tracker.close();
+        let _ = tokio::time::timeout(limits::SHUTDOWN, self.inner.tracker.wait()).await;
+    }
+}
+
+/// A call in flight. Dropping it detaches: the call goes on and settles by itself.
+pub struct Admission {
+    answer: oneshot::Receiver<Result<(Append, Disposition), Halt>>,
+    cancel: CancellationToken,
+    intent_id: IntentId,
+}
+
+impl Admission {
+    /// The intent's id.
+    #[must_use]
+    pub fn intent_id(&self) -> IntentId {
+        self.intent_id
+    }
+
+    /// What cancels the call.
+    #[must_use]
+    pub fn canceller(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    /// Waits for the end of the path. The append holds what is not durable yet; commit it.
+    ///
+    /// # Errors
+    /// If the log refused a write: the turn halts.
+    pub async fn settled(self) -> Result<(Append, Disposition), Halt> {
+        self.answer.await.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string())))
+    }
+}
+
+impl Session {
+    /// Freezes what is offered now as a turn, and puts its `tool.menu` into the append.
+    #[must_use]
+    pub fn begin_turn(&self, facts: &mut Append) -> Arc<Turn> {
+        let shared = &self.shared;
+        let now = shared.gate.clock.now();
+        let offer = Gate { inner: Arc::clone(&shared.gate) }.offer(shared.key.session);
+        let turn_id = TurnId::make(&*shared.gate.ids, now);
+        let menu_id = MenuId::make(&*shared.gate.ids, now);
+        if !shared.state().session.menus.contains(&offer.hash) {
+            facts.blobs.push(Blob { sha256: offer.hash, bytes: offer.body.clone().into_bytes() });
+        }
+        let fact = MenuFrozen {
+            menu_id,
+            turn_id,
+            hash: offer.hash,
+            count: u32::try_from(offer.entries.len()).unwrap_or(u32::MAX),
+            hidden: offer.hidden.clone(),
+        };
+        shared.note(facts, turn_id, &fact);
+        Arc::new(Turn::new(turn_id, menu_id, offer))
+    }
+
+    /// The first door: a new intent, from the top.
+    #[must_use]
+    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, proposal: Proposal) -> Admission {
+        let gate = &self.shared.gate;
+        let intent = Intent {
+            id: IntentId::make(&*gate.ids, gate.clock.now()),
+            input_hash: input_hash(&proposal.input),
+            proposal,
+            turn_id: turn.turn_id,
+            menu_id: turn.menu_id,
+            turn: Some(Arc::clone(turn)),
+            origin: Origin::Fresh,
+        };
+        start(&self.shared, facts, intent)
+    }
+}
+
+/// Runs an intent in a task of its own, from its first append to its last.
+pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent) -> Admission {
+    let (answer, receiver) = oneshot::channel();
+    let cancel = session.lost.child_token();
+    let admission = Admission { answer: receiver, cancel: cancel.clone(), intent_id: intent.id };
+    let session = Arc::clone(session);
+    let tracker = session.gate.tracker.clone();
+    tracker.spawn(async move {
+        let ended = pass(&session, intent, cancel, facts).await;
+        if let Err(Ok((facts, _))) = answer.send(ended) {
+            // Nobody waits for the answer any more; the facts must not be lost with it.
+            if let Err(halt) = session.flush(facts).await {
+                tracing::error!(session = %session.key.session, "a detached call could not be settled: {halt}");
+            }
+        }
+    });
+    admission
+}
+
+/// The path of an intent.
+async fn pass(
+    session: &Arc<SessionShared>,
+    intent: Intent,
+    cancel: CancellationToken,
+    mut facts: Append,
+) -> Result<(Append, Disposition), Halt> {
+    let visible = match lookup(session, intent, &mut facts) {
+        Step::Next(visible) => visible,
+        ended => return settle(session, ended, facts).await,
+    };
+    let validated = match validate(session, visible, &mut facts).await {
+        Step::Next(validated) => validated,
+        ended => return settle(session, ended, facts).await,
+    };
+    let authorized = match permission(session, validated, &mut facts) {
+        Step::Next(authorized) => authorized,
+        ended => return settle(session, ended, facts).await,
+    };
+    let (mut facts, invocation) = match schedule(session, authorized, cancel, facts).await? {
+        (facts, Step::Next(invocation)) => (facts, invocation),
+        (facts, ended) => return settle(session, ended, facts).await,
+    };
+    let raw = execute(session, invocation).await;
+    let settled = normalize(session, raw, &mut facts);
+    let observed = bound(session, settled, &mut facts).await;
+    Ok(write_back(session, observed, facts))
+}
+
+/// The end of a path that stopped early: an ask becomes durable before anybody is asked; a refusal
+/// is an observation like any other.
+async fn settle<T>(session: &SessionShared, ended: Step<T>, facts: Append) -> Result<(Append, Disposition), Halt> {
+    match ended {
+        Step::Refused(observed) => Ok(write_back(session, *observed, facts)),
+        Step::Parked(ask) => {
+            let mut facts = facts;
+            facts.idle();
+            session.flush(facts).await?;
+            Ok((Append::new(), Disposition::Parked(ask)))
+        }
+        Step::Next(_) => unreachable!("a path that goes on is not settled"),
+    }
+}
+
+/// The observation is the last fact of its intent.
+pub(crate) fn write_back(session: &SessionShared, observed: Observed, mut facts: Append) -> (Append, Disposition) {
+    session.note(&mut facts, observed.turn_id, &observed);
+    (facts, Disposition::Settled(Box::new(Observation(observed))))
+}

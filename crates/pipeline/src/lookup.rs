@@ -1,0 +1,162 @@
+//! Phase 1, `Intent → Visible`: which registration does the name mean, and may this turn see it?
+//! The first fact of every intent is written here.
+
+use portcullis_base::{Code, Digest, Reason, Recorded};
+use portcullis_contract::{Tool, ToolName, seam};
+use portcullis_event::facts::{IntentProposed, LookedUp};
+use portcullis_secret::{Aad, redact_sensitive};
+use serde_json::Value;
+
+use crate::append::Append;
+use crate::intent::{Intent, Origin};
+use crate::refuse::{Refusal, refuse};
+use crate::registry::Registered;
+use crate::session::SessionShared;
+use crate::step::Step;
+
+/// An intent whose tool this turn offers, and the registration that was offered.
+pub(crate) struct Visible {
+    pub(crate) intent: Intent,
+    pub(crate) name: ToolName,
+    pub(crate) registered: Registered,
+}
+
+impl Visible {
+    pub(crate) fn tool(&self) -> &Tool {
+        &self.registered.tool
+    }
+}
+
+pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append) -> Step<Visible> {
+    let found = find(session, &intent, facts);
+    if intent.is_fresh() {
+        record(session, &intent, found.as_ref().ok(), facts);
+    }
+    match found {
+        Ok((name, registered)) => Step::Next(Visible { intent, name, registered }),
+        Err(refusal) => Step::Refused(refuse(session, &intent, refusal)),
+    }
+}
+
+fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Result<(ToolName, Registered), Refusal> {
+    let tool = &intent.proposal.tool;
+    let live = session.gate.effective(tool, session.key.session);
+    if let Origin::Stored { definition_version, executor_id, .. } = &intent.origin {
+        return same_identity(tool, live, definition_version.as_deref(), executor_id.as_deref());
+    }
+    let call = (intent.proposal.message_id, intent.proposal.call_id.clone());
+    let stored = session.state().intents.is_duplicate(call.0, &call.1);
+    if stored || facts.calls.contains(&call) {
+        let text = format!("the call id `{}` was used twice in one message; only the first counts", call.1);
+        return Err(Refusal::new(Code::DuplicateCall, text));
+    }
+    let Some((name, entry)) = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get_key_value(tool.as_str()))
+    else {
+        return Err(not_offered(intent, live.is_some()));
+    };
+    match live {
+        Some(registered) if registered.id == entry.registration_id => Ok((name.clone(), registered)),
+        _ => Err(stale(tool)),
+    }
+}
+
+/// After a park or a restart registration ids cannot match: the durable identity must (8.3).
+fn same_identity(
+    tool: &str,
+    live: Option<Registered>,
+    definition_version: Option<&str>,
+    executor_id: Option<&str>,
+) -> Result<(ToolName, Registered), Refusal> {
+    let (Some(registered), Ok(name)) = (live, tool.parse::<ToolName>()) else { return Err(stale(tool)) };
+    let same_definition = definition_version.is_none_or(|v| v == seam::version(&registered.tool).as_str());
+    let same_executor = executor_id.is_none_or(|id| id == seam::executor(&registered.tool).to_string());
+    if same_definition && same_executor { Ok((name, registered)) } else { Err(stale(tool)) }
+}
+
+pub(crate) fn stale(tool: &str) -> Refusal {
+    let text = format!("`{tool}` has changed since it was offered; look at its current definition and call it again");
+    Refusal::new(Code::StaleTool, text)
+}
+
+fn not_offered(intent: &Intent, exists: bool) -> Refusal {
+    let tool: String = intent.proposal.tool.chars().take(128).collect();
+    let hidden = intent.turn.as_ref().and_then(|turn| turn.offer.hidden.iter().find(|h| h.name == tool));
+    match hidden.and_then(|h| h.reason.known()) {
+        Some(reason) => {
+            let text = format!("`{tool}` is not offered in this turn ({reason})");
+            Refusal::new(Code::ToolNotVisible, text).reason(Some(reason))
+        }
+        None if exists => {
+            let text = format!("`{tool}` is not offered in this turn");
+            Refusal::new(Code::ToolNotVisible, text).reason(Some(Reason::NotDiscovered))
+        }
+        None => {
+            let known: Vec<&str> =
+                intent.turn.iter().flat_map(|turn| turn.offer.entries.keys().map(ToolName::as_str)).take(24).collect();
+            let text = format!("there is no tool `{tool}`; the tools of this turn are: {}", known.join(", "));
+            Refusal::new(Code::UnknownTool, text)
+        }
+    }
+}
+
+/// `tool.intent` and `tool.lookup`. Sensitive values and known secrets never enter the event; the
+/// sensitive ones are sealed beside it until the intent settles, so that an approved call still runs.
+fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Registered)>, facts: &mut Append) {
+    let raw = &intent.proposal.input;
+    let mut raw_input = serde_json::from_str::<Value>(raw).unwrap_or_else(|_| Value::String(raw.clone()));
+    if let Some((_, registered)) = found {
+        let taken = redact_sensitive(seam::input_schema(&registered.tool), &mut raw_input);
+        if !taken.is_empty() {
+            seal(session, intent, facts);
+        }
+    }
+    session.gate.redactor.redact_value(&mut raw_input);
+    let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
+    session.note(
+        facts,
+        intent.turn_id,
+        &IntentProposed {
+            intent_id: intent.id,
+            call_id: intent.proposal.call_id.clone(),
+            message_id: intent.proposal.message_id,
+            tool: intent.proposal.tool.chars().take(128).collect(),
+            raw_input,
+            input_hash: intent.input_hash,
+            stated_reason: intent.proposal.stated_reason.clone(),
+            menu_id: intent.menu_id,
+            definition_version: offered.map(|entry| entry.definition.version.to_string()),
+            parent_invocation_id: None,
+        },
+    );
+    facts.calls.push((intent.proposal.message_id, intent.proposal.call_id.clone()));
+    session.note(
+        facts,
+        intent.turn_id,
+        &LookedUp {
+            intent_id: intent.id,
+            found: found.is_some(),
+            registration_id: found.map(|(_, registered)| registered.id),
+            executor_id: found.map(|(_, registered)| seam::executor(&registered.tool).to_string()),
+            code: None::<Recorded<Code>>,
+        },
+    );
+}
+
+/// Seals the whole input as proposed: what is restored later is exactly what was asked for.
+fn seal(session: &SessionShared, intent: &Intent, facts: &mut Append) {
+    let name = sealed_name(intent.id);
+    let aad = Aad { tenant: session.key.tenant, name: &name, version: 1 };
+    // Sealing fails only for inputs beyond what the cipher can count; decode bounds them at 1 MiB.
+    if let Ok(sealed) = session.gate.sealer.seal(aad, intent.proposal.input.as_bytes(), &*session.gate.entropy) {
+        facts.sealed.push((intent.id, sealed.into_bytes()));
+    }
+}
+
+pub(crate) fn sealed_name(intent: portcullis_base::IntentId) -> String {
+    format!("intent-input:{intent}")
+}
+
+/// The hash an approval is bound to: of the proposed text itself.
+pub(crate) fn input_hash(input: &str) -> Digest {
+    Digest::of(input.as_bytes())
+}

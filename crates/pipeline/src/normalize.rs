@@ -1,0 +1,256 @@
+//! Phase 6, `RawResult → Settled`: one common shape for every outcome. The execution's facts are
+//! written before any projection runs, so that a projection bug cannot erase them (L23).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use portcullis_base::{
+    Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects,
+};
+use portcullis_contract::seam::{self, FailureParts, Kept};
+use portcullis_contract::{Content, UserText};
+use portcullis_event::Observed;
+use portcullis_event::facts::{Capture, Completed, Exit};
+use serde_json::Value;
+
+use crate::append::Append;
+use crate::execute::{Outcome, RawResult, words};
+use crate::refuse::blank;
+use crate::schedule::Invocation;
+use crate::session::SessionShared;
+use crate::spool::Captured;
+
+/// A result in the common shape, not yet bounded.
+pub(crate) struct Settled {
+    pub(crate) invocation: Invocation,
+    pub(crate) observed: Observed,
+    /// What the model is to see, whole. `None`: the structured value is its channel (R9).
+    pub(crate) content: Option<Vec<Content>>,
+    pub(crate) streams: Vec<Captured>,
+    pub(crate) kept: Vec<Kept>,
+}
+
+/// What an outcome means, before views are made of it.
+struct Meaning {
+    exit: Exit,
+    code: Code,
+    phase: Phase,
+    failure: Option<FailureParts>,
+    output: Option<Value>,
+    summary: String,
+    defect: Option<String>,
+}
+
+pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut Append) -> Settled {
+    let RawResult { invocation, outcome, reported, streams, duration } = raw;
+    let mut meaning = meaning(outcome, &invocation);
+    let read_only = seam::semantics(&invocation.tool).read_only;
+    let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
+    let side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
+    let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let intent = &invocation.authorized.validated.visible.intent;
+    let completed = Completed {
+        invocation_id: invocation.id,
+        intent_id: intent.id,
+        exit: meaning.exit,
+        exit_code: meaning.failure.as_ref().and_then(|failure| failure.exit_code),
+        signal: meaning.failure.as_ref().and_then(|failure| failure.signal),
+        duration_us,
+        capture: streams.iter().map(capture_fact).collect(),
+        side_effects: side_effects.clone(),
+        raw_ref: None,
+        defect: meaning.defect.take().map(|text| session.gate.redactor.redact_text(&text).into_owned()),
+    };
+    session.note(facts, intent.turn_id, &completed);
+
+    let mut observed = blank(session, intent, meaning.phase, meaning.code);
+    observed.invocation_id = Some(invocation.id);
+    observed.definition_version = Some(seam::version(&invocation.tool).to_string());
+    observed.executor_id = Some(seam::executor(&invocation.tool).to_string());
+    observed.attempt = invocation.attempt;
+    observed.permission = Some(invocation.authorized.permission.clone());
+    observed.exit_code = completed.exit_code;
+    observed.signal = completed.signal;
+    observed.duration_us = duration_us;
+    observed.capture = completed.capture;
+    observed.side_effects = side_effects;
+    observed.warnings = invocation.warnings.iter().cloned().chain(reported.warnings).collect();
+    observed.summary = meaning.summary;
+    if meaning.code.is_ok() {
+        observed.files = reported.files;
+    }
+    if let Some(failure) = meaning.failure {
+        observed.reason = failure.reason.map(Recorded::Known);
+        observed.tool_code = failure.tool_code;
+        observed.retryable = failure.retryable;
+    }
+    let content = match meaning.output {
+        Some(output) => project(session, &invocation, output, &mut observed, facts),
+        None => streams_as_content(&streams),
+    };
+    settle_flags(session, &mut observed, read_only);
+    Settled { invocation, observed, content, streams, kept: reported.kept }
+}
+
+fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
+    let base = |exit, code: Code, summary: String| Meaning {
+        exit,
+        code,
+        phase: code.row().phases[0],
+        failure: None,
+        output: None,
+        summary,
+        defect: None,
+    };
+    match outcome {
+        Outcome::Done(Ok(Ok(output))) => {
+            Meaning { output: Some(output), ..base(Exit::Ok, Code::Ok, String::new()) }
+        }
+        Outcome::Done(Ok(Err(misfit))) => base(Exit::Ok, Code::OutputInvalid, misfit),
+        Outcome::Done(Err(failure)) => {
+            let parts = seam::failure_parts(failure);
+            let phase = if parts.code == Code::MediaRejected { Phase::Bound } else { Phase::Execute };
+            let summary = parts.message.clone();
+            Meaning { phase, failure: Some(parts), ..base(Exit::Error, Code::ToolFailure, summary) }.with_failure_code()
+        }
+        Outcome::Panicked(text) => {
+            let summary = "the tool broke; the incident is recorded for an operator".to_owned();
+            Meaning { defect: Some(text), ..base(Exit::Error, Code::InternalError, summary) }
+        }
+        Outcome::TimedOut => {
+            let text = format!("stopped after its timeout of {} ms", invocation.timeout.as_millis());
+            base(Exit::Timeout, Code::Timeout, text)
+        }
+        Outcome::Cancelled => base(Exit::Cancelled, Code::Cancelled, "interrupted while running".to_owned()),
+    }
+}
+
+impl Meaning {
+    fn with_failure_code(mut self) -> Self {
+        if let Some(failure) = &self.failure {
+            self.code = failure.code;
+        }
+        self
+    }
+}
+
+/// What the code table promises of side effects, filled with what the tool reported.
+fn side_effects(
+    code: Code,
+    read_only: bool,
+    reported: Vec<SideEffect>,
+    claimed: Option<SideEffects>,
+) -> SideEffects {
+    if let Some(claimed) = claimed {
+        return claimed;
+    }
+    let facts = SideEffects::occurred(reported);
+    match code.row().effects {
+        // A code that promises nothing happened cannot be used to hide what did: reported facts stand.
+        EffectRule::None | EffectRule::Facts | EffectRule::Occurred => facts,
+        EffectRule::UnknownUnlessReadOnly | EffectRule::FactsElseUnknown => {
+            if read_only || facts.state == SideEffectState::Occurred {
+                facts
+            } else {
+                SideEffects::unknown(facts.items)
+            }
+        }
+    }
+}
+
+/// The three views of a success, behind the panic guard. A panic is a defect; the facts stand.
+fn project(
+    session: &SessionShared,
+    invocation: &Invocation,
+    output: Value,
+    observed: &mut Observed,
+    facts: &mut Append,
+) -> Option<Vec<Content>> {
+    let input = &invocation.authorized.validated.input;
+    let tool = &invocation.tool;
+    let views = catch_unwind(AssertUnwindSafe(|| {
+        let content = seam::to_model(tool, input, &output);
+        let user = seam::to_user(tool, input, &output);
+        (content, user, seam::to_structured(tool, input, &output))
+    }));
+    match views {
+        Ok((content, user, structured)) => {
+            let UserText { title, summary } = user.unwrap_or_default();
+            if !title.is_empty() {
+                observed.title = title;
+            }
+            observed.summary = summary;
+            let content = content.or_else(|| output.as_str().map(|text| vec![Content::text(text)]));
+            observed.structured_is_channel = content.is_none();
+            observed.structured = Some(structured);
+            content
+        }
+        Err(panic) => {
+            let text = format!("a projection panicked: {}", words(&*panic));
+            record_defect(session, facts, &text);
+            observed.ok = false;
+            observed.phase = Recorded::Known(Phase::Normalize);
+            observed.code = Recorded::Known(Code::InternalError);
+            observed.summary = "the result could not be shown; the incident is recorded for an operator".to_owned();
+            observed.files.clear();
+            None
+        }
+    }
+}
+
+/// A defect of a projection is a fact about the call: it goes into its `completed`.
+fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
+    tracing::error!(session = %session.key.session, "{text}");
+    if let Some(last) = facts.events.last_mut()
+        && let Ok(mut completed) = serde_json::from_str::<Completed>(&last.payload)
+    {
+        completed.defect = Some(session.gate.redactor.redact_text(text).into_owned());
+        *last = session.redraft(last, &completed);
+    }
+}
+
+/// The last promises of the code table: retry, recovery, synthetic, incident.
+fn settle_flags(session: &SessionShared, observed: &mut Observed, read_only: bool) {
+    let Some(code) = observed.code.known() else { return };
+    let row = code.row();
+    let nothing_happened = observed.side_effects.state == SideEffectState::None;
+    observed.recovery = Recorded::Known(row.recovery);
+    observed.retryable = match row.retry {
+        Retry::Yes => true,
+        Retry::No => false,
+        Retry::PerFailure => observed.retryable,
+        Retry::IfNoEffects => nothing_happened,
+        Retry::IfReadOnly => read_only,
+    };
+    if matches!(code, Code::InternalError | Code::Cancelled) {
+        observed.synthetic = true;
+    }
+    if code == Code::InternalError {
+        observed.incident_id = Some(IncidentId::make(&*session.gate.ids, session.gate.clock.now()));
+    }
+}
+
+fn capture_fact(stream: &Captured) -> Capture {
+    Capture {
+        stream: stream.name.clone(),
+        total_bytes: stream.total,
+        kept_bytes: stream.kept,
+        complete: stream.complete(),
+    }
+}
+
+/// What a failed, stopped or broken call wrote before it ended is shown as for a success (L45).
+fn streams_as_content(streams: &[Captured]) -> Option<Vec<Content>> {
+    let parts: Vec<Content> = (0u32..)
+        .zip(streams)
+        .filter(|(_, stream)| stream.kept > 0)
+        .map(|(index, stream)| {
+            Content::Spool(portcullis_contract::SpoolRef {
+                index,
+                name: stream.name.clone(),
+                total_bytes: stream.total,
+                kept_bytes: stream.kept,
+            })
+        })
+        .collect();
+    Some(parts)
+}

@@ -1,0 +1,226 @@
+//! Phase 3, `Validated → Authorized`: may it start? Deny beats ask, ask beats allow; a stored reply
+//! is read, never assumed. Nothing else in the program makes an [`Authorized`].
+
+use portcullis_base::{AskId, Code};
+use portcullis_contract::{AccessRequest, seam};
+use portcullis_event::facts::{AskClosed, Closing, Decided, Reply, Verdict};
+use portcullis_event::{AskState, Permission, fold};
+use portcullis_policy::{Ask, Asker, Decision, Deny, Policy};
+
+use crate::append::Append;
+use crate::ask;
+use crate::gate::Approvals;
+use crate::intent::Intent;
+use crate::lookup::Visible;
+use crate::refuse::{Refusal, refuse};
+use crate::session::SessionShared;
+use crate::step::Step;
+use crate::validate::Validated;
+
+/// An intent that may start.
+pub(crate) struct Authorized {
+    pub(crate) validated: Validated,
+    pub(crate) permission: Permission,
+}
+
+pub(crate) fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
+    let policy = session.gate.policy();
+    let decision = policy.decide(&validated.access, &asker(session, &validated.visible));
+    if let Some(ask) = validated.visible.intent.ask().cloned() {
+        return answered(session, validated, &ask, &policy, decision, facts);
+    }
+    match decision {
+        Decision::Allow(allow) => {
+            let ids: Vec<String> = allow.policy_ids.iter().map(ToString::to_string).collect();
+            decided(session, &validated, Verdict::Allow, &allow.reason, &ids, &allow.grant_ids, facts);
+            let permission = Permission {
+                decision: Verdict::Allow,
+                policy_ids: ids,
+                ask_id: None,
+                grant_ids: allow.grant_ids,
+                approver: None,
+                feedback: None,
+            };
+            Step::Next(Authorized { validated, permission })
+        }
+        Decision::Deny(deny) => {
+            Denied { deny, precheck: false }.refuse_validated(session, &validated, facts)
+        }
+        Decision::Ask(ask) => raise(session, validated, ask, &policy, facts),
+    }
+}
+
+/// The deny pre-check of R5: deny rules only, by resolved names, before any content is opened (L37).
+pub(crate) fn precheck_denies(session: &SessionShared, visible: &Visible, access: &[AccessRequest]) -> Option<Denied> {
+    let policy = session.gate.policy();
+    policy.denies(access, &asker(session, visible)).map(|deny| Denied { deny, precheck: true })
+}
+
+fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
+    Asker {
+        agent: Some(&session.agent),
+        session: Some(session.key.session),
+        project: Some(&session.gate.project),
+        now: session.gate.clock.now(),
+        default: seam::semantics(visible.tool()).default_policy,
+        grants: &[],
+    }
+}
+
+/// A deny by rule, before or after runtime validation.
+pub(crate) struct Denied {
+    deny: Deny,
+    precheck: bool,
+}
+
+impl Denied {
+    pub(crate) fn refuse<T>(self, session: &SessionShared, visible: &Visible, facts: &mut Append) -> Step<T> {
+        let policy_ids: Vec<String> = self.deny.policy_ids.iter().map(ToString::to_string).collect();
+        // A re-admitted intent has its `tool.permission` already; the void of its ask says what happened.
+        if visible.intent.is_fresh() {
+            let fact = Decided {
+                intent_id: visible.intent.id,
+                decision: Verdict::Deny,
+                reason: self.deny.reason.clone(),
+                policy_ids: policy_ids.clone(),
+                grant_ids: Vec::new(),
+                resources: Vec::new(),
+                precheck: self.precheck,
+            };
+            session.note(facts, visible.intent.turn_id, &fact);
+        }
+        void_answered(session, &visible.intent, facts);
+        let permission = Permission {
+            decision: Verdict::Deny,
+            policy_ids,
+            ask_id: visible.intent.ask().map(|ask| ask.ask_id),
+            grant_ids: Vec::new(),
+            approver: None,
+            feedback: None,
+        };
+        let refusal = Refusal::new(Code::PolicyDenied, self.deny.reason).permission(permission);
+        Step::Refused(refuse(session, &visible.intent, refusal))
+    }
+
+    fn refuse_validated(self, session: &SessionShared, validated: &Validated, facts: &mut Append) -> Step<Authorized> {
+        self.refuse(session, &validated.visible, facts)
+    }
+}
+
+fn decided(
+    session: &SessionShared,
+    validated: &Validated,
+    decision: Verdict,
+    reason: &str,
+    policy_ids: &[String],
+    grant_ids: &[portcullis_base::GrantId],
+    facts: &mut Append,
+) {
+    let intent = &validated.visible.intent;
+    let fact = Decided {
+        intent_id: intent.id,
+        decision,
+        reason: reason.to_owned(),
+        policy_ids: policy_ids.to_vec(),
+        grant_ids: grant_ids.to_vec(),
+        // The names are in `tool.validation` already; only what differs is worth its bytes.
+        resources: Vec::new(),
+        precheck: false,
+    };
+    session.note(facts, intent.turn_id, &fact);
+}
+
+fn raise(
+    session: &SessionShared,
+    validated: Validated,
+    ask: Ask,
+    policy: &Policy,
+    facts: &mut Append,
+) -> Step<Authorized> {
+    let ids: Vec<String> = ask.policy_ids.iter().map(ToString::to_string).collect();
+    decided(session, &validated, Verdict::Ask, &ask.reason, &ids, &[], facts);
+    if session.gate.approvals == Approvals::Unavailable {
+        let text = format!("{}, and nobody can be asked here", ask.reason);
+        let permission = Permission {
+            decision: Verdict::Ask,
+            policy_ids: ids,
+            ask_id: None,
+            grant_ids: Vec::new(),
+            approver: None,
+            feedback: None,
+        };
+        let refusal = Refusal::new(Code::ApprovalUnavailable, text).permission(permission);
+        return Step::Refused(refuse(session, &validated.visible.intent, refusal));
+    }
+    Step::Parked(ask::raise(session, &validated, ask, policy, facts))
+}
+
+/// A stored intent comes back with its ask: the reply, the expiry or the void decides.
+fn answered(
+    session: &SessionShared,
+    validated: Validated,
+    ask: &fold::Ask,
+    policy: &Policy,
+    decision: Decision,
+    facts: &mut Append,
+) -> Step<Authorized> {
+    let intent = &validated.visible.intent;
+    let refused = |code: Code, text: String, feedback: Option<String>| {
+        let permission = Permission {
+            decision: Verdict::Ask,
+            policy_ids: Vec::new(),
+            ask_id: Some(ask.ask_id),
+            grant_ids: Vec::new(),
+            approver: ask.reply.as_ref().map(|reply| reply.approver.clone()),
+            feedback,
+        };
+        Step::Refused(refuse(session, intent, Refusal::new(code, text).permission(permission)))
+    };
+    if let Decision::Deny(deny) = decision {
+        return Denied { deny, precheck: false }.refuse_validated(session, &validated, facts);
+    }
+    let Some(reply) = &ask.reply else {
+        let text = "nobody answered in time; ask again if it is still wanted".to_owned();
+        return refused(Code::ApprovalExpired, text, None);
+    };
+    if !reply.reply.allows() {
+        let text = match &reply.feedback {
+            Some(feedback) => format!("{} said no: {feedback}", reply.approver),
+            None => format!("{} said no", reply.approver),
+        };
+        return refused(Code::UserDenied, text, reply.feedback.clone());
+    }
+    // The approval is single-use and bound to exactly what was shown (13.7).
+    let same_input = ask.input_hash == intent.input_hash;
+    let same_rules = ask.policy_revision == policy.revision();
+    let same_tool = ask.definition_version == seam::version(validated.visible.tool()).as_str();
+    if !(same_input && same_rules && same_tool && ask.principal == session.gate.principal) {
+        void_answered(session, intent, facts);
+        let text = "the rules changed after this was approved, so the approval is void; call again to be asked again";
+        return refused(Code::PolicyDenied, text.to_owned(), None);
+    }
+    let permission = Permission {
+        decision: Verdict::Allow,
+        policy_ids: decision.policy_ids().iter().map(ToString::to_string).collect(),
+        ask_id: Some(ask.ask_id),
+        grant_ids: Vec::new(),
+        approver: Some(reply.approver.clone()),
+        feedback: None,
+    };
+    Step::Next(Authorized { validated, permission })
+}
+
+/// An approval that cannot take effect is recorded as void.
+pub(crate) fn void_answered(session: &SessionShared, intent: &Intent, facts: &mut Append) {
+    if let Some(ask) = intent.ask()
+        && ask.state == AskState::Answered
+        && ask.reply.as_ref().is_some_and(|reply| Reply::allows(&reply.reply))
+    {
+        close(session, intent, ask.ask_id, Closing::Voided, facts);
+    }
+}
+
+pub(crate) fn close(session: &SessionShared, intent: &Intent, ask_id: AskId, state: Closing, facts: &mut Append) {
+    let fact = AskClosed { ask_id, state, by: session.actor.as_str().to_owned() };
+    session.note(facts, intent.turn_id, &fact);
+}

@@ -1,0 +1,100 @@
+//! The observation of an intent that was settled before anything started: every field the code
+//! table promises, and side effects `none`.
+
+use portcullis_base::{Code, ObservationId, Phase, Reason, Recorded, Retry, SideEffects};
+use portcullis_event::facts::InputError;
+use portcullis_event::{Observed, Permission};
+
+use crate::intent::Intent;
+use crate::session::SessionShared;
+
+/// Why an intent ends here.
+pub(crate) struct Refusal {
+    pub(crate) phase: Phase,
+    pub(crate) code: Code,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) summary: String,
+    pub(crate) errors: Vec<InputError>,
+    pub(crate) permission: Option<Permission>,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: Code, summary: impl Into<String>) -> Self {
+        let phase = code.row().phases[0];
+        Self { phase, code, reason: None, summary: summary.into(), errors: Vec::new(), permission: None }
+    }
+
+    pub(crate) fn reason(mut self, reason: Option<Reason>) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    pub(crate) fn errors(mut self, errors: Vec<InputError>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    pub(crate) fn permission(mut self, permission: Permission) -> Self {
+        self.permission = Some(permission);
+        self
+    }
+}
+
+/// A settled intent with nothing but its identity filled in; the common ground of every observation.
+pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code: Code) -> Observed {
+    let row = code.row();
+    Observed {
+        observation_id: ObservationId::make(&*session.gate.ids, session.gate.clock.now()),
+        intent_id: intent.id,
+        call_id: intent.proposal.call_id.clone(),
+        tool: intent.proposal.tool.chars().take(128).collect(),
+        turn_id: intent.turn_id,
+        menu_id: intent.menu_id,
+        invocation_id: None,
+        definition_version: None,
+        executor_id: None,
+        attempt: 0,
+        ok: code.is_ok(),
+        phase: Recorded::Known(phase),
+        code: Recorded::Known(code),
+        reason: None,
+        tool_code: None,
+        title: intent.proposal.tool.chars().take(128).collect(),
+        summary: String::new(),
+        content: Vec::new(),
+        structured: None,
+        structured_is_channel: false,
+        exit_code: None,
+        signal: None,
+        duration_us: 0,
+        side_effects: SideEffects::none(),
+        retryable: row.retry == Retry::Yes,
+        recovery: Recorded::Known(row.recovery),
+        errors: Vec::new(),
+        truncated: false,
+        omitted_bytes: 0,
+        omitted_lines: 0,
+        total_bytes: 0,
+        retained: true,
+        capture: Vec::new(),
+        artifacts: Vec::new(),
+        files: Vec::new(),
+        suggested_next_tool: None,
+        next_hint: None,
+        permission: None,
+        sandbox: None,
+        synthetic: false,
+        incident_id: None,
+        warnings: Vec::new(),
+    }
+}
+
+/// The observation of a refusal.
+pub(crate) fn refuse(session: &SessionShared, intent: &Intent, refusal: Refusal) -> Box<Observed> {
+    let mut observed = blank(session, intent, refusal.phase, refusal.code);
+    observed.reason = refusal.reason.map(Recorded::Known);
+    observed.summary = session.gate.redactor.redact_text(&refusal.summary).into_owned();
+    observed.errors = refusal.errors;
+    observed.permission = refusal.permission;
+    Box::new(observed)
+}

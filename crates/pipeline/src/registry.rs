@@ -1,0 +1,190 @@
+//! Registration (tool-contract §7): who contributes which tool, and which one a name means now.
+//!
+//! Invariants: a failed registration changes nothing (L12); closing a contribution reveals what it
+//! hid and touches nothing else (L11); plugins hold a [`Registrar`], never the registry.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portcullis_base::{Clock, IdGen, LocationId, RegistrationId, SessionId};
+use portcullis_contract::{Tool, ToolName};
+
+/// Where a registration lives. A narrower place wins over a wider one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Placement {
+    Process,
+    Location(LocationId),
+    Session(SessionId),
+}
+
+/// Why a contribution was refused; nothing of it was registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistrationError {
+    #[error("`{name}` differs only by case from `{existing}`, which is registered in the same place; rename one")]
+    CaseConflict { name: ToolName, existing: ToolName },
+    #[error("the {0} is closed and takes no tools")]
+    ScopeClosed(&'static str),
+}
+
+/// A tool as it is registered.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) id: RegistrationId,
+    pub(crate) tool: Tool,
+}
+
+struct Contribution {
+    seq: u64,
+    placement: Placement,
+    tools: BTreeMap<ToolName, Registered>,
+}
+
+#[derive(Default)]
+struct Inner {
+    contributions: Vec<Contribution>,
+    closed: HashSet<Placement>,
+    next: u64,
+    /// Moves with every change: menus are cached by it.
+    generation: u64,
+}
+
+/// The tools of a process, in all its places.
+#[derive(Clone)]
+pub struct Registry {
+    inner: Arc<Mutex<Inner>>,
+    ids: Arc<dyn IdGen>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Registry {
+    /// An empty registry.
+    #[must_use]
+    pub fn new(ids: Arc<dyn IdGen>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner: Arc::default(), ids, clock }
+    }
+
+    /// The right to register in one place.
+    #[must_use]
+    pub fn registrar(&self, placement: Placement) -> Registrar {
+        Registrar { registry: self.clone(), placement }
+    }
+
+    /// Closes a place: its tools are gone and it takes no more.
+    pub fn close(&self, placement: Placement) {
+        let mut inner = self.lock();
+        inner.contributions.retain(|c| c.placement != placement);
+        inner.closed.insert(placement);
+        inner.generation += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Every change below is made after its checks, in one statement that cannot panic halfway.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// What `name` means for a session of a location.
+    pub(crate) fn effective(&self, name: &str, location: LocationId, session: SessionId) -> Option<Registered> {
+        let inner = self.lock();
+        let applies = |c: &&Contribution| applies(c.placement, location, session);
+        let winner = inner
+            .contributions
+            .iter()
+            .filter(applies)
+            .filter(|c| c.tools.contains_key(name))
+            .max_by_key(|c| (c.placement, c.seq))?;
+        winner.tools.get(name).cloned()
+    }
+
+    /// Every name's winner, and its place.
+    pub(crate) fn all(&self, location: LocationId, session: SessionId) -> BTreeMap<ToolName, (Placement, Registered)> {
+        let inner = self.lock();
+        let mut ranked: Vec<&Contribution> =
+            inner.contributions.iter().filter(|c| applies(c.placement, location, session)).collect();
+        ranked.sort_by_key(|c| (c.placement, c.seq));
+        let mut winners = BTreeMap::new();
+        for contribution in ranked {
+            for (name, registered) in &contribution.tools {
+                winners.insert(name.clone(), (contribution.placement, registered.clone()));
+            }
+        }
+        winners
+    }
+}
+
+fn applies(placement: Placement, location: LocationId, session: SessionId) -> bool {
+    match placement {
+        Placement::Process => true,
+        Placement::Location(id) => id == location,
+        Placement::Session(id) => id == session,
+    }
+}
+
+/// The whole capability of whoever brings tools.
+#[derive(Clone)]
+pub struct Registrar {
+    registry: Registry,
+    placement: Placement,
+}
+
+impl Registrar {
+    /// Registers all of `tools`, or none. They stay until the guard is dropped or closed.
+    ///
+    /// # Errors
+    /// If the place is closed or a name conflicts there; nothing has changed then.
+    pub fn register(&self, tools: BTreeMap<ToolName, Tool>) -> Result<RegistrationGuard, RegistrationError> {
+        let mut inner = self.registry.lock();
+        if inner.closed.contains(&self.placement) {
+            return Err(RegistrationError::ScopeClosed(match self.placement {
+                Placement::Process => "process",
+                Placement::Location(_) => "location",
+                Placement::Session(_) => "session",
+            }));
+        }
+        let here = inner.contributions.iter().filter(|c| c.placement == self.placement);
+        let present: Vec<&ToolName> = here.flat_map(|c| c.tools.keys()).chain(tools.keys()).collect();
+        for name in tools.keys() {
+            let differs = |other: &&&ToolName| {
+                **other != name && other.as_str().eq_ignore_ascii_case(name.as_str())
+            };
+            if let Some(existing) = present.iter().find(differs) {
+                return Err(RegistrationError::CaseConflict { name: name.clone(), existing: (*existing).clone() });
+            }
+        }
+        let now = self.registry.clock.now();
+        let tools = tools
+            .into_iter()
+            .map(|(name, tool)| (name, Registered { id: RegistrationId::make(&*self.registry.ids, now), tool }))
+            .collect();
+        let seq = inner.next;
+        inner.next += 1;
+        inner.generation += 1;
+        inner.contributions.push(Contribution { seq, placement: self.placement, tools });
+        Ok(RegistrationGuard { registry: self.registry.clone(), seq })
+    }
+}
+
+/// Holds one contribution. Dropping it removes exactly that one, in any order, once.
+#[must_use = "the tools are gone when the guard is dropped"]
+pub struct RegistrationGuard {
+    registry: Registry,
+    seq: u64,
+}
+
+impl RegistrationGuard {
+    /// Removes the contribution now.
+    pub fn close(self) {
+        drop(self);
+    }
+}
+
+impl Drop for RegistrationGuard {
+    fn drop(&mut self) {
+        let mut inner = self.registry.lock();
+        inner.contributions.retain(|c| c.seq != self.seq);
+        inner.generation += 1;
+    }
+}

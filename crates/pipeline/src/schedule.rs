@@ -1,0 +1,174 @@
+//! Phase 4, `Authorized → Invocation`: the plan, the keys, and append A. Only this phase makes an
+//! [`Invocation`], and for anything that can touch the world it makes one only after its `started`
+//! is durable (L21).
+
+use std::time::Duration;
+
+use portcullis_base::{Code, InvocationId};
+use portcullis_contract::{Concurrency, Tool, seam};
+use portcullis_event::facts::{Plan, Scheduled, Started};
+use portcullis_store::{LockKey, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::append::Append;
+use crate::lookup::stale;
+use crate::permission::{Authorized, void_answered};
+use crate::refuse::{Refusal, refuse};
+use crate::session::SessionShared;
+use crate::step::{Halt, Step};
+
+/// How long a call waits for a key before it is told who holds it.
+const KEY_WAIT: Duration = Duration::from_secs(10);
+/// The first and the longest pause between two tries for a key held by another process.
+const KEY_RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// What the executor accepts, and nothing else.
+pub(crate) struct Invocation {
+    pub(crate) authorized: Authorized,
+    /// Captured here, after the last staleness check: later registration changes cannot reach it (8.4).
+    pub(crate) tool: Tool,
+    pub(crate) id: InvocationId,
+    pub(crate) attempt: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) inert: bool,
+    pub(crate) keys: Vec<LockKey>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) warnings: Vec<String>,
+}
+
+pub(crate) async fn schedule(
+    session: &SessionShared,
+    authorized: Authorized,
+    cancel: CancellationToken,
+    mut facts: Append,
+) -> Result<(Append, Step<Invocation>), Halt> {
+    let visible = &authorized.validated.visible;
+    let intent = &visible.intent;
+    if cancel.is_cancelled() {
+        let refusal = Refusal::new(Code::CancelledBeforeStart, "it was cancelled before it started");
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+    }
+    let live = session.gate.effective(visible.name.as_str(), session.key.session);
+    let Some(captured) = live.filter(|live| live.id == visible.registered.id) else {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, stale(visible.name.as_str())))));
+    };
+    let tool = captured.tool;
+    let semantics = seam::semantics(&tool);
+    let (timeout, warnings) = timeout(&tool, &authorized);
+    let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
+    let inert = semantics.inert();
+    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized)
+        .into_iter()
+        .map(|key| LockKey { location: session.gate.location, key })
+        .collect();
+    note_start(session, &authorized, &tool, id, timeout, &keys, &mut facts);
+
+    if !inert {
+        facts.take.clone_from(&keys);
+        match commit_a(session, facts, intent).await? {
+            Ok(()) => facts = Append::new(),
+            Err((mut facts, refusal)) => {
+                void_answered(session, intent, &mut facts);
+                return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+            }
+        }
+    }
+    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, inert, keys, cancel, warnings };
+    Ok((facts, Step::Next(invocation)))
+}
+
+/// Append A. A held key is waited for; a holder whose process is gone is recovered, which frees it.
+async fn commit_a(
+    session: &SessionShared,
+    facts: Append,
+    intent: &crate::intent::Intent,
+) -> Result<Result<(), (Append, Refusal)>, Halt> {
+    let give_up = session.gate.clock.monotonic() + KEY_WAIT;
+    let mut pause = KEY_RETRY.0;
+    let mut commit = session.commit_of(facts);
+    loop {
+        match session.try_commit(commit.clone()).await {
+            Ok(()) => return Ok(Ok(())),
+            Err(StoreError::LockHeld { key, session: holder }) => {
+                if session.gate.clock.monotonic() >= give_up {
+                    let text = format!("`{key}` is held by session {holder}; try again when it is done");
+                    let facts = take_back(&mut commit, intent);
+                    return Ok(Err((facts, Refusal::new(Code::LockConflict, text))));
+                }
+                session.gate.recover_if_dead(session.key.tenant, holder).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(KEY_RETRY.1);
+            }
+            Err(other) => return Err(other.into()),
+        }
+    }
+}
+
+/// The facts of a commit that never happened, without the start that never came.
+fn take_back(commit: &mut portcullis_store::Commit, _intent: &crate::intent::Intent) -> Append {
+    let mut facts = Append::new();
+    facts.events = std::mem::take(&mut commit.events);
+    facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
+    facts.blobs = std::mem::take(&mut commit.blobs);
+    facts.artifacts = std::mem::take(&mut commit.artifacts);
+    facts.sealed = std::mem::take(&mut commit.sealed);
+    facts
+}
+
+fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized) -> Vec<String> {
+    let mut keys = match concurrency {
+        // Files are written by rename, so a read never sees half a write: inert calls take none (§14).
+        _ if inert => Vec::new(),
+        Concurrency::Safe => Vec::new(),
+        Concurrency::Exclusive => vec!["*".to_owned()],
+        Concurrency::Keyed => authorized.validated.resolved.keys.clone(),
+    };
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// The clock starts with the execution: queue and approval time never count (L46).
+fn timeout(tool: &Tool, authorized: &Authorized) -> (Duration, Vec<String>) {
+    let limits = seam::semantics(tool).timeout;
+    let wanted = seam::timeout_ms(tool, &authorized.validated.input).unwrap_or(limits.default_ms);
+    let granted = wanted.min(limits.max_ms);
+    let warnings = (granted < wanted).then(|| format!("timeout {wanted} ms was lowered to {granted} ms"));
+    (Duration::from_millis(granted), warnings.into_iter().collect())
+}
+
+fn note_start(
+    session: &SessionShared,
+    authorized: &Authorized,
+    tool: &Tool,
+    id: InvocationId,
+    timeout: Duration,
+    keys: &[LockKey],
+    facts: &mut Append,
+) {
+    let intent = &authorized.validated.visible.intent;
+    let semantics = seam::semantics(tool);
+    let concurrency = match semantics.concurrency {
+        Concurrency::Safe => "safe",
+        Concurrency::Exclusive => "exclusive",
+        Concurrency::Keyed => "keyed",
+    };
+    let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    let plan = Plan { invocation_id: id, concurrency: concurrency.to_owned(), timeout_ms };
+    let keys = keys.iter().map(|lock| lock.key.clone()).collect();
+    session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos: 0, keys });
+    let started = Started {
+        invocation_id: id,
+        intent_id: intent.id,
+        executor_id: seam::executor(tool).to_string(),
+        definition_version: seam::version(tool).to_string(),
+        sandbox: None,
+        env_names: semantics.variables.iter().map(|v| v.name.clone()).collect(),
+        cwd: authorized.validated.resolved.cwd.clone(),
+        attempt: 1,
+        read_only: semantics.read_only,
+    };
+    session.note(facts, intent.turn_id, &started);
+}

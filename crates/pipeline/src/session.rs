@@ -1,0 +1,273 @@
+//! One session under one lease: its folded state, and the only way to append to its log.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portcullis_base::{AppendId, IntentId, TurnId, limits};
+use portcullis_contract::Caller;
+use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, Observed, Stamp, State};
+use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::append::Append;
+use crate::gate::GateInner;
+use crate::intent::Intent;
+use crate::step::Halt;
+
+/// Events read at once while a log is folded.
+const PAGE: usize = 1_000;
+/// A snapshot saves folding this many events the next time.
+const SNAPSHOT_EVERY: u64 = 1_000;
+/// How often an append whose answer was lost is asked about before the turn halts.
+const AMBIGUOUS_TRIES: u32 = 3;
+
+pub(crate) struct SessionShared {
+    pub(crate) gate: Arc<GateInner>,
+    pub(crate) key: SessionKey,
+    pub(crate) lease: Lease,
+    pub(crate) actor: Actor,
+    pub(crate) agent: String,
+    /// Fires when the lease is lost: everything that runs for this session stops.
+    pub(crate) lost: CancellationToken,
+    state: Mutex<State>,
+    snapshot_seq: u64,
+}
+
+impl SessionShared {
+    /// Folds the log from its newest snapshot on.
+    pub(crate) async fn load(gate: Arc<GateInner>, key: SessionKey, lease: Lease, agent: String) -> Result<Self, StoreError> {
+        let (state, snapshot_seq) = load_state(&*gate.store, key).await?;
+        let actor = Actor::worker(lease.owner.worker);
+        let lost = CancellationToken::new();
+        Ok(Self { gate, key, lease, actor, agent, lost, state: Mutex::new(state), snapshot_seq })
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // A fold step cannot panic between two of its changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn caller(&self, intent: &Intent) -> Caller {
+        Caller {
+            session_id: self.key.session,
+            agent: self.agent.clone(),
+            message_id: intent.proposal.message_id,
+            call_id: intent.proposal.call_id.clone(),
+            turn_id: intent.turn_id,
+            intent_id: intent.id,
+        }
+    }
+
+    fn stamp(&self, turn_id: TurnId) -> Stamp<'_> {
+        Stamp { ids: &*self.gate.ids, clock: &*self.gate.clock, actor: &self.actor, turn_id: Some(turn_id), wake_id: None }
+    }
+
+    /// Adds a fact to an append.
+    pub(crate) fn note<B: EventBody>(&self, facts: &mut Append, turn_id: TurnId, body: &B) {
+        facts.events.push(self.stamp(turn_id).draft(body));
+    }
+
+    /// The same draft with another payload: for facts that are completed before they are written.
+    pub(crate) fn redraft<B: EventBody>(&self, draft: &Draft, body: &B) -> Draft {
+        let fresh = Stamp { turn_id: draft.turn_id, ..self.stamp(draft.turn_id.unwrap_or(TurnId::from_u128(0))) }.draft(body);
+        Draft { id: draft.id, at: draft.at, ..fresh }
+    }
+
+    pub(crate) fn commit_of(&self, facts: Append) -> Commit {
+        let id = AppendId::make(&*self.gate.ids, self.gate.clock.now());
+        let seq = self.state().seq;
+        facts.into_commit(self.key, self.lease.owner.worker, self.lease.fence, id, seq)
+    }
+
+    /// Makes an append durable and folds it in.
+    pub(crate) async fn flush(&self, facts: Append) -> Result<(), Halt> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        Ok(self.try_commit(self.commit_of(facts)).await?)
+    }
+
+    /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is
+    /// offered again, and the log knows it by its event ids.
+    pub(crate) async fn try_commit(&self, commit: Commit) -> Result<(), StoreError> {
+        let mut tries = 0;
+        loop {
+            match self.gate.store.commit(commit.clone()).await {
+                Ok(committed) => {
+                    let repeat = committed.repeat;
+                    return self.take_in(committed.events, repeat).await;
+                }
+                Err(StoreError::Ambiguous(_)) if tries < AMBIGUOUS_TRIES => tries += 1,
+                Err(error) => {
+                    if matches!(error, StoreError::FenceLost { .. }) {
+                        self.lost.cancel();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Folds what was committed. Clients may have appended before it, and a repeat comes without
+    /// its events: then the log is read from where the state stands.
+    async fn take_in(&self, events: Vec<Event>, repeat: bool) -> Result<(), StoreError> {
+        let next = self.state().seq + 1;
+        let gap = repeat || events.first().is_some_and(|event| event.seq != next);
+        if gap {
+            return self.catch_up().await;
+        }
+        let mut state = self.state();
+        for event in &events {
+            state.apply(event);
+        }
+        Ok(())
+    }
+
+    /// Folds what others appended meanwhile: replies, above all.
+    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        loop {
+            let after = self.state().seq;
+            let events = self.gate.store.read(self.key, after, PAGE).await?;
+            let done = events.len() < PAGE;
+            let mut state = self.state();
+            for event in &events {
+                state.apply(event);
+            }
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The stored input of an intent: as it was proposed, sensitive values included.
+    pub(crate) async fn stored_input(&self, intent: IntentId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.gate.store.sealed(self.key, intent).await
+    }
+
+    /// Keeps the fold for the next process, if enough happened since the last time.
+    pub(crate) async fn save_snapshot(&self) -> Result<(), StoreError> {
+        let snapshot = {
+            let state = self.state();
+            if state.seq < self.snapshot_seq + SNAPSHOT_EVERY {
+                return Ok(());
+            }
+            let Ok(text) = serde_json::to_string(&*state) else { return Ok(()) };
+            let digest = portcullis_base::Digest::of(text.as_bytes());
+            Snapshot { seq: state.seq, code_version: FOLD_VERSION, state: text, digest }
+        };
+        self.gate.store.put_snapshot(self.key, snapshot).await
+    }
+}
+
+/// The folded state of a session, and the seq its snapshot had. A snapshot that does not hold is
+/// ignored: it is a cache, the log is the truth.
+pub(crate) async fn load_state(store: &dyn Store, key: SessionKey) -> Result<(State, u64), StoreError> {
+    let kept = store.snapshot(key, FOLD_VERSION).await?;
+    let kept = kept.filter(|s| portcullis_base::Digest::of(s.state.as_bytes()) == s.digest);
+    let mut state = kept.and_then(|s| serde_json::from_str::<State>(&s.state).ok()).unwrap_or_default();
+    let snapshot_seq = state.seq;
+    loop {
+        let events = store.read(key, state.seq, PAGE).await?;
+        for event in &events {
+            state.apply(event);
+        }
+        if events.len() < PAGE {
+            return Ok((state, snapshot_seq));
+        }
+    }
+}
+
+/// A claimed session. While it is held its lease is renewed; dropping it stops that.
+pub struct Session {
+    pub(crate) shared: Arc<SessionShared>,
+    pub(crate) _renewing: DropGuard,
+}
+
+impl Session {
+    /// Which session.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        self.shared.key
+    }
+
+    /// The state as of the last append this process took in.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.shared.state().clone()
+    }
+
+    /// Makes an append durable.
+    ///
+    /// # Errors
+    /// If the log refused it; the turn halts then.
+    pub async fn commit(&self, append: Append) -> Result<(), Halt> {
+        self.shared.flush(append).await
+    }
+
+    /// Gives the lease back, delivers the ledger's entries, and keeps a snapshot if it is worth it.
+    ///
+    /// # Errors
+    /// If the store failed; the lease then simply runs out.
+    pub async fn release(self) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        shared.save_snapshot().await?;
+        let more_work = shared.state().asks.answered().next().is_some();
+        let store = &shared.gate.store;
+        // Together: the store's group commit makes one sync of both.
+        let (released, delivered) = tokio::join!(
+            store.release(shared.key, shared.lease.fence, more_work),
+            portcullis_store::deliver_outbox(&**store)
+        );
+        delivered?;
+        released
+    }
+}
+
+/// Renews a lease until it is dropped or lost. A holder that cannot renew stops itself before the
+/// lease ends: it writes nothing more and cancels what it runs.
+pub(crate) fn keep_lease(shared: &Arc<SessionShared>) -> DropGuard {
+    let stop = CancellationToken::new();
+    let guard = stop.clone().drop_guard();
+    let session = Arc::clone(shared);
+    shared.gate.tracker.spawn(async move {
+        let mut good_until = session.gate.clock.monotonic() + limits::LEASE_TTL - limits::LEASE_MARGIN;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(limits::LEASE_RENEW) => {}
+            }
+            // Measured from before the request: the backend counts from when it answers.
+            let asked = session.gate.clock.monotonic();
+            match session.gate.store.renew(session.key, session.lease.fence, limits::LEASE_TTL).await {
+                Ok(_) => good_until = asked + limits::LEASE_TTL - limits::LEASE_MARGIN,
+                Err(StoreError::FenceLost { .. }) => return session.lost.cancel(),
+                Err(_) if session.gate.clock.monotonic() >= good_until => return session.lost.cancel(),
+                Err(_) => {}
+            }
+        }
+    });
+    guard
+}
+
+/// A settled intent, as its three readers see it. Only this crate makes one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observation(pub(crate) Observed);
+
+impl Observation {
+    /// The session projection: everything.
+    #[must_use]
+    pub fn session_view(&self) -> &Observed {
+        &self.0
+    }
+
+    /// The model projection.
+    #[must_use]
+    pub fn model_view(&self) -> serde_json::Value {
+        self.0.model_view()
+    }
+
+    /// Whether it is a success.
+    #[must_use]
+    pub fn ok(&self) -> bool {
+        self.0.ok
+    }
+}

@@ -1,0 +1,228 @@
+//! The evaluation of 13.2, resource by resource, and what the parts add up to.
+
+use std::collections::BTreeSet;
+
+use portcullis_base::{GrantId, Risk, fingerprint};
+use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
+
+use crate::subject::Subject;
+use crate::suggest::{self, Asking};
+use crate::{Allow, Ask, Asker, Decision, Deny, Layer, Policy, Rule, RuleEffect, RuleId, RuleRef, Specificity};
+
+/// What speaks for an effect: a rule of the policy, or the tool's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    Rule(usize),
+    ToolDefault,
+}
+
+/// The effect on one resource before grants, and whose voice it is.
+type Verdict = (RuleEffect, Voice);
+
+/// What is known so far about a whole call.
+#[derive(Default)]
+struct Tally<'r> {
+    matched: BTreeSet<RuleId>,
+    inert: BTreeSet<RuleId>,
+    grants: BTreeSet<GrantId>,
+    denied: Option<String>,
+    allowed: Option<String>,
+    asking: Vec<Asking<'r>>,
+}
+
+impl Policy {
+    /// Decides a call: the strictest over all its requests and their resources.
+    ///
+    /// Equal rules, requests and asker give equal decisions. A call that names nothing is asked
+    /// about (L31): what it would touch is not known.
+    #[must_use]
+    pub fn decide(&self, requests: &[AccessRequest], asker: &Asker<'_>) -> Decision {
+        let mut tally = Tally::default();
+        for request in requests {
+            for resource in request.resources() {
+                self.weigh(request, resource, asker, &mut tally);
+            }
+        }
+        let policy_ids = tally.matched.into_iter().collect();
+        if let Some(reason) = tally.denied {
+            return Decision::Deny(Deny { reason, policy_ids });
+        }
+        if tally.asking.is_empty()
+            && let Some(reason) = tally.allowed
+        {
+            let grant_ids = tally.grants.into_iter().collect();
+            return Decision::Allow(Allow { reason, policy_ids, grant_ids });
+        }
+        // A pinned ask is the stricter one, and therefore the one shown.
+        let shown = tally.asking.iter().find(|ask| ask.pinned).or(tally.asking.first());
+        let reason = match shown {
+            None => "the call names nothing that it would touch".to_owned(),
+            Some(ask) => format!("{}{}", ask.reason, would_allow(&tally.inert)),
+        };
+        Decision::Ask(Ask {
+            pinned: shown.is_some_and(|ask| ask.pinned),
+            reason,
+            policy_ids,
+            deciding: shown.map(|ask| ask.deciding.clone()),
+            suggested_rules: suggest::exactly(&tally.asking),
+        })
+    }
+
+    /// The pre-check of R5: deny rules only, by name alone. `None` says nothing about allow or ask.
+    #[must_use]
+    pub fn denies(&self, requests: &[AccessRequest], asker: &Asker<'_>) -> Option<Deny> {
+        let mut ids = BTreeSet::new();
+        let mut reason = None;
+        for request in requests {
+            for resource in request.resources() {
+                for (rule, _) in self.matching(&request.action, &Subject::of(resource), asker) {
+                    if self.rules()[rule].effect == RuleEffect::Deny {
+                        ids.insert(self.rules()[rule].id.clone());
+                        reason.get_or_insert_with(|| self.say(Voice::Rule(rule), "denies", request, resource));
+                    }
+                }
+            }
+        }
+        reason.map(|reason| Deny { reason, policy_ids: ids.into_iter().collect() })
+    }
+
+    /// Rules in force that match, in the order of their ids, each with its closest fit.
+    fn matching(
+        &self,
+        action: &Action,
+        subject: &Subject,
+        asker: &Asker<'_>,
+    ) -> impl Iterator<Item = (usize, Specificity)> {
+        self.index().matching(subject).into_iter().filter(move |(rule, _)| {
+            let rule = &self.rules()[*rule];
+            rule.action.matches(action) && rule.in_force(asker)
+        })
+    }
+
+    fn weigh<'r>(&self, request: &'r AccessRequest, resource: &'r Resource, asker: &Asker<'_>, tally: &mut Tally<'r>) {
+        let subject = Subject::of(resource);
+        let mut pool = Vec::new();
+        for (rule, fit) in self.matching(&request.action, &subject, asker) {
+            let Rule { id, effect, resource, .. } = &self.rules()[rule];
+            if self.is_inert(&self.rules()[rule]) {
+                tally.inert.insert(id.clone());
+            } else if *effect != RuleEffect::Allow || resource.may_allow(&subject) {
+                tally.matched.insert(id.clone());
+                pool.push((rule, fit));
+            }
+        }
+        let by_default = tool_default(request, resource, &subject, asker.default);
+        let (effect, voice) = self.verdict(&pool, by_default);
+        if voice == Voice::ToolDefault {
+            tally.matched.insert(RuleId::tool_default(request.action.as_str()));
+        }
+        match effect {
+            RuleEffect::Deny => {
+                tally.denied.get_or_insert_with(|| self.say(voice, "denies", request, resource));
+            }
+            RuleEffect::Allow => {
+                tally.allowed.get_or_insert_with(|| self.say(voice, "allows", request, resource));
+            }
+            RuleEffect::Ask | RuleEffect::AskPinned => {
+                let pinned = effect == RuleEffect::AskPinned;
+                let deciding = match voice {
+                    Voice::Rule(rule) => self.reference(rule),
+                    Voice::ToolDefault => default_reference(&request.action, asker.default),
+                };
+                let granted = asker
+                    .grants
+                    .iter()
+                    .filter(|g| !pinned && g.answers(&deciding, &request.action, &subject, asker))
+                    .map(|grant| grant.id)
+                    .min();
+                if let Some(id) = granted {
+                    tally.allowed.get_or_insert_with(|| format!("grant {id} answers rule `{}`", deciding.id));
+                    tally.grants.insert(id);
+                } else {
+                    let reason = self.say(voice, "asks about", request, resource);
+                    let action = &request.action;
+                    tally.asking.push(Asking { action, resource, subject, pinned, deciding, reason });
+                }
+            }
+        }
+    }
+
+    /// Steps 1 to 4 of 13.2, with one care for L29. An ask of an untrusted project decides only where
+    /// the other rules would allow. Where they ask anyway the ask stays theirs, so that a grant given
+    /// for the project's rule never answers in the place of another rule's.
+    fn verdict(&self, pool: &[(usize, Specificity)], by_default: RuleEffect) -> Verdict {
+        let all = self.steps(pool, by_default);
+        let (RuleEffect::Ask, Voice::Rule(rule)) = all else {
+            return all;
+        };
+        if self.project_trusted() || self.rules()[rule].layer != Layer::Project {
+            return all;
+        }
+        let others: Vec<_> = pool.iter().copied().filter(|hit| self.rules()[hit.0].layer != Layer::Project).collect();
+        match self.steps(&others, by_default) {
+            (RuleEffect::Allow, _) => all,
+            theirs => theirs,
+        }
+    }
+
+    fn steps(&self, pool: &[(usize, Specificity)], by_default: RuleEffect) -> Verdict {
+        let first = |effect| {
+            let hit = pool.iter().find(|hit| self.rules()[hit.0].effect == effect);
+            hit.map(|hit| (effect, Voice::Rule(hit.0)))
+        };
+        if let Some(verdict) = first(RuleEffect::Deny).or_else(|| first(RuleEffect::AskPinned)) {
+            return verdict;
+        }
+        // The tool's default is a layer like the others: pinned, it cannot be outvoted either (R8).
+        if by_default == RuleEffect::AskPinned {
+            return (by_default, Voice::ToolDefault);
+        }
+        let rank = |hit: &(usize, Specificity)| (std::cmp::Reverse(self.rules()[hit.0].layer), hit.1);
+        let Some(best) = pool.iter().map(rank).max() else {
+            return (by_default, Voice::ToolDefault);
+        };
+        let mut top = pool.iter().filter(|hit| rank(hit) == best).map(|hit| hit.0);
+        let asks = top.clone().find(|rule| self.rules()[*rule].effect == RuleEffect::Ask);
+        match asks.or_else(|| top.next()) {
+            Some(rule) => (self.rules()[rule].effect, Voice::Rule(rule)),
+            None => (by_default, Voice::ToolDefault),
+        }
+    }
+
+    fn say(&self, voice: Voice, verb: &str, request: &AccessRequest, resource: &Resource) -> String {
+        let who = match voice {
+            Voice::Rule(rule) => {
+                let Rule { id, source, .. } = &self.rules()[rule];
+                format!("rule `{id}` ({source})")
+            }
+            Voice::ToolDefault => "the tool's default".to_owned(),
+        };
+        format!("{who} {verb} `{}` on {}", request.action, suggest::shown(resource))
+    }
+}
+
+/// What the weakest layer says of one resource.
+fn tool_default(request: &AccessRequest, resource: &Resource, subject: &Subject, default: DefaultPolicy) -> RuleEffect {
+    let inside = resource.inside && *subject != Subject::Opaque;
+    let only_reads = !request.risk.is_empty() && request.risk.iter().all(|risk| *risk == Risk::Read);
+    match default {
+        DefaultPolicy::AskPinned => RuleEffect::AskPinned,
+        DefaultPolicy::Allow if inside => RuleEffect::Allow,
+        DefaultPolicy::Auto if inside && only_reads => RuleEffect::Allow,
+        DefaultPolicy::Allow | DefaultPolicy::Auto | DefaultPolicy::Ask => RuleEffect::Ask,
+    }
+}
+
+/// The name and hash a tool's default has for grants; another default is another hash.
+fn default_reference(action: &Action, default: DefaultPolicy) -> RuleRef {
+    // Invariant: a word and an enum are always JSON.
+    let hash = fingerprint(&("tool_default", action, default)).expect("a default is JSON");
+    RuleRef { id: RuleId::tool_default(action.as_str()), source: None, hash }
+}
+
+fn would_allow(inert: &BTreeSet<RuleId>) -> String {
+    match inert.first() {
+        None => String::new(),
+        Some(id) => format!("; rule `{id}` would allow it once its project file is trusted"),
+    }
+}

@@ -1,0 +1,143 @@
+//! The rules of every layer, as one value that does not change.
+
+use std::collections::BTreeMap;
+
+use portcullis_base::{Digest, fingerprint};
+use portcullis_contract::Action;
+
+use crate::index::Index;
+use crate::{Asker, EnterprisePolicy, Layer, PolicyError, Rule, RuleEffect, RuleId, RuleRef};
+
+/// What is recorded when a person trusts a project's rules file: the hash of exactly this text.
+#[must_use]
+pub fn file_hash(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+/// Gathers rules.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyBuilder {
+    rules: Vec<Rule>,
+    project_trusted: bool,
+}
+
+impl PolicyBuilder {
+    /// Without any rule everything rests on the tools' defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds rules of any layer.
+    #[must_use]
+    pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.rules.extend(rules);
+        self
+    }
+
+    /// Adds the deny rules of the organisation.
+    #[must_use]
+    pub fn enterprise(self, enterprise: &EnterprisePolicy) -> Self {
+        self.rules(enterprise.rules().iter().cloned())
+    }
+
+    /// Whether the user has trusted this exact project file.
+    #[must_use]
+    pub fn project_trust(mut self, trusted: bool) -> Self {
+        self.project_trusted = trusted;
+        self
+    }
+
+    /// The policy.
+    ///
+    /// # Errors
+    /// If two rules bear one id: a decision could not name which of them it rests on.
+    pub fn build(self) -> Result<Policy, PolicyError> {
+        let mut by_id: BTreeMap<RuleId, Rule> = BTreeMap::new();
+        for rule in self.rules {
+            if let Some(first) = by_id.get(&rule.id) {
+                return Err(PolicyError::DuplicateId {
+                    id: rule.id.to_string(),
+                    first: first.source.clone(),
+                    second: rule.source,
+                });
+            }
+            by_id.insert(rule.id.clone(), rule);
+        }
+        // Sorted by id: the order of writing is gone, and with it any way to depend on it (L28).
+        let rules: Vec<Rule> = by_id.into_values().collect();
+        let hashes: Vec<Digest> = rules.iter().map(Rule::hash).collect();
+        let index = Index::new(&rules);
+        let revision = revision(&rules, &hashes, self.project_trusted);
+        Ok(Policy { rules, hashes, index, project_trusted: self.project_trusted, revision })
+    }
+}
+
+fn revision(rules: &[Rule], hashes: &[Digest], project_trusted: bool) -> Digest {
+    let parts: Vec<(&str, &Digest)> = rules.iter().map(|rule| rule.id.as_str()).zip(hashes).collect();
+    // Invariant: texts and a bool are always JSON.
+    fingerprint(&(project_trusted, parts)).expect("ids and hashes are JSON")
+}
+
+/// The rules of all layers. Immutable: a change of rules is another policy with another revision.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    hashes: Vec<Digest>,
+    index: Index,
+    project_trusted: bool,
+    revision: Digest,
+}
+
+impl Policy {
+    /// The fingerprint of what this policy decides, whatever order its rules were written in.
+    #[must_use]
+    pub fn revision(&self) -> Digest {
+        self.revision
+    }
+
+    /// The same rules, with the project's allow rules in force or inert.
+    #[must_use]
+    pub fn with_project_trust(mut self, trusted: bool) -> Self {
+        self.project_trusted = trusted;
+        self.revision = revision(&self.rules, &self.hashes, trusted);
+        self
+    }
+
+    /// Every rule, by id.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Rules without effect: allows of a project file that the user has not trusted.
+    pub fn inert_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| self.is_inert(rule))
+    }
+
+    pub(crate) fn is_inert(&self, rule: &Rule) -> bool {
+        !self.project_trusted && rule.layer == Layer::Project && rule.effect == RuleEffect::Allow
+    }
+
+    pub(crate) const fn project_trusted(&self) -> bool {
+        self.project_trusted
+    }
+
+    pub(crate) const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(crate) fn reference(&self, rule: usize) -> RuleRef {
+        let Rule { id, source, .. } = &self.rules[rule];
+        RuleRef { id: id.clone(), source: Some(source.clone()), hash: self.hashes[rule] }
+    }
+
+    /// The rule that denies `action` whatever it touches, if there is one: such a tool is not worth
+    /// offering (8.2).
+    #[must_use]
+    pub fn wholly_denied(&self, action: &Action, asker: &Asker<'_>) -> Option<RuleId> {
+        let denies =
+            |rule: &&Rule| rule.effect == RuleEffect::Deny && rule.action.matches(action) && rule.in_force(asker);
+        self.index.any().iter().map(|i| &self.rules[*i]).find(denies).map(|rule| rule.id.clone())
+    }
+}

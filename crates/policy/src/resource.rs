@@ -1,0 +1,163 @@
+//! Which resources a rule speaks of, and which of two rules speaks more closely.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::subject::Subject;
+use crate::{ArgvPattern, HostPattern, PathPattern, PatternError, WordPattern};
+
+/// How closely a pattern fits, as 13.2 compares: literal segments or words before the first
+/// wildcard, then literal characters, then exact before glob. Greater is closer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Specificity {
+    leading: usize,
+    chars: usize,
+    exact: bool,
+}
+
+impl Specificity {
+    pub(crate) const fn new(leading: usize, chars: usize, exact: bool) -> Self {
+        Self { leading, chars, exact }
+    }
+}
+
+/// One kind of resource and the patterns over it, any of which may match.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "ResourceText", into = "ResourceText")]
+pub enum ResourcePattern {
+    /// Whatever is touched. As an allow it still does not reach opaque resources.
+    Any,
+    Path(Vec<PathPattern>),
+    Argv(Vec<ArgvPattern>),
+    Host(Vec<HostPattern>),
+    McpTool(Vec<WordPattern>),
+    /// What analysis could not name.
+    Opaque,
+}
+
+/// The stored form; also what a rule's fingerprint is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ResourceText {
+    Any,
+    Path(Vec<String>),
+    Argv(Vec<Vec<String>>),
+    Host(Vec<String>),
+    McpTool(Vec<String>),
+    Opaque,
+}
+
+impl ResourcePattern {
+    /// Exactly these paths.
+    pub fn paths<'a>(canonical: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Path(canonical.into_iter().map(PathPattern::literal).collect())
+    }
+
+    /// Whether the pattern fits, and how closely (the closest of several).
+    pub(crate) fn fit(&self, subject: &Subject) -> Option<Specificity> {
+        match (self, subject) {
+            (Self::Any, _) => Some(Specificity::new(0, 0, false)),
+            (Self::Path(all), Subject::Path(path)) => {
+                closest(all.iter().filter(|p| p.matches(path)).map(PathPattern::specificity))
+            }
+            (Self::Argv(all), Subject::Argv(argv)) => {
+                closest(all.iter().filter(|p| p.matches(argv)).map(ArgvPattern::specificity))
+            }
+            (Self::Host(all), Subject::Host(host)) => {
+                closest(all.iter().filter(|p| p.matches(host)).map(HostPattern::specificity))
+            }
+            (Self::McpTool(all), Subject::McpTool(name)) => {
+                closest(all.iter().filter(|p| p.matches(name)).map(WordPattern::specificity))
+            }
+            (Self::Opaque, Subject::Opaque) => Some(Self::OPAQUE_FIT),
+            _ => None,
+        }
+    }
+
+    /// Closer than [`Self::Any`]: whoever wrote it meant it.
+    pub(crate) const OPAQUE_FIT: Specificity = Specificity::new(0, 0, true);
+
+    /// Whether an allow with this pattern may hold for `subject`: the floor of 13.1.
+    pub(crate) fn may_allow(&self, subject: &Subject) -> bool {
+        *subject != Subject::Opaque || matches!(self, Self::Opaque)
+    }
+}
+
+fn closest(fits: impl Iterator<Item = Specificity>) -> Option<Specificity> {
+    fits.max()
+}
+
+fn texts<T: fmt::Display>(all: &[T]) -> Vec<String> {
+    let mut out: Vec<String> = all.iter().map(ToString::to_string).collect();
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// Equal in meaning: the order of a list has none.
+impl PartialEq for ResourcePattern {
+    fn eq(&self, other: &Self) -> bool {
+        ResourceText::from(self) == ResourceText::from(other)
+    }
+}
+
+impl Eq for ResourcePattern {}
+
+/// Lists are sorted: their order has no meaning, so that it must not change a fingerprint.
+impl From<ResourcePattern> for ResourceText {
+    fn from(pattern: ResourcePattern) -> Self {
+        Self::from(&pattern)
+    }
+}
+
+impl From<&ResourcePattern> for ResourceText {
+    fn from(pattern: &ResourcePattern) -> Self {
+        match pattern {
+            ResourcePattern::Any => Self::Any,
+            ResourcePattern::Path(all) => Self::Path(texts(all)),
+            ResourcePattern::Argv(all) => {
+                let mut all: Vec<_> = all.iter().map(ArgvPattern::to_words).collect();
+                all.sort();
+                all.dedup();
+                Self::Argv(all)
+            }
+            ResourcePattern::Host(all) => Self::Host(texts(all)),
+            ResourcePattern::McpTool(all) => Self::McpTool(texts(all)),
+            ResourcePattern::Opaque => Self::Opaque,
+        }
+    }
+}
+
+impl TryFrom<ResourceText> for ResourcePattern {
+    type Error = PatternError;
+
+    fn try_from(text: ResourceText) -> Result<Self, PatternError> {
+        Ok(match text {
+            ResourceText::Any => Self::Any,
+            ResourceText::Path(all) => Self::Path(parsed(&all, |t| PathPattern::parse(t))?),
+            ResourceText::Argv(all) => Self::Argv(all.into_iter().map(ArgvPattern::parse).collect::<Result<_, _>>()?),
+            ResourceText::Host(all) => Self::Host(parsed(&all, |t| HostPattern::parse(t))?),
+            ResourceText::McpTool(all) => Self::McpTool(parsed(&all, |t| WordPattern::parse(t))?),
+            ResourceText::Opaque => Self::Opaque,
+        })
+    }
+}
+
+fn parsed<T>(all: &[String], parse: impl Fn(&str) -> Result<T, PatternError>) -> Result<Vec<T>, PatternError> {
+    all.iter().map(|text| parse(text)).collect()
+}
+
+impl fmt::Display for ResourcePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |all: Vec<String>| all.join(", ");
+        match self {
+            Self::Any => f.write_str("any resource"),
+            Self::Path(all) => write!(f, "path {}", list(texts(all))),
+            Self::Argv(all) => write!(f, "argv {}", list(texts(all))),
+            Self::Host(all) => write!(f, "host {}", list(texts(all))),
+            Self::McpTool(all) => write!(f, "mcp_tool {}", list(texts(all))),
+            Self::Opaque => f.write_str("opaque"),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Rules offered with an ask: exactly what was asked, and no more (L33).
+
+use portcullis_base::Digest;
+use portcullis_contract::{Action, Resource};
+use serde::{Deserialize, Serialize};
+
+use crate::resource::ResourceText;
+use crate::subject::Subject;
+use crate::{
+    ActionPattern, ArgvPattern, GrantRule, HostPattern, PathPattern, ResourcePattern, RuleEffect, RuleId, RuleRef,
+    WordPattern,
+};
+
+/// Characters of a resource shown in a sentence.
+const SHOWN_CHARS: usize = 200;
+
+/// One resource that an ask is about.
+pub(crate) struct Asking<'r> {
+    pub(crate) action: &'r Action,
+    pub(crate) resource: &'r Resource,
+    pub(crate) subject: Subject,
+    pub(crate) pinned: bool,
+    pub(crate) deciding: RuleRef,
+    pub(crate) reason: String,
+}
+
+/// A rule that would answer this ask for good, with its exact reach.
+///
+/// Adopted as a grant for the ask's deciding rule, it allows this very call. Whatever a person or a
+/// model typed stands in it escaped: a `*` in a file's name stays a `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuggestedRule {
+    /// Always `allow`.
+    pub effect: RuleEffect,
+    pub action: ActionPattern,
+    pub resource: ResourcePattern,
+    /// In words, everything it allows.
+    pub reach: String,
+    /// Examples, taken from the call.
+    pub would_allow: Vec<String>,
+    /// Near misses, each checked against the pattern.
+    pub would_not_allow: Vec<String>,
+}
+
+impl SuggestedRule {
+    /// What a grant made from it allows.
+    #[must_use]
+    pub fn rule(&self) -> GrantRule {
+        GrantRule { action: self.action.clone(), resource: self.resource.clone() }
+    }
+
+    /// The rule as a person would write it into a configuration file.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let value = |text: &str| toml::Value::from(text).to_string();
+        let list = |all: &[String]| format!("[{}]", all.iter().map(|t| value(t)).collect::<Vec<_>>().join(", "));
+        let resource = match ResourceText::from(&self.resource) {
+            ResourceText::Any => String::new(),
+            ResourceText::Path(all) => format!("path = {}\n", list(&all)),
+            ResourceText::Argv(all) => {
+                let all: Vec<String> = all.iter().map(|words| list(words)).collect();
+                format!("argv = [{}]\n", all.join(", "))
+            }
+            ResourceText::Host(all) => format!("host = {}\n", list(&all)),
+            ResourceText::McpTool(all) => format!("mcp_tool = {}\n", list(&all)),
+            ResourceText::Opaque => "opaque = true\n".to_owned(),
+        };
+        let (action, effect) = (value(self.action.as_str()), value(self.effect.as_str()));
+        format!("[[rules]]\naction = {action}\n{resource}effect = {effect}\n")
+    }
+}
+
+/// The resource as a sentence shows it: on one line, bounded.
+pub(crate) fn shown(resource: &Resource) -> String {
+    let mut text: String = resource.canonical.chars().take(SHOWN_CHARS).collect();
+    if text.len() < resource.canonical.len() {
+        text.push('…');
+    }
+    format!("{text:?}")
+}
+
+/// The rule that allows exactly what is asked, if one rule can.
+///
+/// None if a part is pinned, opaque or a secret; or if the parts differ in action, kind or deciding
+/// rule: a grant answers one rule and speaks of one kind, so that it could not settle the call.
+pub(crate) fn exactly(asking: &[Asking<'_>]) -> Vec<SuggestedRule> {
+    suggestion(asking).into_iter().collect()
+}
+
+fn suggestion(asking: &[Asking<'_>]) -> Option<SuggestedRule> {
+    let first = asking.first()?;
+    let key = |ask: &Asking<'_>| -> (RuleId, Digest) { (ask.deciding.id.clone(), ask.deciding.hash) };
+    let together = |ask: &Asking<'_>| !ask.pinned && ask.action == first.action && key(ask) == key(first);
+    if !asking.iter().all(together) {
+        return None;
+    }
+    let resource = pattern(asking)?;
+    let action = ActionPattern::literal(first.action);
+    let (mut would_allow, mut would_not_allow) = (Vec::new(), Vec::new());
+    for ask in asking {
+        push_new(&mut would_allow, example(&ask.subject, ask.resource));
+        for near in neighbours(&ask.subject) {
+            // Two parts of one call may be each other's neighbours.
+            if resource.fit(&near).is_none() {
+                push_new(&mut would_not_allow, example(&near, ask.resource));
+            }
+        }
+    }
+    let reach = format!("`{}` on exactly: {}", first.action, would_allow.join(", "));
+    let rule = SuggestedRule { effect: RuleEffect::Allow, action, resource, reach, would_allow, would_not_allow };
+    readable(&rule).then_some(rule)
+}
+
+/// Whether the rule survives being written down: one too long to be read back is not offered.
+fn readable(rule: &SuggestedRule) -> bool {
+    ActionPattern::parse(rule.action.as_str()).as_ref() == Ok(&rule.action)
+        && ResourcePattern::try_from(ResourceText::from(&rule.resource)).is_ok()
+}
+
+fn push_new(list: &mut Vec<String>, text: String) {
+    if !list.contains(&text) {
+        list.push(text);
+    }
+}
+
+/// One pattern of one kind for every part.
+fn pattern(asking: &[Asking<'_>]) -> Option<ResourcePattern> {
+    let all = || asking.iter().map(|ask| &ask.subject);
+    Some(match &asking.first()?.subject {
+        Subject::Path(_) => ResourcePattern::Path(all().map(path).collect::<Option<_>>()?),
+        Subject::Argv(_) => ResourcePattern::Argv(all().map(argv).collect::<Option<_>>()?),
+        Subject::Host(_) => ResourcePattern::Host(all().map(host).collect::<Option<_>>()?),
+        Subject::McpTool(_) => ResourcePattern::McpTool(all().map(tool).collect::<Option<_>>()?),
+        Subject::Secret | Subject::Opaque => return None,
+    })
+}
+
+fn path(subject: &Subject) -> Option<PathPattern> {
+    match subject {
+        Subject::Path(path) => Some(PathPattern::literal(path)),
+        _ => None,
+    }
+}
+
+fn argv(subject: &Subject) -> Option<ArgvPattern> {
+    match subject {
+        Subject::Argv(words) => ArgvPattern::exactly(words),
+        _ => None,
+    }
+}
+
+fn host(subject: &Subject) -> Option<HostPattern> {
+    match subject {
+        Subject::Host(name) => Some(HostPattern::exactly(name)),
+        _ => None,
+    }
+}
+
+fn tool(subject: &Subject) -> Option<WordPattern> {
+    match subject {
+        Subject::McpTool(name) => Some(WordPattern::literal(name)),
+        _ => None,
+    }
+}
+
+fn example(subject: &Subject, asked: &Resource) -> String {
+    match subject {
+        Subject::Path(path) if path.is_empty() => "/".to_owned(),
+        Subject::Path(text) | Subject::McpTool(text) => text.clone(),
+        // A rule reaches a whole host, and an ask about a URL must say so.
+        Subject::Host(name) => format!("{name} (every address and port there)"),
+        Subject::Argv(words) => serde_json::to_string(words).unwrap_or_default(),
+        Subject::Secret | Subject::Opaque => asked.canonical.clone(),
+    }
+}
+
+/// What a person might think is included, and is not.
+fn neighbours(subject: &Subject) -> Vec<Subject> {
+    match subject {
+        Subject::Path(path) => {
+            let folder = path.rfind('/').map_or("", |cut| &path[..cut]);
+            let beside = Subject::Path(format!("{folder}/another"));
+            vec![beside, Subject::Path(format!("{path}/beneath")), Subject::Path(folder.to_owned())]
+        }
+        Subject::Argv(words) => {
+            let mut longer = words.clone();
+            longer.push("--more".to_owned());
+            let mut out = vec![Subject::Argv(longer)];
+            if words.len() > 1 {
+                out.push(Subject::Argv(words[..words.len() - 1].to_vec()));
+            }
+            out
+        }
+        Subject::Host(name) => vec![Subject::Host(format!("sub.{name}"))],
+        Subject::McpTool(name) => vec![Subject::McpTool(format!("{name}_other"))],
+        Subject::Secret | Subject::Opaque => Vec::new(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Looking at a file and reading it whole, each from one handle.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use cap_std::fs::Dir;
+use portcullis_base::{Digest, DigestWriter, Timestamp};
+use rustix::fs::Stat;
+
+use crate::handle::{Entry, kind_of, look, mode_of, mtime_of, open_file, reopen_dir, size_of};
+use crate::parents::{open_beneath, split};
+use crate::{FileError, Kind, Resolved, VirtualPath};
+
+/// What the file system says of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStat {
+    pub kind: Kind,
+    pub size: u64,
+    pub mtime: Timestamp,
+    /// Permission bits with setuid, setgid and sticky.
+    pub mode: u32,
+}
+
+/// A file's whole content, with what one handle said of it. Size and hash are of `bytes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileContent {
+    pub bytes: Vec<u8>,
+    pub sha256: Digest,
+    pub size: u64,
+    pub mtime: Timestamp,
+    pub mode: u32,
+}
+
+/// A file's content as a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileHash {
+    pub sha256: Digest,
+    pub size: u64,
+    pub mtime: Timestamp,
+}
+
+impl FileStat {
+    fn of(stat: &Stat) -> Self {
+        Self { kind: kind_of(stat), size: size_of(stat), mtime: mtime_of(stat), mode: mode_of(stat) }
+    }
+}
+
+/// Looks at the place without opening it, whatever its kind.
+pub fn stat(resolved: &Resolved) -> Result<FileStat, FileError> {
+    let path = resolved.path();
+    let Some((name, above)) = resolved.names().split_last() else {
+        let stat = rustix::fs::fstat(resolved.mount().dir()).map_err(|e| FileError::io(path, e))?;
+        return Ok(FileStat::of(&stat));
+    };
+    let dir = open_beneath(resolved.mount(), above)?;
+    match look(&dir, name).map_err(|e| FileError::io(path, e))? {
+        Entry::Missing => Err(FileError::NotFound { path: path.clone() }),
+        Entry::Link => Err(FileError::PathChanged { path: path.clone() }),
+        Entry::Found(stat) => Ok(FileStat::of(&stat)),
+    }
+}
+
+/// The directory, opened for listing. What is opened in it stays beneath it: [`Dir`] sees to that.
+pub fn open_dir(resolved: &Resolved) -> Result<Dir, FileError> {
+    let path = resolved.path();
+    match stat(resolved)?.kind {
+        Kind::Directory => {}
+        found => return Err(FileError::WrongKind { path: path.clone(), wanted: Kind::Directory, found }),
+    }
+    let dir = open_beneath(resolved.mount(), resolved.names())?;
+    Ok(Dir::from_std_file(reopen_dir(&dir).map_err(|e| FileError::io(path, e))?))
+}
+
+/// The whole file, if it has at most `max_bytes`.
+pub fn read_file(resolved: &Resolved, max_bytes: u64) -> Result<FileContent, FileError> {
+    let (file, stat) = open(resolved)?;
+    read_opened(&file, &stat, max_bytes, resolved.path())
+}
+
+/// Hashes the file without holding it in memory.
+pub fn hash_file(resolved: &Resolved) -> Result<FileHash, FileError> {
+    let (mut file, stat) = open(resolved)?;
+    let mut writer = DigestWriter::default();
+    let size = io::copy(&mut file, &mut writer).map_err(|e| FileError::io(resolved.path(), e))?;
+    Ok(FileHash { sha256: writer.finish(), size, mtime: mtime_of(&stat) })
+}
+
+fn open(resolved: &Resolved) -> Result<(File, Stat), FileError> {
+    let (above, name) = split(resolved)?;
+    let dir = open_beneath(resolved.mount(), above)?;
+    open_file(&dir, name, false, resolved.path())
+}
+
+pub(crate) fn read_opened(file: &File, stat: &Stat, max: u64, path: &VirtualPath) -> Result<FileContent, FileError> {
+    let too_large = |size| FileError::TooLarge { path: path.clone(), size, max };
+    if size_of(stat) > max {
+        return Err(too_large(size_of(stat)));
+    }
+    // The size is a hint: the file may grow while it is read, so the read itself is bounded too.
+    let mut bytes = Vec::with_capacity(usize::try_from(size_of(stat)).unwrap_or(0));
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| FileError::io(path, e))?;
+    let size = bytes.len() as u64;
+    if size > max {
+        return Err(too_large(size));
+    }
+    Ok(FileContent { sha256: Digest::of(&bytes), size, mtime: mtime_of(stat), mode: mode_of(stat), bytes })
+}

@@ -1,0 +1,202 @@
+//! Writing a file: compare-and-swap on its content, all or nothing.
+//!
+//! The order is the contract (tool-contract §19, 15.2): content to a temporary file beside the
+//! target, synced; then, with the directory locked against other Portcullis writers, the path and
+//! the target's hash once more; then the rename. Programs that know nothing of the lock can still
+//! slip in between that hash and the rename, a few microseconds; no system call closes that gap.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use portcullis_base::{Digest, Timestamp, limits};
+use rustix::fs::{Access, AtFlags, FlockOperation, Mode, Stat};
+use rustix::io::Errno;
+
+use crate::handle::{Entry, look, mode_of, mtime_of, open_file, reopen_dir};
+use crate::parents::{Parents, split};
+use crate::read::read_opened;
+use crate::temp::Temp;
+use crate::{FileContent, FileError, Name, Resolved, TreeOwner, VirtualPath};
+
+/// What must be at the path for the write to happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing, not even a link.
+    Absent,
+    /// A file with exactly this content.
+    Sha256(Digest),
+}
+
+/// One write.
+#[derive(Debug, Clone, Copy)]
+pub struct WritePlan<'c> {
+    pub content: &'c [u8],
+    pub expect: Expect,
+    /// Whether missing directories are made for a new file.
+    pub create_parents: bool,
+}
+
+/// A write that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// What it replaced.
+    pub before: Option<FileContent>,
+    pub sha256: Digest,
+    pub size: u64,
+    pub mtime: Timestamp,
+    pub mode: u32,
+    /// Directories made for it, outermost first.
+    pub created_dirs: Vec<VirtualPath>,
+    /// Whether the disk confirmed the new name. Without it the file is written and a power cut may
+    /// still bring the old one back.
+    pub synced: bool,
+}
+
+/// How long a writer waits for others in the same directory; they hold the lock for one hash and
+/// one rename.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_POLL: Duration = Duration::from_millis(2);
+
+/// Writes the file. On an error nothing has changed and nothing is left behind, except after
+/// [`FileError::Torn`].
+pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, FileError> {
+    let path = resolved.path();
+    let (_, name) = split(resolved)?;
+    resolved.check_writable()?;
+    let size = plan.content.len() as u64;
+    if size > limits::FILE_MAX {
+        return Err(FileError::TooLarge { path: path.clone(), size, max: limits::FILE_MAX });
+    }
+    let create = plan.create_parents && plan.expect == Expect::Absent;
+    let parents = match (Parents::open(resolved, create), plan.expect) {
+        (Err(FileError::NotFound { .. }), Expect::Sha256(expected)) => {
+            return Err(FileError::StaleBaseline { path: path.clone(), expected, found: None });
+        }
+        (parents, _) => parents?,
+    };
+    let target = Target { parents: &parents, name, path, owner: resolved.mount().owner() };
+    let (before, stat) = match plan.expect {
+        Expect::Absent => (None, target.create(plan.content)?),
+        Expect::Sha256(expected) => {
+            let (before, stat) = target.overwrite(plan.content, expected)?;
+            (Some(before), stat)
+        }
+    };
+    let synced = parents.sync();
+    Ok(Written {
+        before,
+        sha256: Digest::of(plan.content),
+        size,
+        mtime: mtime_of(&stat),
+        mode: mode_of(&stat),
+        created_dirs: parents.keep(),
+        synced,
+    })
+}
+
+struct Target<'a> {
+    parents: &'a Parents<'a>,
+    name: &'a Name,
+    path: &'a VirtualPath,
+    owner: TreeOwner,
+}
+
+impl Target<'_> {
+    fn create(&self, content: &[u8]) -> Result<Stat, FileError> {
+        let exists = || FileError::TargetExists { path: self.path.clone() };
+        match look(&self.parents.dir, self.name).map_err(|e| self.io(e))? {
+            Entry::Missing => {}
+            Entry::Link | Entry::Found(_) => return Err(exists()),
+        }
+        // The temporary file becomes the file, so it is created as the file would be: the kernel
+        // applies the umask and the directory's default access list.
+        let mode = match self.owner {
+            TreeOwner::PersonsTree => 0o666,
+            TreeOwner::SessionOwn => 0o600,
+        };
+        let mut temp = Temp::write(&self.parents.dir, Mode::from_raw_mode(mode), content, self.path)?;
+        let _lock = self.lock()?;
+        self.parents.check_unmoved(self.path)?;
+        let stat = temp.stat().map_err(|e| self.io(e))?;
+        match temp.place_new(self.name) {
+            Ok(()) => Ok(stat),
+            Err(Errno::EXIST) => Err(exists()),
+            Err(other) => Err(self.io(other)),
+        }
+    }
+
+    fn overwrite(&self, content: &[u8], expected: Digest) -> Result<(FileContent, Stat), FileError> {
+        // A first look before anything is put in the person's tree; the one that counts is below.
+        self.open_expected(expected, false)?;
+        // A rename needs no right to the file itself, but a file made read-only is meant to stay.
+        rustix::fs::accessat(&self.parents.dir, self.name.as_str(), Access::WRITE_OK, AtFlags::EACCESS)
+            .map_err(|e| self.io(e))?;
+        let mut temp = Temp::write(&self.parents.dir, Mode::from_raw_mode(0o600), content, self.path)?;
+        let _lock = self.lock()?;
+        self.parents.check_unmoved(self.path)?;
+        let (file, stat, before) = self.open_expected(expected, false)?;
+        if stat.st_nlink > 1 {
+            // A rename would leave the other names with the old content. Links survive (15.2), so
+            // this file alone is written in place: not atomic for a reader, but the new content is
+            // already safe in the temporary file should the machine stop halfway.
+            drop(file);
+            let (file, _, before) = self.open_expected(expected, true)?;
+            self.write_in_place(&file, content, &before.bytes)?;
+            let stat = rustix::fs::fstat(&file).map_err(|e| self.io(e))?;
+            return Ok((before, stat));
+        }
+        temp.dress_as(&file, &stat).map_err(|e| self.io(e))?;
+        let stat = temp.stat().map_err(|e| self.io(e))?;
+        temp.replace(self.name).map_err(|e| self.io(e))?;
+        Ok((before, stat))
+    }
+
+    /// Opens the target and reads it, if its content is the expected one.
+    fn open_expected(&self, expected: Digest, write: bool) -> Result<(File, Stat, FileContent), FileError> {
+        let stale = |found| FileError::StaleBaseline { path: self.path.clone(), expected, found };
+        let opened = open_file(&self.parents.dir, self.name, write, self.path);
+        let (file, stat) = opened.map_err(|e| match e {
+            FileError::NotFound { .. } => stale(None),
+            other => other,
+        })?;
+        let content = read_opened(&file, &stat, limits::FILE_MAX, self.path)?;
+        if content.sha256 == expected { Ok((file, stat, content)) } else { Err(stale(Some(content.sha256))) }
+    }
+
+    fn write_in_place(&self, file: &File, content: &[u8], before: &[u8]) -> Result<(), FileError> {
+        let put = |bytes: &[u8]| {
+            file.write_all_at(bytes, 0)?;
+            file.set_len(bytes.len() as u64)?;
+            file.sync_all()
+        };
+        put(content).map_err(|failed| match put(before) {
+            Ok(()) => FileError::io(self.path, failed),
+            Err(_) => FileError::Torn { path: self.path.clone(), kind: failed.kind() },
+        })
+    }
+
+    /// Keeps other Portcullis writers, in this process and others, out of the directory until
+    /// dropped. Advisory and without a trace in the tree. A file system that cannot lock a
+    /// directory gives none: there the scheduler's path key alone orders the writers.
+    fn lock(&self) -> Result<Option<File>, FileError> {
+        let Ok(dir) = reopen_dir(&self.parents.dir) else { return Ok(None) };
+        let start = Instant::now();
+        loop {
+            match rustix::fs::flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(dir)),
+                Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_POLL),
+                Err(Errno::WOULDBLOCK) => {
+                    let kind = std::io::ErrorKind::ResourceBusy;
+                    return Err(FileError::Io { path: self.path.clone(), kind });
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn io(&self, error: Errno) -> FileError {
+        FileError::io(self.path, error)
+    }
+}

@@ -1,0 +1,10 @@
+//! Confinement, reading, writing and editing against a real file system.
+
+mod confinement;
+mod edits;
+mod mounts;
+mod races;
+mod reading;
+mod text;
+mod world;
+mod writing;

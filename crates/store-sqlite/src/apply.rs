@@ -1,0 +1,494 @@
+//! One commit inside the writer's transaction: find repeats, let the shared plan decide, write rows.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
+use portcullis_event::{AskState, Event, IntentState, RowChange};
+use portcullis_store::{
+    ArtifactRow, Commit, Committed, IntentRow, Plan, Planned, SessionKey, StoreError, Writer,
+    conflicts, plan,
+};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::Value;
+
+use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
+use crate::error::Fail;
+use crate::heads;
+use crate::op::{Trace, Tx};
+use crate::records;
+
+/// Payloads up to this many bytes stand in the event's own row. With the longest envelope such a
+/// row stays under the 1,002 bytes that SQLite keeps on a clustered page of 4 KiB.
+const INLINE_PAYLOAD: usize = 560;
+
+/// Does a commit. Nothing is written before every check has passed.
+pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
+    let head = heads::read(tx.conn, commit.key)?;
+    let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
+    if let Some(response) = repeat(tx.conn, commit)? {
+        return Ok(Committed {
+            events: Vec::new(),
+            last_seq,
+            repeat: true,
+            response,
+        });
+    }
+    let now = tx.env.clock.now();
+    // The plan asks without being able to fail; what SQLite answered instead is looked at after.
+    let failed = RefCell::new(None);
+    let planned = plan(
+        commit,
+        Plan {
+            now,
+            ids: &*tx.env.ids,
+            key: tx.env.key.as_ref(),
+            head,
+            ask: &|ask| {
+                ask_state(tx.conn, commit.key, ask).unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    None
+                })
+            },
+        },
+    );
+    if let Some(error) = failed.into_inner() {
+        return Err(Fail::Sqlite(error));
+    }
+    let planned = planned?;
+    check_locks(tx.conn, commit)?;
+    records::check(tx.conn, commit.key.tenant, &commit.records)?;
+    write(tx.conn, commit, planned, now)
+}
+
+/// A commit is recognised by its first event.
+pub(crate) fn trace(committed: &Committed, key: Option<SessionKey>) -> Option<Trace> {
+    Some(Trace::Event(key?, committed.events.first()?.id))
+}
+
+/// `Some` if this commit took effect before, with the response that was kept for it.
+fn repeat(conn: &Connection, commit: &Commit) -> Result<Option<Option<Value>>, Fail> {
+    let tenant = id(commit.key.tenant.as_u128());
+    if let Some(wanted) = &commit.idempotency {
+        let found: Option<(Digest, Value)> = conn
+            .prepare_cached(
+                "SELECT body_hash, response FROM idempotency \
+                 WHERE tenant = ?1 AND route = ?2 AND key = ?3",
+            )?
+            .query_row(params![tenant, wanted.route, wanted.key], |row| {
+                Ok((digest_at(row, 0)?, json_at(row, 1)?))
+            })
+            .optional()?;
+        if let Some((body_hash, response)) = found {
+            if body_hash != wanted.body_hash {
+                return Err(StoreError::IdempotencyMismatch(wanted.key.clone()).into());
+            }
+            return Ok(Some(Some(response)));
+        }
+    }
+    if let Writer::Outbox { key } = &commit.writer {
+        let known = conn
+            .prepare_cached(
+                "SELECT 1 FROM delivered WHERE tenant = ?1 AND session = ?2 AND dedupe = ?3",
+            )?
+            .exists(params![tenant, id(commit.key.session.as_u128()), dedupe(key)])?;
+        if known {
+            return Ok(Some(None));
+        }
+    }
+    let Some(first) = commit.events.first() else {
+        return Ok(None);
+    };
+    Ok(has_event(conn, commit.key, first.id)?.then_some(None))
+}
+
+/// Whether the log holds this event.
+pub(crate) fn has_event(
+    conn: &Connection,
+    key: SessionKey,
+    event: EventId,
+) -> rusqlite::Result<bool> {
+    conn.prepare_cached(
+        "SELECT 1 FROM events WHERE tenant = ?1 AND session = ?2 AND event_id = ?3",
+    )?
+    .exists(params![
+        id(key.tenant.as_u128()),
+        id(key.session.as_u128()),
+        id(event.as_u128())
+    ])
+}
+
+fn dedupe(key: &str) -> [u8; 16] {
+    let digest = Digest::of(key.as_bytes());
+    std::array::from_fn(|i| digest.as_bytes()[i])
+}
+
+fn ask_state(
+    conn: &Connection,
+    key: SessionKey,
+    ask: AskId,
+) -> rusqlite::Result<Option<(AskState, Timestamp)>> {
+    conn.prepare_cached("SELECT state, expires_at FROM asks WHERE tenant = ?1 AND ask_id = ?2")?
+        .query_row(
+            params![id(key.tenant.as_u128()), id(ask.as_u128())],
+            |row| Ok((word_at(row, 0)?, time_at(row, 1)?)),
+        )
+        .optional()
+}
+
+fn check_locks(conn: &Connection, commit: &Commit) -> Result<(), Fail> {
+    for wanted in &commit.take {
+        let mut held = conn.prepare_cached(
+            "SELECT key, session FROM locks \
+             WHERE tenant = ?1 AND location = ?2 AND session <> ?3 ORDER BY key",
+        )?;
+        let mut rows = held.query(params![
+            id(commit.key.tenant.as_u128()),
+            id(wanted.location.as_u128()),
+            id(commit.key.session.as_u128())
+        ])?;
+        while let Some(row) = rows.next()? {
+            let key: String = row.get(0)?;
+            if conflicts(&key, &wanted.key) {
+                let session = portcullis_base::SessionId::from_u128(id_at(row, 1)?);
+                return Err(StoreError::LockHeld { key, session }.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(
+    conn: &Connection,
+    commit: &Commit,
+    planned: Planned,
+    now: Timestamp,
+) -> Result<Committed, Fail> {
+    let key = commit.key;
+    let tenant = id(key.tenant.as_u128());
+    let session = id(key.session.as_u128());
+    for event in &planned.events {
+        insert_event(conn, key, event)?;
+    }
+    heads::write(conn, key, &planned.head)?;
+    write_rows(conn, commit, planned.rows)?;
+    for lock in &commit.free {
+        conn.prepare_cached(
+            "DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4",
+        )?
+        .execute(params![
+            tenant,
+            id(lock.location.as_u128()),
+            lock.key,
+            session
+        ])?;
+    }
+    let fence = match &commit.writer {
+        Writer::Worker { fence, .. } => Some(*fence),
+        Writer::Client | Writer::Outbox { .. } => None,
+    };
+    for lock in &commit.take {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO locks (tenant, location, key, session, fence) \
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            tenant,
+            id(lock.location.as_u128()),
+            lock.key,
+            session,
+            fence
+        ])?;
+    }
+    for blob in &commit.blobs {
+        conn.prepare_cached(
+            "INSERT INTO blobs (tenant, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![tenant, blob.sha256.as_bytes(), blob.bytes])?;
+    }
+    for row in &commit.artifacts {
+        insert_artifact(conn, key, row)?;
+    }
+    for record in &commit.records {
+        records::write(conn, key.tenant, record, now)?;
+    }
+    if let Some(wanted) = &commit.idempotency {
+        conn.prepare_cached(
+            "INSERT INTO idempotency (tenant, route, key, body_hash, response, at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            tenant,
+            wanted.route,
+            wanted.key,
+            wanted.body_hash.as_bytes(),
+            json(&wanted.response)?,
+            now.as_micros()
+        ])?;
+    }
+    if let Writer::Outbox { key } = &commit.writer {
+        conn.prepare_cached("INSERT INTO delivered (tenant, session, dedupe) VALUES (?1, ?2, ?3)")?
+            .execute(params![tenant, session, dedupe(key)])?;
+    }
+    if let Some(checkpoint) = &planned.checkpoint {
+        conn.prepare_cached(
+            "INSERT INTO checkpoints (tenant, session, seq, hash, mac) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            tenant,
+            session,
+            checkpoint.seq,
+            checkpoint.hash.as_bytes(),
+            checkpoint.mac
+        ])?;
+    }
+    for entry in &planned.outbox {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO outbox (outbox_id, tenant, at, work) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            id(entry.id.as_u128()),
+            id(entry.tenant.as_u128()),
+            entry.at.as_micros(),
+            json(&entry.work)?
+        ])?;
+    }
+    Ok(Committed {
+        last_seq: planned.head.last_seq,
+        events: planned.events,
+        repeat: false,
+        response: commit.idempotency.as_ref().map(|i| i.response.clone()),
+    })
+}
+
+fn insert_event(conn: &Connection, key: SessionKey, event: &Event) -> rusqlite::Result<()> {
+    let payload = event.payload.as_deref();
+    let (inline, payload_id) = match payload {
+        Some(text) if text.len() > INLINE_PAYLOAD => {
+            conn.prepare_cached("INSERT INTO payloads (payload) VALUES (?1)")?
+                .execute(params![text])?;
+            (None, Some(conn.last_insert_rowid()))
+        }
+        other => (other, None),
+    };
+    conn.prepare_cached(
+        "INSERT INTO events (tenant, session, seq, event_id, type, at, actor, worker_id, fence, \
+         wake_id, turn_id, session_thread_id, append_id, v, payload, payload_id, payload_hash, \
+         prev_hash, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+         ?15, ?16, ?17, ?18, ?19)",
+    )?
+    .execute(params![
+        id(key.tenant.as_u128()),
+        id(key.session.as_u128()),
+        event.seq,
+        id(event.id.as_u128()),
+        event.kind.as_str(),
+        event.at.as_micros(),
+        event.actor.as_str(),
+        event.worker_id.map(|w| id(w.as_u128())),
+        event.fence,
+        event.wake_id.map(|w| id(w.as_u128())),
+        event.turn_id.map(|t| id(t.as_u128())),
+        event.session_thread_id.map(|s| id(s.as_u128())),
+        id(event.append_id.as_u128()),
+        event.v,
+        inline,
+        payload_id,
+        event.payload_hash.as_bytes(),
+        event.prev_hash.as_bytes(),
+        event.hash.as_bytes(),
+    ])?;
+    Ok(())
+}
+
+fn insert_artifact(conn: &Connection, key: SessionKey, row: &ArtifactRow) -> rusqlite::Result<()> {
+    let artifact = &row.artifact;
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO artifacts (tenant, artifact_id, session, sha256, kind, mime, bytes, \
+         lines, complete, trust, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?
+    .execute(params![
+        id(key.tenant.as_u128()),
+        id(artifact.id.as_u128()),
+        id(row.session.as_u128()),
+        artifact.sha256.as_bytes(),
+        word(&artifact.kind)?,
+        artifact.mime,
+        artifact.bytes,
+        artifact.lines,
+        artifact.complete,
+        word(&artifact.trust)?,
+        artifact.expires_at.map(|at| at.as_micros()),
+    ])?;
+    Ok(())
+}
+
+/// Writes the projections. An intent that begins in this commit is written once, as it stands at
+/// the commit's end: an inert call costs one row and not five changes of it.
+fn write_rows(conn: &Connection, commit: &Commit, changes: Vec<RowChange>) -> rusqlite::Result<()> {
+    let key = commit.key;
+    let mut begun: BTreeMap<IntentId, IntentRow> = BTreeMap::new();
+    for change in changes {
+        match change {
+            RowChange::IntentAdmitted {
+                intent_id,
+                call_key,
+                tool,
+                definition_version,
+                seq,
+            } => {
+                let row = IntentRow {
+                    session_id: key.session,
+                    intent_id,
+                    call_key,
+                    tool,
+                    definition_version,
+                    state: IntentState::Admitted,
+                    invocation_id: None,
+                    updated_seq: seq,
+                };
+                begun.insert(intent_id, row);
+            }
+            RowChange::IntentMoved {
+                intent_id,
+                state,
+                invocation_id,
+                seq,
+            } => match begun.get_mut(&intent_id) {
+                Some(row) => {
+                    row.state = state;
+                    row.invocation_id = invocation_id.or(row.invocation_id);
+                    row.updated_seq = seq;
+                }
+                None => {
+                    conn.prepare_cached(
+                        "UPDATE intents SET state = ?4, invocation_id = coalesce(?5, invocation_id), \
+                         updated_seq = ?6, sealed = CASE WHEN ?4 = 'observed' THEN NULL ELSE sealed END \
+                         WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3",
+                    )?
+                    .execute(params![
+                        id(key.tenant.as_u128()),
+                        id(key.session.as_u128()),
+                        id(intent_id.as_u128()),
+                        word(&state)?,
+                        invocation_id.map(|i| id(i.as_u128())),
+                        seq
+                    ])?;
+                }
+            },
+            other => write_row(conn, key, other)?,
+        }
+    }
+    for row in begun.into_values() {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO intents (tenant, session, intent_id, call_key, tool, \
+             definition_version, state, invocation_id, updated_seq) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            id(key.tenant.as_u128()),
+            id(key.session.as_u128()),
+            id(row.intent_id.as_u128()),
+            row.call_key,
+            row.tool,
+            row.definition_version,
+            word(&row.state)?,
+            row.invocation_id.map(|i| id(i.as_u128())),
+            row.updated_seq
+        ])?;
+    }
+    for (intent, bytes) in &commit.sealed {
+        // A settled intent keeps no sensitive value, sealed or not.
+        conn.prepare_cached(
+            "UPDATE intents SET sealed = ?4 WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3 \
+             AND state <> 'observed'",
+        )?
+        .execute(params![
+            id(key.tenant.as_u128()),
+            id(key.session.as_u128()),
+            id(intent.as_u128()),
+            bytes
+        ])?;
+    }
+    Ok(())
+}
+
+fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite::Result<()> {
+    let tenant = id(key.tenant.as_u128());
+    match change {
+        // Handled where intents of one commit are gathered.
+        RowChange::IntentAdmitted { .. } | RowChange::IntentMoved { .. } => {}
+        RowChange::Session(row) => {
+            conn.prepare_cached(
+                "INSERT OR REPLACE INTO sessions (tenant, session, root, parent, title, tags, \
+                 created_at, config_hash, workspace) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?
+            .execute(params![
+                tenant,
+                id(key.session.as_u128()),
+                id(row.root_session_id.as_u128()),
+                row.parent_session_id.map(|s| id(s.as_u128())),
+                row.title,
+                json(&row.tags)?,
+                row.created_at.as_micros(),
+                row.config_hash.as_bytes(),
+                row.workspace
+            ])?;
+        }
+        RowChange::AskOpened {
+            ask_id,
+            intent_id,
+            tool_use_id,
+            kind,
+            input_hash,
+            definition_version,
+            pinned,
+            facts,
+            expires_at,
+            seq,
+        } => {
+            conn.prepare_cached(
+                "INSERT OR REPLACE INTO asks (tenant, ask_id, session, intent_id, tool_use_id, kind, \
+                 state, pinned, input_hash, definition_version, facts, expires_at, asked_seq) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9, ?10, ?11, ?12)",
+            )?
+            .execute(params![
+                tenant,
+                id(ask_id.as_u128()),
+                id(key.session.as_u128()),
+                id(intent_id.as_u128()),
+                tool_use_id.map(|e| id(e.as_u128())),
+                kind,
+                pinned,
+                input_hash.as_bytes(),
+                definition_version,
+                json(&facts)?,
+                expires_at.as_micros(),
+                seq
+            ])?;
+        }
+        RowChange::AskAnswered {
+            ask_id,
+            reply,
+            approver,
+            seq,
+        } => {
+            conn.prepare_cached(
+                "UPDATE asks SET state = 'answered', reply = ?3, approver = ?4, answered_seq = ?5 \
+                 WHERE tenant = ?1 AND ask_id = ?2",
+            )?
+            .execute(params![
+                tenant,
+                id(ask_id.as_u128()),
+                word(&reply)?,
+                approver,
+                seq
+            ])?;
+        }
+        RowChange::AskClosed { ask_id, state, .. } => {
+            conn.prepare_cached("UPDATE asks SET state = ?3 WHERE tenant = ?1 AND ask_id = ?2")?
+                .execute(params![tenant, id(ask_id.as_u128()), word(&state)?])?;
+        }
+    }
+    Ok(())
+}

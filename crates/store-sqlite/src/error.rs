@@ -1,0 +1,82 @@
+//! What SQLite can answer, told apart by what the writer must do next.
+
+use portcullis_store::StoreError;
+use rusqlite::ErrorCode;
+
+/// Why an operation inside a transaction did not go through.
+#[derive(Debug)]
+pub(crate) enum Fail {
+    /// The operation is refused; the transaction and its other operations are fine.
+    Refused(StoreError),
+    /// The database spoke: the batch may be lost.
+    Sqlite(rusqlite::Error),
+}
+
+impl From<StoreError> for Fail {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fail {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Fail> for StoreError {
+    fn from(fail: Fail) -> Self {
+        match fail {
+            Fail::Refused(error) => error,
+            Fail::Sqlite(error) => plain(&error),
+        }
+    }
+}
+
+/// Another process or connection has the lock: waiting helps, and nobody needs to know.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+/// There is no room. Room may come back, so this never closes the store for good (F7).
+pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+/// The fault lies with one operation's values, not with the disk or the file.
+pub(crate) fn is_of_one_operation(error: &rusqlite::Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(code) => matches!(
+            code,
+            ErrorCode::ConstraintViolation
+                | ErrorCode::TooBig
+                | ErrorCode::TypeMismatch
+                | ErrorCode::ParameterOutOfRange
+        ),
+        // Not SQLite's word but a conversion on our side of it.
+        None => true,
+    }
+}
+
+/// The error as a person reads it.
+pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Corrupt(error.to_string())
+        }
+        Some(ErrorCode::DiskFull) => StoreError::ReadOnly(FULL.to_owned()),
+        _ => match error {
+            // A stored value that has not the shape this program gave it.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..) => StoreError::Corrupt(error.to_string()),
+            _ => StoreError::Unavailable(error.to_string()),
+        },
+    }
+}
+
+/// What a person is told when the disk is full.
+pub(crate) const FULL: &str =
+    "the disk is full; free some space, and writing goes on by itself (reading still works)";

@@ -1,0 +1,402 @@
+//! The store as its users see it: the traits, each method one question or one operation.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portcullis_base::{
+    ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp,
+};
+use portcullis_event::{CheckpointKey, Event};
+use portcullis_store::{
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
+    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records,
+    SessionKey, SessionSummary, Snapshot, StoreError,
+};
+use tokio::sync::{mpsc, watch};
+
+use crate::connect::{Durability, Place};
+use crate::error::{Fail, plain};
+use crate::notices::Poll;
+use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
+use crate::readers::Readers;
+use crate::writer::{QUEUE, Shared, Writer};
+use crate::{apply, heads, leases, migrate, query, records};
+
+/// What a store needs: a file, and where time, ids and proofs come from.
+#[derive(Clone)]
+pub struct SqliteConfig {
+    /// The database; made if missing (folder 0700, file 0600).
+    pub path: PathBuf,
+    pub durability: Durability,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn IdGen>,
+    pub liveness: Arc<dyn LivenessOracle>,
+    /// Without a key there are no checkpoints.
+    pub checkpoint_key: Option<CheckpointKey>,
+}
+
+/// A store in one SQLite file, which several processes may share.
+pub struct SqliteStore {
+    /// `None` only while it is dropped: closing the queue ends the writer.
+    queue: Option<mpsc::Sender<Box<dyn Op>>>,
+    writer: Option<JoinHandle<()>>,
+    readers: Arc<Readers>,
+    shared: Arc<Shared>,
+    place: Place,
+    key: Option<CheckpointKey>,
+    poll: Mutex<Option<Poll>>,
+}
+
+impl SqliteStore {
+    /// Opens the store and brings its schema up to date.
+    ///
+    /// # Errors
+    /// If the file cannot be made or opened, lies on a network file system, is not a Portcullis
+    /// store, or was written by a newer program.
+    pub fn open(config: SqliteConfig) -> Result<Self, StoreError> {
+        let place = Place {
+            path: config.path,
+            durability: config.durability,
+        };
+        place.prepare()?;
+        let named = |error: StoreError| at_path(&place, error);
+        let conn = place.writer().map_err(|error| named(plain(&error)))?;
+        migrate::migrate(&conn, config.clock.now()).map_err(named)?;
+        let env = Env {
+            clock: config.clock,
+            ids: config.ids,
+            liveness: config.liveness,
+            key: config.checkpoint_key.clone(),
+        };
+        let shared = Shared::new();
+        let (queue, work) = mpsc::channel(QUEUE);
+        let writer = Writer::new(conn, place.clone(), env, Arc::clone(&shared));
+        let writer = std::thread::Builder::new()
+            .name("portcullis-writer".to_owned())
+            .spawn(move || writer.serve(work))
+            .map_err(|error| StoreError::Unavailable(format!("no thread to write: {error}")))?;
+        Ok(Self {
+            queue: Some(queue),
+            writer: Some(writer),
+            readers: Readers::new(place.clone()),
+            shared,
+            place,
+            key: config.checkpoint_key,
+            poll: Mutex::default(),
+        })
+    }
+
+    /// How many durable transactions this process made. Group commit merges operations, so this is
+    /// at most their number; what wrote nothing is not counted.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::SeqCst)
+    }
+
+    /// How many operations went through the writer.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.shared.operations.load(Ordering::SeqCst)
+    }
+
+    /// Ends the writer after what is queued; dropping the store does the same.
+    pub fn close(self) {
+        drop(self);
+    }
+
+    /// Hands an operation to the writer and waits for its answer.
+    async fn write<T: Send + 'static>(
+        &self,
+        session: Option<SessionKey>,
+        trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
+        run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (op, answer) = Task::new(session, trace, run);
+        let Some(queue) = &self.queue else {
+            return Err(self.shared.refusal());
+        };
+        queue.send(op).await.map_err(|_| self.shared.refusal())?;
+        // Every operation in the queue is answered, even by a writer that panicked.
+        answer.await.map_err(|_| {
+            StoreError::Ambiguous("the writer went away without an answer".to_owned())
+        })?
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// How many operations wait in the queue.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.max_capacity() - queue.capacity())
+    }
+
+    /// Runs anything on the writer's connection, inside a batch.
+    #[cfg(test)]
+    pub(crate) async fn on_writer<T: Send + 'static>(
+        &self,
+        run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.write(None, no_trace, run).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.poll
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        self.queue = None;
+        if let Some(writer) = self.writer.take() {
+            // It catches its own panics and has answered everyone by now.
+            let _ = writer.join();
+        }
+    }
+}
+
+/// An error of opening says which file it is about.
+fn at_path(place: &Place, error: StoreError) -> StoreError {
+    let path = place.path.display();
+    match error {
+        StoreError::Unavailable(why) => StoreError::Unavailable(format!("{path}: {why}")),
+        StoreError::Corrupt(why) => StoreError::Corrupt(format!("{path}: {why}")),
+        other => other,
+    }
+}
+
+#[async_trait]
+impl Log for SqliteStore {
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        let key = Some(commit.key);
+        self.write(key, apply::trace, move |tx| apply::commit(tx, &commit))
+            .await
+    }
+
+    async fn read(
+        &self,
+        key: SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.readers
+            .scan(move |conn| query::events(conn, key, after, limit))
+            .await
+    }
+
+    async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError> {
+        self.readers.look(|conn| heads::read(conn, key)).await
+    }
+
+    async fn sessions(
+        &self,
+        tenant: TenantId,
+        limit: usize,
+    ) -> Result<Vec<SessionSummary>, StoreError> {
+        self.readers
+            .scan(move |conn| query::sessions(conn, tenant, limit))
+            .await
+    }
+
+    async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
+        self.readers
+            .scan(move |conn| query::logs(conn, tenant))
+            .await
+    }
+
+    async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
+        self.readers
+            .scan(move |conn| query::intents(conn, key, open))
+            .await
+    }
+
+    async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError> {
+        self.readers
+            .scan(move |conn| query::asks(conn, tenant, filter))
+            .await
+    }
+
+    async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
+        self.readers
+            .look(|conn| query::ask(conn, tenant, ask))
+            .await
+    }
+
+    async fn sealed(
+        &self,
+        key: SessionKey,
+        intent: IntentId,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        self.readers
+            .look(|conn| query::sealed(conn, key, intent))
+            .await
+    }
+
+    async fn artifact(
+        &self,
+        tenant: TenantId,
+        id: ArtifactId,
+    ) -> Result<Option<ArtifactRow>, StoreError> {
+        self.readers
+            .look(|conn| query::artifact(conn, tenant, id))
+            .await
+    }
+
+    async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        let bytes = self
+            .readers
+            .look(|conn| query::blob(conn, tenant, sha256))
+            .await?;
+        match bytes {
+            Some(bytes) if Digest::of(&bytes) != sha256 => Err(StoreError::Corrupt(format!(
+                "the stored bytes of artifact content {sha256} have another hash"
+            ))),
+            other => Ok(other),
+        }
+    }
+
+    async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        self.readers
+            .scan(move |conn| query::artifact_usage(conn, tenant))
+            .await
+    }
+
+    async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
+        self.readers
+            .scan(move |conn| query::checkpoints(conn, key))
+            .await
+    }
+
+    async fn snapshot(
+        &self,
+        key: SessionKey,
+        code_version: u32,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        self.readers
+            .look(|conn| query::snapshot(conn, key, code_version))
+            .await
+    }
+
+    async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
+        self.write(Some(key), no_trace, move |tx| {
+            Ok(query::put_snapshot(tx.conn, key, &snapshot)?)
+        })
+        .await
+    }
+
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
+        self.readers
+            .look(move |conn| query::outbox(conn, limit))
+            .await
+    }
+
+    async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
+        self.write(None, no_trace, move |tx| {
+            Ok(query::outbox_done(tx.conn, &ids)?)
+        })
+        .await
+    }
+
+    fn checkpoint_key(&self) -> Option<CheckpointKey> {
+        self.key.clone()
+    }
+}
+
+#[async_trait]
+impl Queue for SqliteStore {
+    async fn claim_session(
+        &self,
+        key: SessionKey,
+        owner: LeaseOwner,
+        ttl: Duration,
+    ) -> Result<Claim, StoreError> {
+        self.write(Some(key), leases::claim_trace, move |tx| {
+            leases::claim_session(tx, key, &owner, ttl)
+        })
+        .await
+    }
+
+    async fn claim(
+        &self,
+        tenant: TenantId,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+    ) -> Result<Vec<Claim>, StoreError> {
+        self.write(None, no_trace, move |tx| {
+            leases::claim_due(tx, tenant, &owner, limit, ttl)
+        })
+        .await
+    }
+
+    async fn renew(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<Timestamp, StoreError> {
+        self.write(Some(key), no_trace, move |tx| {
+            leases::renew(tx, key, fence, ttl)
+        })
+        .await
+    }
+
+    async fn release(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        more_work: bool,
+    ) -> Result<(), StoreError> {
+        self.write(Some(key), no_trace, move |tx| {
+            leases::release(tx, key, fence, more_work)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn record(
+        &self,
+        tenant: TenantId,
+        kind: &str,
+        id: &str,
+    ) -> Result<Option<Record>, StoreError> {
+        self.readers
+            .look(|conn| records::one(conn, tenant, kind, id))
+            .await
+    }
+
+    async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
+        let kind = kind.to_owned();
+        self.readers
+            .scan(move |conn| records::all(conn, tenant, &kind))
+            .await
+    }
+
+    async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
+        self.write(None, no_trace, move |tx| {
+            records::check(tx.conn, tenant, std::slice::from_ref(&write))?;
+            let now = tx.env.clock.now();
+            Ok(records::write(tx.conn, tenant, &write, now)?)
+        })
+        .await
+    }
+}
+
+impl Notices for SqliteStore {
+    fn changes(&self) -> watch::Receiver<u64> {
+        let mut poll = self.poll.lock().unwrap_or_else(PoisonError::into_inner);
+        if poll.is_none() {
+            let changes = self.shared.changes.clone();
+            *poll = Some(Poll::start(self.place.clone(), changes));
+        }
+        self.shared.changes.subscribe()
+    }
+}

@@ -1,0 +1,347 @@
+//! The writer thread: group commit, and what happens when the disk fails.
+//!
+//! It takes what is queued now, runs it in one transaction with a savepoint for each operation,
+//! commits and answers all. It never waits for more: the sync itself gathers the next batch.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use portcullis_event::chain_hash;
+use portcullis_store::{SessionKey, StoreError};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, watch};
+
+use crate::apply::has_event;
+use crate::codec::json;
+use crate::connect::{BUSY_PATIENCE, Place};
+use crate::error::{FULL, Fail, is_busy, is_full, is_of_one_operation, plain};
+use crate::op::{Env, Op, Trace, Tx};
+use crate::{heads, query};
+
+/// Operations of one transaction: enough to share a sync, few enough to answer soon.
+const BATCH: usize = 256;
+/// Operations that may wait; whoever comes then waits to be let in.
+pub(crate) const QUEUE: usize = 1_024;
+/// A write-ahead log longer than this is folded into the database when the store closes.
+const CLOSE_CHECKPOINT: u64 = 1 << 20;
+
+/// What the writer and the store both see.
+pub(crate) struct Shared {
+    pub(crate) commits: AtomicU64,
+    pub(crate) operations: AtomicU64,
+    /// Why no more writes are taken; set once, for good.
+    pub(crate) stopped: OnceLock<String>,
+    pub(crate) changes: watch::Sender<u64>,
+    /// Makes the next COMMIT fail, before or after it took effect.
+    #[cfg(test)]
+    pub(crate) break_commit: std::sync::Mutex<Option<tests::Break>>,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            commits: AtomicU64::new(0),
+            operations: AtomicU64::new(0),
+            stopped: OnceLock::new(),
+            changes: watch::Sender::new(0),
+            #[cfg(test)]
+            break_commit: std::sync::Mutex::default(),
+        })
+    }
+
+    /// The refusal of a store that stopped.
+    pub(crate) fn refusal(&self) -> StoreError {
+        let why = self.stopped.get().map_or("it is closing", String::as_str);
+        StoreError::ReadOnly(why.to_owned())
+    }
+}
+
+/// Why a batch did not become durable.
+struct Fault {
+    error: rusqlite::Error,
+    /// COMMIT itself failed: the rows may be there or not.
+    at_commit: bool,
+}
+
+impl Fault {
+    fn before_commit(error: rusqlite::Error) -> Self {
+        Self {
+            error,
+            at_commit: false,
+        }
+    }
+}
+
+pub(crate) struct Writer {
+    /// `None` after a fault: a connection that failed a sync is never used again.
+    conn: Option<Connection>,
+    place: Place,
+    env: Env,
+    shared: Arc<Shared>,
+    batch: Vec<Box<dyn Op>>,
+    /// COMMIT was called for the batch under way.
+    committing: bool,
+    /// Faults since the last commit that went through.
+    faults: u32,
+}
+
+impl Writer {
+    pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Self {
+        Self {
+            conn: Some(conn),
+            place,
+            env,
+            shared,
+            batch: Vec::with_capacity(BATCH),
+            committing: false,
+            faults: 0,
+        }
+    }
+
+    /// Serves the queue until the store is dropped or must stop; everyone who waits is answered.
+    pub(crate) fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Op>>) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            while let Some(first) = queue.blocking_recv() {
+                self.batch.push(first);
+                while self.batch.len() < BATCH
+                    && let Ok(next) = queue.try_recv()
+                {
+                    self.batch.push(next);
+                }
+                if self.turn().is_break() {
+                    break;
+                }
+            }
+        }));
+        if outcome.is_err() {
+            let why = "the writer met a defect of its own; start the program again";
+            let _ = self.shared.stopped.set(why.to_owned());
+            let answer = if self.committing {
+                StoreError::Ambiguous(why.to_owned())
+            } else {
+                self.shared.refusal()
+            };
+            self.settle(&Err(answer));
+        }
+        queue.close();
+        while let Some(op) = queue.blocking_recv() {
+            op.settle(Err(self.shared.refusal()));
+        }
+        self.close();
+    }
+
+    /// One batch from its first statement to its answers.
+    fn turn(&mut self) -> ControlFlow<()> {
+        let start = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let fault = match self.attempt() {
+                Ok(wrote) => {
+                    self.faults = 0;
+                    self.answer(wrote);
+                    return ControlFlow::Continue(());
+                }
+                Err(fault) => fault,
+            };
+            let busy = is_busy(&fault.error) && !fault.at_commit;
+            if busy && start.elapsed() < BUSY_PATIENCE {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(50));
+                continue;
+            }
+            if busy {
+                let waited = start.elapsed().as_secs();
+                self.settle(&Err(StoreError::Unavailable(format!(
+                    "another process kept the store locked for {waited} s; end it or try again"
+                ))));
+                return ControlFlow::Continue(());
+            }
+            return self.recover(fault);
+        }
+    }
+
+    /// Runs the batch in one transaction. `Ok(true)` = rows were written and synced.
+    fn attempt(&mut self) -> Result<bool, Fault> {
+        self.committing = false;
+        let conn = match self.conn.take() {
+            Some(conn) => conn,
+            None => self.place.writer().map_err(Fault::before_commit)?,
+        };
+        let conn = self.conn.insert(conn);
+        sql(conn, "BEGIN IMMEDIATE").map_err(Fault::before_commit)?;
+        let before = conn.total_changes();
+        let tx = Tx {
+            conn,
+            env: &self.env,
+        };
+        if let Err(error) = run_all(&tx, &mut self.batch) {
+            // The connection is closed next if this was serious; else the transaction must end here.
+            let _ = sql(conn, "ROLLBACK");
+            return Err(Fault::before_commit(error));
+        }
+        let wrote = conn.total_changes() != before;
+        self.committing = true;
+        commit(conn, &self.shared).map_err(|error| Fault {
+            error,
+            at_commit: true,
+        })?;
+        Ok(wrote)
+    }
+
+    fn answer(&mut self, wrote: bool) {
+        let operations = self.batch.len() as u64;
+        self.shared.operations.fetch_add(operations, Ordering::SeqCst);
+        if wrote {
+            self.shared.commits.fetch_add(1, Ordering::SeqCst);
+        }
+        self.settle(&Ok(()));
+        self.committing = false;
+        if wrote {
+            self.shared.changes.send_modify(|n| *n += 1);
+        }
+    }
+
+    fn settle(&mut self, outcome: &Result<(), StoreError>) {
+        for op in self.batch.drain(..) {
+            op.settle(outcome.clone());
+        }
+    }
+
+    /// After a fault: close, reopen, look what is really there, and say so. A sync that failed is
+    /// never tried again in place, for the kernel may have dropped the pages meanwhile.
+    fn recover(&mut self, fault: Fault) -> ControlFlow<()> {
+        let touched: Vec<SessionKey> = self.batch.iter().filter_map(|op| op.session()).collect();
+        let traces: Vec<Trace> = self.batch.iter().filter_map(|op| op.trace()).collect();
+        self.conn = None;
+        let reopened = self.place.writer();
+        let landed = match (&reopened, fault.at_commit) {
+            (_, false) => Some(false),
+            (Ok(conn), true) => landed(conn, &traces),
+            (Err(_), true) => None,
+        };
+        let why = plain(&fault.error);
+        self.settle(&match landed {
+            Some(true) => Ok(()),
+            Some(false) if is_full(&fault.error) => Err(StoreError::ReadOnly(FULL.to_owned())),
+            Some(false) => Err(match why {
+                StoreError::Corrupt(_) => why.clone(),
+                _ => StoreError::Unavailable(format!("nothing was written: {}", fault.error)),
+            }),
+            None => Err(StoreError::Ambiguous(fault.error.to_string())),
+        });
+        self.committing = false;
+        if landed == Some(true) {
+            self.shared.commits.fetch_add(1, Ordering::SeqCst);
+            self.shared.changes.send_modify(|n| *n += 1);
+        }
+        if is_full(&fault.error) {
+            // Room may come back: the next batch tries on a fresh connection.
+            self.conn = reopened.ok();
+            return ControlFlow::Continue(());
+        }
+        self.faults += 1;
+        let sound = reopened.map_err(|error| error.to_string()).and_then(|conn| {
+            check_tails(&conn, &touched)?;
+            Ok(conn)
+        });
+        match sound {
+            Ok(conn) if self.faults < 2 => {
+                self.conn = Some(conn);
+                ControlFlow::Continue(())
+            }
+            Ok(_) => self.stop(&format!("writing failed twice in a row: {}", fault.error)),
+            Err(found) => self.stop(&format!("writing failed ({}), and then: {found}", fault.error)),
+        }
+    }
+
+    fn stop(&mut self, why: &str) -> ControlFlow<()> {
+        let remedy = "look at the disk, then start the program again";
+        let _ = self.shared.stopped.set(format!("{why}; {remedy}"));
+        ControlFlow::Break(())
+    }
+
+    /// Leaves the file as it is, but for a long write-ahead log.
+    fn close(self) {
+        let mut wal = self.place.path.clone().into_os_string();
+        wal.push("-wal");
+        let long = std::fs::metadata(wal).is_ok_and(|file| file.len() > CLOSE_CHECKPOINT);
+        if let Some(conn) = self.conn.filter(|_| long) {
+            // Nothing rests on it: the log is read again by whoever comes next.
+            let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
+}
+
+/// Runs every operation; a refused one leaves nothing, the others go on.
+fn run_all(tx: &Tx<'_>, batch: &mut [Box<dyn Op>]) -> rusqlite::Result<()> {
+    for op in batch {
+        sql(tx.conn, "SAVEPOINT op")?;
+        match op.run(tx) {
+            Ok(()) => {}
+            Err(Fail::Refused(_)) => sql(tx.conn, "ROLLBACK TO op")?,
+            Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
+                sql(tx.conn, "ROLLBACK TO op")?;
+                op.refuse(plain(&error));
+            }
+            Err(Fail::Sqlite(error)) => return Err(error),
+        }
+        sql(tx.conn, "RELEASE op")?;
+    }
+    Ok(())
+}
+
+fn sql(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(statement)?.execute([]).map(|_| ())
+}
+
+#[cfg(not(test))]
+fn commit(conn: &Connection, _: &Shared) -> rusqlite::Result<()> {
+    sql(conn, "COMMIT")
+}
+
+#[cfg(test)]
+fn commit(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+    tests::commit_or_break(conn, shared)
+}
+
+/// Whether the batch of these traces committed; `None` if that cannot be told. A batch is one
+/// transaction, so one trace speaks for all of it.
+fn landed(conn: &Connection, traces: &[Trace]) -> Option<bool> {
+    let found = match traces.first()? {
+        Trace::Event(key, event) => has_event(conn, *key, *event),
+        Trace::Lease { key, fence, owner } => heads::read(conn, *key).and_then(|head| {
+            let Some(head) = head else { return Ok(false) };
+            let held_by = head.lease_owner.as_ref().map(json).transpose()?;
+            Ok(head.fence == *fence && held_by.as_ref() == Some(owner))
+        }),
+    };
+    found.ok()
+}
+
+/// The newest event of each log is whole, is what its head says, and nothing stands behind it.
+fn check_tails(conn: &Connection, touched: &[SessionKey]) -> Result<(), String> {
+    for key in touched {
+        let head = heads::read(conn, *key).map_err(|error| error.to_string())?;
+        let Some(head) = head.filter(|head| head.last_seq > 0) else {
+            continue;
+        };
+        let tail = query::events(conn, *key, head.last_seq - 1, 2);
+        let tail = tail.map_err(|error| error.to_string())?;
+        let sound = matches!(tail.as_slice(), [last] if last.seq == head.last_seq
+            && last.hash == head.last_hash && chain_hash(last) == last.hash);
+        if !sound {
+            return Err(format!(
+                "the end of session {} does not agree with its head at event {}",
+                key.session, head.last_seq
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+pub(crate) mod tests;

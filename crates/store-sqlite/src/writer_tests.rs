@@ -1,0 +1,274 @@
+//! Faults of the disk and defects of our own, each produced at the exact step (F7, F8).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::{IdGen, Timestamp};
+use portcullis_store::conformance::assert_sound;
+use portcullis_store::testkit::World;
+use portcullis_store::{Claim, Log as _, Queue as _, StoreError};
+use rusqlite::Connection;
+use rusqlite::ffi;
+
+use super::{Shared, sql};
+use crate::error::Fail;
+use crate::{Durability, SqliteConfig, SqliteStore};
+
+/// When a COMMIT fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Break {
+    BeforeItTookEffect,
+    AfterItTookEffect,
+}
+
+fn failure(code: i32) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+}
+
+pub(crate) fn commit_or_break(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+    let broken = shared.break_commit.lock().expect("no test panics while it holds this").take();
+    match broken {
+        None => sql(conn, "COMMIT"),
+        Some(Break::BeforeItTookEffect) => Err(failure(ffi::SQLITE_IOERR_FSYNC)),
+        Some(Break::AfterItTookEffect) => {
+            sql(conn, "COMMIT")?;
+            Err(failure(ffi::SQLITE_IOERR_FSYNC))
+        }
+    }
+}
+
+fn config(world: &World, folder: &tempfile::TempDir) -> SqliteConfig {
+    SqliteConfig {
+        path: folder.path().join("store.db"),
+        durability: Durability::Full,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        liveness: world.liveness.clone(),
+        checkpoint_key: Some(world.key.clone()),
+    }
+}
+
+fn open(world: &World) -> (tempfile::TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = SqliteStore::open(config(world, &folder)).expect("a new store opens");
+    (folder, store)
+}
+
+fn break_next(store: &SqliteStore, how: Break) {
+    *store.shared().break_commit.lock().expect("no test panics while it holds this") = Some(how);
+}
+
+/// Makes the batch it is in fail with this code.
+async fn fault(store: &SqliteStore, code: i32) -> Result<(), StoreError> {
+    store.on_writer(move |_| Err::<(), Fail>(failure(code).into())).await
+}
+
+#[tokio::test]
+async fn f08_a_commit_that_failed_after_taking_effect_is_answered_ok() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    break_next(&store, Break::AfterItTookEffect);
+    let committed = store.commit(world.input(key, "kept")).await.expect("the log says it is there");
+    assert_eq!((committed.last_seq, committed.repeat), (2, false));
+    assert_eq!(store.read(key, 1, 9).await.expect("a page"), committed.events);
+    assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn f08_a_commit_that_failed_before_taking_effect_is_answered_so() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    break_next(&store, Break::BeforeItTookEffect);
+    let commit = world.input(key, "lost");
+    let error = store.commit(commit.clone()).await.expect_err("nothing was written");
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert_eq!(store.read(key, 1, 9).await.expect("a page"), Vec::new());
+    let again = store.commit(commit).await.expect("writing goes on");
+    assert_eq!((again.last_seq, again.repeat), (2, false));
+    assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn f08_a_claim_that_failed_after_taking_effect_is_answered_ok() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    break_next(&store, Break::AfterItTookEffect);
+    let claim = store.claim_session(key, world.owner(1), Duration::from_secs(30)).await.expect("it is there");
+    assert!(matches!(claim, Claim::Granted(lease) if lease.fence == 1));
+    break_next(&store, Break::AfterItTookEffect);
+    let renewed = store.renew(key, 1, Duration::from_secs(30)).await;
+    assert!(matches!(renewed, Err(StoreError::Ambiguous(_))), "a renewal leaves no trace: {renewed:?}");
+}
+
+#[tokio::test]
+async fn f08_one_fault_fails_its_batch_and_the_next_goes_through() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    for code in [ffi::SQLITE_IOERR, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_CORRUPT] {
+        fault(&store, code).await.expect_err("its batch is lost");
+        store.commit(world.input(key, "next")).await.expect("a fresh connection writes");
+    }
+    assert_eq!(store.head(key).await.expect("a head").expect("the session").last_seq, 4);
+    assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn f08_two_faults_in_a_row_make_the_store_read_only() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    for _ in 0..2 {
+        fault(&store, ffi::SQLITE_IOERR_FSYNC).await.expect_err("its batch is lost");
+    }
+    for _ in 0..2 {
+        let refused = store.commit(world.input(key, "no")).await;
+        let Err(StoreError::ReadOnly(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("twice in a row"), "{why}");
+    }
+    assert_eq!(store.read(key, 0, 9).await.expect("reads still work").len(), 1);
+}
+
+#[tokio::test]
+async fn f08_a_damaged_tail_found_after_a_fault_stops_writing() {
+    let world = World::new(1);
+    let (folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    let raw = Connection::open(folder.path().join("store.db")).expect("the file opens");
+    raw.execute("UPDATE events SET actor = 'user:mallory'", []).expect("a change behind our back");
+    break_next(&store, Break::BeforeItTookEffect);
+    store.commit(world.input(key, "x")).await.expect_err("the commit failed");
+    let refused = store.commit(world.input(key, "y")).await;
+    let Err(StoreError::ReadOnly(why)) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("does not agree with its head"), "{why}");
+}
+
+#[tokio::test]
+async fn f07_a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    let pages = |limit: i64| {
+        move |tx: &crate::op::Tx<'_>| {
+            tx.conn.pragma_update_and_check(None, "max_page_count", limit, |_| Ok(())).map_err(Fail::from)
+        }
+    };
+    let used: i64 = store
+        .on_writer(|tx| tx.conn.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(Fail::from))
+        .await
+        .expect("a number");
+    store.on_writer(pages(used + 4)).await.expect("a limit");
+    let big = "x".repeat(100_000);
+    let refused = store.commit(world.input(key, &big)).await;
+    let Err(StoreError::ReadOnly(why)) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("disk is full"), "{why}");
+    assert_eq!(store.read(key, 0, 9).await.expect("reads work").len(), 1);
+    // The limit went with the failed connection, as if room had been made: no restart is needed.
+    store.commit(world.input(key, &big)).await.expect("writing goes on by itself");
+    for _ in 0..3 {
+        fault(&store, ffi::SQLITE_FULL).await.expect_err("full again");
+    }
+    store.commit(world.input(key, "still")).await.expect("a full disk never closes the store for good");
+    assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn a_value_sqlite_refuses_fails_alone() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    let first = world.input(key, "one");
+    store.commit(first.clone()).await.expect("an append");
+    // A new event before one that the log has already: the whole append is refused.
+    let mut mixed = world.input(key, "two");
+    mixed.events.push(first.events[0].clone());
+    let (mixed, fine) = tokio::join!(store.commit(mixed), store.commit(world.input(key, "three")));
+    assert!(matches!(mixed, Err(StoreError::Unavailable(_))), "{mixed:?}");
+    fine.expect("the others of its batch go on");
+    assert_eq!(store.head(key).await.expect("a head").expect("the session").last_seq, 3);
+    assert_sound(&store, key).await;
+}
+
+/// Panics when it is told to.
+struct Brittle(Arc<World>, std::sync::atomic::AtomicBool);
+
+impl IdGen for Brittle {
+    fn next(&self, at: Timestamp) -> u128 {
+        assert!(!self.1.load(std::sync::atomic::Ordering::SeqCst), "a defect, on purpose");
+        self.0.ids.next(at)
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_writer_answers_everyone_and_ends_writing() {
+    let world = Arc::new(World::new(1));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let brittle = Arc::new(Brittle(world.clone(), false.into()));
+    let config = SqliteConfig { ids: brittle.clone(), ..config(&world, &folder) };
+    let store = Arc::new(SqliteStore::open(config).expect("a new store opens"));
+    let key = world.session(&*store).await.expect("a session");
+    brittle.1.store(true, std::sync::atomic::Ordering::SeqCst);
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let (world, store) = (world.clone(), store.clone());
+        // A creation makes an outbox entry, whose id comes from the brittle generator.
+        tasks.spawn(async move { world.session(&*store).await });
+    }
+    while let Some(answer) = tasks.join_next().await {
+        let answer = answer.expect("no caller panics");
+        assert!(matches!(answer, Err(StoreError::ReadOnly(_))), "{answer:?}");
+    }
+    assert!(matches!(store.commit(world.input(key, "x")).await, Err(StoreError::ReadOnly(_))));
+    assert_eq!(store.read(key, 0, 9).await.expect("reads still work").len(), 1);
+    assert_eq!(store.logs(world.tenant).await.expect("logs").len(), 1, "nothing of the batch was written");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn group_commit_merges_what_waits_and_counts_what_it_wrote() {
+    let world = Arc::new(World::new(1));
+    let (_folder, store) = open(&world);
+    let store = Arc::new(store);
+    let key = world.session(&*store).await.expect("a session");
+    let before = (store.commits(), store.operations());
+    store.commit(world.input(key, "one")).await.expect("an append");
+    assert_eq!((store.commits(), store.operations()), (before.0 + 1, before.1 + 1), "one append is one transaction");
+    assert!(store.renew(key, 9, Duration::from_secs(1)).await.is_err());
+    assert_eq!(store.commits(), before.0 + 1, "a refusal writes nothing");
+
+    // Hold the writer inside a batch while others queue up behind it.
+    let (entered, wait_entered) = std::sync::mpsc::channel();
+    let (go, wait_go) = std::sync::mpsc::channel::<()>();
+    let held = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            store
+                .on_writer(move |_| {
+                    entered.send(()).expect("the test listens");
+                    wait_go.recv().expect("the test lets go");
+                    Ok(())
+                })
+                .await
+        })
+    };
+    wait_entered.recv().expect("the writer is inside");
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let (world, store) = (world.clone(), store.clone());
+        tasks.spawn(async move { store.commit(world.input(key, "many")).await });
+    }
+    while store.waiting() < 100 {
+        tokio::task::yield_now().await;
+    }
+    let before = (store.commits(), store.operations());
+    go.send(()).expect("the writer waits");
+    held.await.expect("no panic").expect("it did nothing");
+    while let Some(answer) = tasks.join_next().await {
+        answer.expect("no panic").expect("an append");
+    }
+    assert_eq!(store.commits(), before.0 + 1, "a hundred appends shared one sync");
+    assert_eq!(store.operations(), before.1 + 101);
+    assert_sound(&*store, key).await;
+}

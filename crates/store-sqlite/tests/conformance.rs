@@ -1,0 +1,34 @@
+//! SQLite keeps every rule of the suite.
+
+use std::sync::Arc;
+
+use portcullis_store::conformance::{Backend, s15_of};
+use portcullis_store::testkit::World;
+use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use proptest::prelude::*;
+
+fn sqlite(world: &World) -> Backend {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let config = SqliteConfig {
+        path: folder.path().join("store.db"),
+        durability: Durability::Relaxed,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        liveness: world.liveness.clone(),
+        checkpoint_key: Some(world.key.clone()),
+    };
+    let store = SqliteStore::open(config).expect("a new store opens");
+    Backend::new(Arc::new(store), folder)
+}
+
+portcullis_store::conformance!(sqlite);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn s15_rows_equal_the_fold_of_any_history(steps in prop::collection::vec(any::<(u8, u8)>(), 0..80)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(s15_of(sqlite, &steps));
+    }
+}

@@ -1,0 +1,96 @@
+//! Asks leave `pending` once (S10).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::AskId;
+use portcullis_event::facts::{AskClosed, Closing, Reply};
+use portcullis_event::{AskState, Draft};
+
+use super::{Make, setup, whole};
+use crate::testkit::World;
+use crate::{AskFilter, Commit, SessionKey, Store, StoreError};
+
+async fn park(world: &World, store: &dyn Store) -> (SessionKey, AskId) {
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let parked = world.parked();
+    store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
+    store.release(key, lease.fence, false).await.expect("a release");
+    (key, parked.ask)
+}
+
+fn client(world: &World, key: SessionKey, event: Draft) -> Commit {
+    Commit::client(key, world.append(), vec![event])
+}
+
+pub async fn s10_two_answers_one_wins(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let (key, ask) = park(&world, store).await;
+    let pending = AskFilter { session: Some(key.session), pending: true };
+    let waiting = store.asks(key.tenant, pending).await.expect("asks");
+    assert_eq!(waiting.len(), 1);
+    assert!(waiting[0].tool_use_id.is_some(), "clients answer to the managed event");
+    assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 1);
+
+    store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await.expect("the first answer");
+    let second = store.commit(client(&world, key, world.replied(ask, Reply::Deny))).await;
+    assert_eq!(second, Err(StoreError::AskSettled { ask, state: AskState::Answered }));
+
+    let row = store.ask(key.tenant, ask).await.expect("an ask").expect("it exists");
+    assert_eq!((row.state, row.reply), (AskState::Answered, Some(Reply::AllowOnce)));
+    let last = whole(store, key).await.len() as u64;
+    assert_eq!((row.approver.as_deref(), row.answered_seq, row.asked_seq), (Some("user:test"), Some(last), last - 1));
+    assert_eq!(store.asks(key.tenant, pending).await, Ok(Vec::new()));
+    assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 0);
+
+    let both = vec![world.replied(ask, Reply::Deny), world.replied(ask, Reply::Deny)];
+    assert!(store.commit(Commit::client(key, world.append(), both)).await.is_err());
+}
+
+pub async fn s10_racing_answers_have_one_winner(make: Make) {
+    let (world, backend) = setup(make);
+    let (world, store) = (Arc::new(world), backend.store.clone());
+    for _ in 0..5 {
+        let (key, ask) = park(&world, &*store).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let (world, store) = (world.clone(), store.clone());
+            tasks.spawn(async move { store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await });
+        }
+        let mut won = 0;
+        while let Some(answer) = tasks.join_next().await {
+            match answer.expect("no task panics") {
+                Ok(_) => won += 1,
+                Err(error) => assert_eq!(error, StoreError::AskSettled { ask, state: AskState::Answered }),
+            }
+        }
+        assert_eq!(won, 1);
+    }
+}
+
+pub async fn s10_an_expired_ask_takes_no_answer(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let (key, ask) = park(&world, store).await;
+    world.clock.advance(Duration::from_secs(3_600));
+    let late = store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await;
+    assert_eq!(late, Err(StoreError::AskExpired(ask)));
+    assert_eq!(store.ask(key.tenant, ask).await.expect("an ask").map(|a| a.state), Some(AskState::Pending));
+
+    let closed = world.draft(&AskClosed { ask_id: ask, state: Closing::Expired, by: "sweep".to_owned() });
+    store.commit(client(&world, key, closed)).await.expect("the sweep closes it");
+    let late = store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await;
+    assert_eq!(late, Err(StoreError::AskSettled { ask, state: AskState::Expired }));
+    assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 0);
+}
+
+pub async fn s10_an_unknown_ask_takes_no_answer(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let (key, _) = park(&world, store).await;
+    let nobody = AskId::from_u128(99);
+    let answer = store.commit(client(&world, key, world.replied(nobody, Reply::AllowOnce))).await;
+    assert_eq!(answer, Err(StoreError::NoAsk(nobody)));
+}

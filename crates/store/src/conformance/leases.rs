@@ -1,0 +1,182 @@
+//! Leases and fences: who may write, and who no longer may.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use portcullis_base::WorkerId;
+
+use super::{Make, assert_sound, setup, whole};
+use crate::{Claim, Liveness, StoreError};
+
+const TTL: Duration = Duration::from_secs(30);
+
+pub async fn s03_fences_rise_and_belong_to_one_worker(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    for round in 1..=6 {
+        let lease = world.claim(store, key, round).await.expect("a lease");
+        store.commit(world.work(key, &lease, world.inert_call("x"))).await.expect("an append");
+        if round % 2 == 0 {
+            store.release(key, lease.fence, false).await.expect("a release");
+        } else {
+            world.clock.advance(TTL);
+        }
+    }
+    let mut owners: HashMap<u64, WorkerId> = HashMap::new();
+    let mut last = 0;
+    for event in whole(store, key).await {
+        if let (Some(fence), Some(worker)) = (event.fence, event.worker_id) {
+            assert!(fence >= last, "fences never decrease along seq");
+            last = fence;
+            assert_eq!(*owners.entry(fence).or_insert(worker), worker);
+        }
+    }
+    assert_eq!(owners.len(), 6);
+}
+
+pub async fn s04_older_fence_never_commits(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let old = world.claim(store, key, 1).await.expect("a lease");
+    // Proven dead (wrongly, as it turns out): the lease has not run out by any clock.
+    world.liveness.set(old.owner.worker, Liveness::Dead);
+    let new = world.claim(store, key, 2).await.expect("a takeover");
+    assert_eq!(new.fence, old.fence + 1);
+    let before = store.head(key).await.expect("a head");
+    let refused = store.commit(world.work(key, &old, world.inert_call("late"))).await;
+    assert_eq!(refused, Err(StoreError::FenceLost { session: key.session, ours: old.fence, found: new.fence }));
+    assert_eq!(store.head(key).await.expect("a head"), before, "nothing of it was written");
+    let mut future = new.clone();
+    future.fence += 1;
+    assert!(matches!(
+        store.commit(world.work(key, &future, world.inert_call("x"))).await,
+        Err(StoreError::FenceLost { .. })
+    ));
+    store.commit(world.work(key, &new, world.inert_call("in time"))).await.expect("the newest fence writes");
+    assert_sound(store, key).await;
+}
+
+pub async fn l75_with_two_workers_only_the_newest_fence_writes(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let mut leases = Vec::new();
+    for number in 1..=4 {
+        leases.push(world.claim(store, key, number).await.expect("a lease"));
+        for (at, lease) in leases.iter().enumerate() {
+            let newest = at + 1 == leases.len();
+            let answer = store.commit(world.work(key, lease, vec![world.intent().1])).await;
+            assert_eq!(answer.is_ok(), newest, "worker {number}, fence {}", lease.fence);
+        }
+        world.clock.advance(TTL);
+    }
+}
+
+pub async fn a_live_owner_is_held_and_a_dead_one_taken_over(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    assert_eq!(lease.last_seq, 1);
+    for known in [Liveness::Alive, Liveness::Unknown] {
+        world.liveness.set(lease.owner.worker, known);
+        let held = store.claim_session(key, world.owner(2), TTL).await.expect("an answer");
+        assert_eq!(held, Claim::Held { owner: lease.owner.clone(), until: lease.until }, "{known:?}");
+    }
+    world.liveness.set(lease.owner.worker, Liveness::Dead);
+    let taken = world.claim(store, key, 2).await.expect("a takeover before the lease's end");
+    assert_eq!(taken.fence, 2);
+    let missing = world.key();
+    let none = store.claim_session(missing, world.owner(2), TTL).await;
+    assert_eq!(none, Err(StoreError::NoSession(missing.session)));
+}
+
+pub async fn a_lease_runs_out_by_the_clock(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    world.liveness.set(lease.owner.worker, Liveness::Alive);
+    world.clock.advance(TTL - Duration::from_micros(1));
+    assert!(world.claim(store, key, 2).await.is_err(), "a microsecond is left");
+    let until = store.renew(key, lease.fence, TTL).await.expect("a renewal");
+    assert_eq!(until, lease.until.plus(TTL - Duration::from_micros(1)));
+    world.clock.advance(TTL - Duration::from_micros(1));
+    assert!(world.claim(store, key, 2).await.is_err(), "it was renewed");
+    world.clock.advance(Duration::from_micros(1));
+    assert_eq!(world.claim(store, key, 2).await.expect("it ran out").fence, 2);
+}
+
+pub async fn renew_and_release_know_their_fence(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lost = |ours, found| StoreError::FenceLost { session: key.session, ours, found };
+    assert_eq!(store.renew(key, 0, TTL).await, Err(lost(0, 0)), "nobody holds it");
+    let first = world.claim(store, key, 1).await.expect("a lease");
+    world.clock.advance(TTL);
+    let second = world.claim(store, key, 2).await.expect("a takeover");
+    assert_eq!(store.renew(key, first.fence, TTL).await, Err(lost(1, 2)));
+    store.release(key, first.fence, true).await.expect("an old fence may be given back");
+    let head = store.head(key).await.expect("a head").expect("the session");
+    assert_eq!(head.lease_owner, Some(second.owner.clone()), "and it changes nothing");
+    store.release(key, second.fence, true).await.expect("a release");
+    let head = store.head(key).await.expect("a head").expect("the session");
+    assert_eq!((head.lease_owner, head.lease_until, head.fence), (None, None, 2));
+    assert!(head.next_due_at.is_some(), "more work was announced");
+    assert_eq!(store.renew(key, second.fence, TTL).await, Err(lost(2, 2)), "given back is given back");
+}
+
+pub async fn s12_input_makes_a_session_due_and_a_block_holds_it(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let due = async || store.head(key).await.expect("a head").expect("the session").next_due_at;
+    assert_eq!(due().await, None, "a new session has nothing to do");
+    store.commit(world.input(key, "hello")).await.expect("input");
+    let first = due().await.expect("input makes it due");
+    world.clock.advance(Duration::from_secs(1));
+    store.commit(world.input(key, "again")).await.expect("input");
+    assert_eq!(due().await, Some(first), "the earlier time stays");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    assert_eq!(due().await, Some(first), "a claim leaves it: a worker that dies must be followed");
+    let parked = world.parked();
+    store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
+    store.release(key, lease.fence, false).await.expect("a release");
+    assert_eq!(due().await, None);
+    store.commit(world.input(key, "while blocked")).await.expect("input");
+    assert_eq!(due().await, None, "while an ask waits, input does not wake the session");
+    let reply = vec![world.replied(parked.ask, portcullis_event::facts::Reply::AllowOnce)];
+    store.commit(crate::Commit::client(key, world.append(), reply)).await.expect("an answer");
+    assert!(due().await.is_some(), "an answer does");
+}
+
+pub async fn s12_claim_takes_due_sessions_only(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let mut due = Vec::new();
+    for i in 0..5 {
+        let key = world.session(store).await.expect("a session");
+        if i > 0 {
+            world.clock.advance(Duration::from_secs(1));
+            store.commit(world.input(key, "work")).await.expect("input");
+            due.push(key.session);
+        }
+    }
+    let taken = |claims: Vec<Claim>| -> Vec<_> {
+        let granted = claims.into_iter().filter_map(|claim| match claim {
+            Claim::Granted(lease) => Some(lease.session),
+            Claim::Held { .. } => None,
+        });
+        granted.collect()
+    };
+    let first = store.claim(world.tenant, world.owner(1), 2, TTL).await.expect("claims");
+    assert_eq!(taken(first), due[..2], "the longest due first, no more than asked for");
+    let rest = store.claim(world.tenant, world.owner(2), 9, TTL).await.expect("claims");
+    assert_eq!(taken(rest), due[2..], "those under a lease are left alone");
+    world.clock.advance(TTL);
+    let again = store.claim(world.tenant, world.owner(3), 9, TTL).await.expect("claims");
+    assert_eq!(taken(again), due, "a lease that ran out is due again at once");
+}

@@ -1,0 +1,50 @@
+//! Scheduler keys: taken and given back by appends.
+
+use portcullis_base::LocationId;
+
+use super::{Make, setup};
+use crate::testkit::World;
+use crate::{Commit, LockKey, SessionKey, StoreError};
+
+fn lock(location: u128, key: &str) -> LockKey {
+    LockKey { location: LocationId::from_u128(location), key: key.to_owned() }
+}
+
+fn taking(world: &World, key: SessionKey, locks: &[LockKey]) -> Commit {
+    let mut commit = world.input(key, "take");
+    commit.take = locks.to_vec();
+    commit
+}
+
+pub async fn a_lock_excludes_its_ancestors_and_descendants(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let a = world.session(store).await.expect("a session");
+    let b = world.session(store).await.expect("a session");
+    let held = lock(1, "fs:/repo/src");
+    store.commit(taking(&world, a, std::slice::from_ref(&held))).await.expect("a free key");
+    for wanted in ["fs:/repo/src", "fs:/repo", "fs:/repo/src/a.rs", "*"] {
+        let refused = store.commit(taking(&world, b, &[lock(1, "mcp:free"), lock(1, wanted)])).await;
+        assert_eq!(refused, Err(StoreError::LockHeld { key: held.key.clone(), session: a.session }), "{wanted}");
+    }
+    assert_eq!(store.head(b).await.expect("a head").expect("the session").last_seq, 1, "nothing was written");
+    store.commit(taking(&world, b, &[lock(1, "fs:/repo/srcs"), lock(2, "fs:/repo")])).await.expect("no conflict");
+    store.commit(taking(&world, a, &[lock(1, "fs:/repo/src/x")])).await.expect("its own keys do not exclude it");
+}
+
+pub async fn a_lock_is_freed_only_by_its_session(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let a = world.session(store).await.expect("a session");
+    let b = world.session(store).await.expect("a session");
+    let key = lock(1, "fs:/a");
+    store.commit(taking(&world, a, std::slice::from_ref(&key))).await.expect("a free key");
+    let mut theft = world.input(b, "free");
+    theft.free = vec![key.clone()];
+    store.commit(theft).await.expect("freeing what is not held changes nothing");
+    assert!(store.commit(taking(&world, b, std::slice::from_ref(&key))).await.is_err(), "still held");
+    let mut free = world.input(a, "free");
+    free.free = vec![key.clone()];
+    store.commit(free).await.expect("it gives its key back");
+    store.commit(taking(&world, b, &[key])).await.expect("the key is free");
+}

@@ -1,0 +1,206 @@
+//! Order, chain, repeats and refusals of appends.
+
+use std::sync::Arc;
+
+use portcullis_base::Digest;
+use portcullis_base::limits::APPEND_EVENTS;
+use portcullis_event::{Actor, Body, Draft, EventType};
+use serde_json::json;
+
+use super::{Make, assert_sound, setup, whole};
+use crate::{Commit, Idempotency, RecordWrite, StoreError};
+
+pub async fn s01_seqs_have_no_gap_under_clients_and_a_worker(make: Make) {
+    let (world, backend) = setup(make);
+    let (world, store) = (Arc::new(world), backend.store.clone());
+    let key = world.session(&*store).await.expect("a session");
+    let lease = world.claim(&*store, key, 1).await.expect("a lease");
+    let mut tasks = tokio::task::JoinSet::new();
+    for client in 0..4 {
+        let (world, store, lease) = (world.clone(), store.clone(), lease.clone());
+        tasks.spawn(async move {
+            for i in 0..25 {
+                let commit = if client == 0 {
+                    world.work(key, &lease, world.inert_call("text"))
+                } else {
+                    world.input(key, &format!("{client}/{i}"))
+                };
+                store.commit(commit).await.expect("every append goes through");
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("no client panics");
+    }
+    let seqs: Vec<u64> = whole(&*store, key).await.iter().map(|e| e.seq).collect();
+    let wanted: Vec<u64> = (1..=1 + 25 * 9 + 3 * 25).collect();
+    assert_eq!(seqs, wanted);
+    assert_sound(&*store, key).await;
+}
+
+pub async fn s02_the_chain_verifies_and_ends_in_the_head(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    for size in [0, 100, 559, 560, 561, 5_000, 200_000] {
+        let mut commit = world.work(key, &lease, world.inert_call(&"é".repeat(size)));
+        commit.idle = size == 5_000;
+        let committed = store.commit(commit).await.expect("an append");
+        let last = committed.last_seq;
+        assert_eq!(committed.events, store.read(key, last - 9, 100).await.expect("a page"), "{size}");
+    }
+    assert_sound(store, key).await;
+    let checkpoints = store.checkpoints(key).await.expect("checkpoints");
+    let [checkpoint] = checkpoints.as_slice() else { panic!("one checkpoint at idle, found {checkpoints:?}") };
+    let at = store.read(key, checkpoint.seq - 1, 1).await.expect("its event");
+    assert_eq!(at[0].hash, checkpoint.hash);
+    assert!(world.key.verifies(key.session, checkpoint.seq, checkpoint.hash, &checkpoint.mac));
+}
+
+pub async fn s05_a_reader_never_sees_a_gap(make: Make) {
+    let (world, backend) = setup(make);
+    let (world, store) = (Arc::new(world), backend.store.clone());
+    let key = world.session(&*store).await.expect("a session");
+    let writer = {
+        let (world, store) = (world.clone(), store.clone());
+        tokio::spawn(async move {
+            for i in 0..60 {
+                let committed = store.commit(world.input(key, &i.to_string())).await.expect("an append");
+                // What was acknowledged is in every later list.
+                let listed = store.read(key, committed.last_seq - 1, 1).await.expect("a page");
+                assert_eq!(listed.first().map(|e| e.seq), Some(committed.last_seq));
+            }
+        })
+    };
+    let mut seen = 0;
+    while seen < 61 {
+        let page = store.read(key, seen, 100).await.expect("a page");
+        for event in page {
+            assert_eq!(event.seq, seen + 1);
+            seen = event.seq;
+        }
+        tokio::task::yield_now().await;
+    }
+    writer.await.expect("the writer ends");
+}
+
+pub async fn a_stale_expected_seq_is_chained_after_the_client(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    store.commit(world.input(key, "meanwhile")).await.expect("a client's append");
+    let mut commit = world.work(key, &lease, vec![world.intent().1]);
+    commit.expected_seq = Some(1);
+    let committed = store.commit(commit).await.expect("a stale seq is no error");
+    assert_eq!(committed.events[0].seq, 3);
+    assert_sound(store, key).await;
+}
+
+pub async fn a_repeated_append_is_a_no_op(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let commit = world.input(key, "once");
+    let first = store.commit(commit.clone()).await.expect("an append");
+    assert!(!first.repeat);
+    store.commit(world.input(key, "later")).await.expect("another append");
+    let again = store.commit(commit).await.expect("a repeat is no error");
+    assert!(again.repeat && again.events.is_empty());
+    assert_eq!(again.last_seq, 3);
+    assert_eq!(whole(store, key).await.len(), 3);
+    // A session's creation may be repeated too: an ambiguous answer is retried.
+    let other = world.key();
+    let creation = world.creation(other);
+    assert!(!store.commit(creation.clone()).await.expect("a creation").repeat);
+    assert!(store.commit(creation).await.expect("a repeat").repeat);
+}
+
+pub async fn a_refused_commit_leaves_nothing(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let before = store.head(key).await.expect("a head");
+    let mut commit = world.input(key, "refused");
+    commit.idempotency =
+        Some(Idempotency { route: "r".to_owned(), key: "k".to_owned(), body_hash: Digest::of(b"a"), response: json!(1) });
+    commit.records = vec![
+        RecordWrite { kind: "rule".to_owned(), id: "a".to_owned(), expected: Some(0), body: Some(json!(1)) },
+        RecordWrite { kind: "rule".to_owned(), id: "b".to_owned(), expected: Some(9), body: Some(json!(1)) },
+    ];
+    let refused = store.commit(commit.clone()).await;
+    assert!(matches!(refused, Err(StoreError::VersionConflict { expected: 9, found: 0, .. })), "{refused:?}");
+    assert_eq!(store.head(key).await.expect("a head"), before);
+    assert_eq!(whole(store, key).await.len(), 1);
+    assert_eq!(store.record(key.tenant, "rule", "a").await.expect("a record"), None);
+    commit.records.clear();
+    assert!(!store.commit(commit).await.expect("nothing of it was kept").repeat);
+}
+
+pub async fn a_session_is_created_once_and_needs_its_creation(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.key();
+    assert_eq!(store.commit(world.input(key, "early")).await, Err(StoreError::NoSession(key.session)));
+    assert_eq!(store.head(key).await, Ok(None));
+    let fence_zero = Commit::worker(key, world.owner(1).worker, 0, world.append(), vec![world.created(key)]);
+    assert_eq!(store.commit(fence_zero).await, Err(StoreError::NoSession(key.session)));
+    store.commit(world.creation(key)).await.expect("a creation");
+    assert_eq!(store.commit(world.creation(key)).await, Err(StoreError::SessionExists(key.session)));
+}
+
+pub async fn an_oversized_append_is_refused(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let events: Vec<Draft> = (0..=APPEND_EVENTS).map(|_| world.queued("x")).collect();
+    let refused = store.commit(Commit::client(key, world.append(), events)).await;
+    assert!(matches!(refused, Err(StoreError::TooLarge { .. })), "{refused:?}");
+    let events: Vec<Draft> = (0..APPEND_EVENTS).map(|_| world.queued("x")).collect();
+    store.commit(Commit::client(key, world.append(), events)).await.expect("the limit itself is allowed");
+    assert_eq!(store.checkpoints(key).await.expect("checkpoints").len(), 1, "one is due every 1,000 events");
+    assert_sound(store, key).await;
+}
+
+pub async fn l72_an_unknown_type_survives_unchanged(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let payload = "{ \"b\":1.0, \"a\" : [\"\\u00e9\", null] }".to_owned();
+    let mut draft = world.queued("x");
+    draft.kind = EventType::recorded("from.the_future".to_owned());
+    draft.actor = Actor::recorded("mcp:someone".to_owned());
+    draft.v = 7;
+    draft.payload_hash = Digest::of(payload.as_bytes());
+    draft.payload = payload.clone();
+    store.commit(Commit::client(key, world.append(), vec![draft.clone()])).await.expect("an append");
+    let read = &store.read(key, 1, 1).await.expect("a page")[0];
+    assert_eq!((read.kind.as_str(), read.v, read.payload.as_deref()), ("from.the_future", 7, Some(payload.as_str())));
+    assert_eq!(read.actor, draft.actor);
+    assert!(matches!(read.body(), Body::Unknown { raw: Some(raw), .. } if raw == payload));
+    assert_sound(store, key).await;
+}
+
+pub async fn s17_an_idempotent_request_takes_effect_once(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let request = |body: &[u8], response| {
+        let mut commit = world.input(key, "request");
+        commit.idempotency = Some(Idempotency {
+            route: "POST /events".to_owned(),
+            key: "k1".to_owned(),
+            body_hash: Digest::of(body),
+            response,
+        });
+        commit
+    };
+    let first = store.commit(request(b"body", json!({"n": 1}))).await.expect("a request");
+    assert_eq!((first.repeat, first.response), (false, Some(json!({"n": 1}))));
+    let again = store.commit(request(b"body", json!({"n": 2}))).await.expect("the same request");
+    assert_eq!((again.repeat, again.response, again.last_seq), (true, Some(json!({"n": 1})), 2));
+    let other = store.commit(request(b"other", json!(3))).await;
+    assert_eq!(other, Err(StoreError::IdempotencyMismatch("k1".to_owned())));
+    assert_eq!(whole(store, key).await.len(), 2);
+}

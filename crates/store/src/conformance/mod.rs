@@ -1,0 +1,123 @@
+//! One suite for every backend (store §3): each function is a rule, run against an empty store.
+//!
+//! A backend's tests call [`conformance!`](crate::conformance!) with a function that makes one.
+
+mod asks;
+mod extras;
+mod leases;
+mod locks;
+mod log;
+mod rows;
+mod tenants;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use portcullis_event::{Chain, Event};
+
+pub use asks::*;
+pub use extras::*;
+pub use leases::*;
+pub use locks::*;
+pub use log::*;
+pub use rows::*;
+pub use tenants::*;
+
+use crate::testkit::World;
+use crate::{SessionKey, Store};
+
+/// A store under test, and whatever must live as long as it does.
+pub struct Backend {
+    pub store: Arc<dyn Store>,
+    _keep: Box<dyn Any + Send + Sync>,
+}
+
+impl Backend {
+    /// `keep` is dropped after the store: a temporary folder, for example.
+    pub fn new(store: Arc<dyn Store>, keep: impl Any + Send + Sync) -> Self {
+        Self { store, _keep: Box::new(keep) }
+    }
+}
+
+/// Makes an empty store of a world.
+pub type Make = fn(&World) -> Backend;
+
+/// Makes one test of every rule of the suite, named after it.
+#[macro_export]
+macro_rules! conformance {
+    ($make:expr) => {
+        $crate::conformance! { @rules $make;
+            s01_seqs_have_no_gap_under_clients_and_a_worker
+            s02_the_chain_verifies_and_ends_in_the_head
+            s03_fences_rise_and_belong_to_one_worker
+            s04_older_fence_never_commits
+            s05_a_reader_never_sees_a_gap
+            s10_two_answers_one_wins
+            s10_racing_answers_have_one_winner
+            s10_an_expired_ask_takes_no_answer
+            s10_an_unknown_ask_takes_no_answer
+            s12_input_makes_a_session_due_and_a_block_holds_it
+            s12_claim_takes_due_sessions_only
+            s13_a_blob_is_readable_with_its_append
+            s14_no_call_reaches_another_tenant
+            s15_rows_equal_the_fold
+            s15_a_settled_intent_keeps_no_sealed_value
+            s16_a_snapshot_is_kept_by_code_version
+            s17_an_idempotent_request_takes_effect_once
+            l72_an_unknown_type_survives_unchanged
+            l75_with_two_workers_only_the_newest_fence_writes
+            a_stale_expected_seq_is_chained_after_the_client
+            a_repeated_append_is_a_no_op
+            a_refused_commit_leaves_nothing
+            a_session_is_created_once_and_needs_its_creation
+            an_oversized_append_is_refused
+            the_outbox_is_delivered_exactly_once
+            the_ledger_names_sessions_and_checkpoints
+            a_lock_excludes_its_ancestors_and_descendants
+            a_lock_is_freed_only_by_its_session
+            a_live_owner_is_held_and_a_dead_one_taken_over
+            a_lease_runs_out_by_the_clock
+            renew_and_release_know_their_fence
+            records_have_versions
+            records_ride_with_a_commit_or_not_at_all
+            artifacts_are_counted_once_by_content
+            changes_move_after_a_commit
+            lists_are_newest_first_without_reserved_logs
+        }
+    };
+    (@rules $make:expr; $($rule:ident)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $rule() {
+            $crate::conformance::$rule($make).await;
+        }
+    )*};
+}
+
+pub(crate) fn setup(make: Make) -> (World, Backend) {
+    let world = World::new(1);
+    let backend = make(&world);
+    (world, backend)
+}
+
+/// The whole log, in pages that are deliberately small.
+pub async fn whole(store: &dyn Store, key: SessionKey) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.seq);
+        let page = store.read(key, after, 7).await.expect("a log can be read");
+        if page.is_empty() {
+            return events;
+        }
+        events.extend(page);
+    }
+}
+
+/// S1 and S2 of one log: gap-free seqs, a chain that verifies and ends in the head.
+pub async fn assert_sound(store: &dyn Store, key: SessionKey) {
+    let head = store.head(key).await.expect("a head can be read").expect("the log exists");
+    let mut chain = Chain::start(key.session);
+    for event in whole(store, key).await {
+        chain.step(&event).expect("every event follows its predecessor");
+    }
+    chain.finish(head.last_seq, head.last_hash).expect("the log ends in its head");
+}

@@ -1,0 +1,181 @@
+//! Projections equal the fold of the log (S15).
+
+use std::collections::BTreeMap;
+
+use portcullis_base::{AskId, IntentId, InvocationId};
+use portcullis_event::facts::{AskClosed, Closing, Reply, StatusIdle, StatusRunning};
+use portcullis_event::{AskState, IntentState, SessionStatus, State};
+
+use super::{Make, assert_sound, setup, whole};
+use crate::testkit::World;
+use crate::{AskFilter, Lease, SessionKey, Store, StoreError};
+
+/// One step of a generated history: what happens, and to which intent or ask.
+pub type Step = (u8, u8);
+
+/// A fixed history that reaches every row change; generated ones come from each backend's tests.
+pub async fn s15_rows_equal_the_fold(make: Make) {
+    let steps: Vec<Step> = (0u8..=254).map(|i| (i.wrapping_mul(37), i.wrapping_mul(11))).collect();
+    s15_of(make, &steps).await;
+}
+
+/// Plays `steps` and compares every row with the fold after each tenth commit.
+pub async fn s15_of(make: Make, steps: &[Step]) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let mut play = Play { lease: world.claim(store, key, 1).await.expect("a lease"), ..Play::new(&world, store, key) };
+    for (at, step) in steps.iter().enumerate() {
+        play.step(*step).await;
+        if at % 10 == 9 {
+            compare(store, key).await;
+        }
+    }
+    compare(store, key).await;
+    assert_sound(store, key).await;
+}
+
+struct Play<'a> {
+    world: &'a World,
+    store: &'a dyn Store,
+    key: SessionKey,
+    lease: Lease,
+    intents: Vec<(IntentId, Option<InvocationId>)>,
+    /// With the intent each is about; a settled intent takes its asks along, as in any real history.
+    asks: Vec<(AskId, IntentId)>,
+}
+
+impl<'a> Play<'a> {
+    fn new(world: &'a World, store: &'a dyn Store, key: SessionKey) -> Self {
+        let lease = Lease {
+            session: key.session,
+            fence: 0,
+            owner: world.owner(1),
+            until: portcullis_base::Timestamp::from_micros(0),
+            last_seq: 0,
+        };
+        Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new() }
+    }
+
+    async fn step(&mut self, (what, which): Step) {
+        let world = self.world;
+        let which = usize::from(which);
+        let intent = (!self.intents.is_empty()).then(|| which % self.intents.len());
+        let ask = (!self.asks.is_empty()).then(|| self.asks[which % self.asks.len()].0);
+        let mut events = Vec::new();
+        match (what % 11, intent, ask) {
+            (0, _, _) => events.extend(world.inert_call("text")),
+            (1, _, _) => {
+                let parked = world.parked();
+                self.intents.push((parked.intent, None));
+                self.asks.push((parked.ask, parked.intent));
+                events.extend(parked.events);
+            }
+            (2, Some(at), _) => events.push(world.scheduled(self.intents[at].0)),
+            (3, Some(at), _) => {
+                let (invocation, started) = world.started(self.intents[at].0);
+                self.intents[at].1 = Some(invocation);
+                events.push(started);
+            }
+            (4, Some(at), _) => {
+                if let (intent, Some(invocation)) = self.intents[at] {
+                    events.push(world.completed(intent, invocation));
+                }
+            }
+            (5, Some(at), _) => {
+                let (intent, _) = self.intents.swap_remove(at);
+                self.asks.retain(|(_, about)| *about != intent);
+                events.push(world.observed(intent, "done"));
+            }
+            (6, _, Some(ask)) => events.push(world.replied(ask, Reply::AllowOnce)),
+            (7, _, Some(ask)) => {
+                let state = [Closing::Expired, Closing::Superseded, Closing::Voided][which % 3];
+                events.push(world.draft(&AskClosed { ask_id: ask, state, by: "test".to_owned() }));
+            }
+            (8, _, _) => events.push(world.draft(&StatusRunning { previous_status: "idle".to_owned() })),
+            (9, _, _) => events.push(world.draft(&StatusIdle {
+                previous_status: "running".to_owned(),
+                stop_reason: "end_turn".to_owned(),
+            })),
+            (10, Some(at), _) => {
+                let intent = self.intents[at].0;
+                let (ask, asked) = world.asked(intent);
+                self.asks.push((ask, intent));
+                events.push(asked);
+            }
+            _ => {
+                let (intent, proposed) = world.intent();
+                self.intents.push((intent, None));
+                events.push(proposed);
+            }
+        }
+        if events.is_empty() {
+            return;
+        }
+        match self.store.commit(world.work(self.key, &self.lease, events)).await {
+            Ok(_) | Err(StoreError::AskSettled { .. }) => {}
+            Err(error) => panic!("step {what}/{which}: {error}"),
+        }
+    }
+}
+
+async fn compare(store: &dyn Store, key: SessionKey) {
+    let events = whole(store, key).await;
+    let state = State::fold(&events);
+    let head = store.head(key).await.expect("a head").expect("the session");
+
+    let open = store.intents(key, true).await.expect("open intents");
+    let folded: BTreeMap<IntentId, IntentState> = state.intents.open().map(|i| (i.intent_id, i.state)).collect();
+    let stored: BTreeMap<IntentId, IntentState> = open.iter().map(|row| (row.intent_id, row.state)).collect();
+    assert_eq!(stored, folded, "open intents");
+    for row in &open {
+        let intent = state.intents.get(row.intent_id).expect("the fold has it");
+        assert_eq!(row.tool, intent.tool);
+        assert_eq!(row.definition_version, intent.definition_version);
+        assert_eq!(row.call_key, format!("{}/{}", intent.message_id, intent.call_id));
+        assert_eq!(row.invocation_id, intent.invocation_id);
+    }
+    let all = store.intents(key, false).await.expect("intents");
+    assert_eq!(all.len() as u64, folded.len() as u64 + state.intents.settled(), "every intent has one row");
+
+    let filter = AskFilter { session: Some(key.session), pending: false };
+    let asks = store.asks(key.tenant, filter).await.expect("asks");
+    let mut pending = 0;
+    for row in &asks {
+        pending += u64::from(row.state == AskState::Pending);
+        // The fold forgets the asks of settled intents; a row stays.
+        if let Some(ask) = state.asks.get(row.ask_id) {
+            assert_eq!((row.state, row.intent_id, row.pinned), (ask.state, ask.intent_id, ask.pinned));
+            assert_eq!(row.reply, ask.reply.as_ref().map(|reply| reply.reply.clone()));
+            assert_eq!((row.expires_at, row.input_hash), (ask.expires_at, ask.input_hash));
+        }
+    }
+    for ask in state.asks.pending() {
+        assert!(asks.iter().any(|row| row.ask_id == ask.ask_id && row.state == AskState::Pending));
+    }
+    assert_eq!(head.blocked_n, pending, "the head counts pending asks");
+    let status: SessionStatus = state.session.status;
+    assert_eq!(head.status, status);
+}
+
+pub async fn s15_a_settled_intent_keeps_no_sealed_value(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let (intent, proposed) = world.intent();
+    let mut commit = world.work(key, &lease, vec![proposed]);
+    commit.sealed = vec![(intent, vec![1, 2, 3])];
+    store.commit(commit).await.expect("an append");
+    assert_eq!(store.sealed(key, intent).await, Ok(Some(vec![1, 2, 3])));
+    store.commit(world.work(key, &lease, vec![world.started(intent).1])).await.expect("an append");
+    assert_eq!(store.sealed(key, intent).await, Ok(Some(vec![1, 2, 3])));
+    store.commit(world.work(key, &lease, vec![world.observed(intent, "x")])).await.expect("an append");
+    assert_eq!(store.sealed(key, intent).await, Ok(None));
+
+    let (inert, proposed) = world.intent();
+    let mut commit = world.work(key, &lease, vec![proposed, world.observed(inert, "x")]);
+    commit.sealed = vec![(inert, vec![4])];
+    store.commit(commit).await.expect("an append");
+    assert_eq!(store.sealed(key, inert).await, Ok(None), "settled in the append that brought it");
+}

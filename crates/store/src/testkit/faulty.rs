@@ -1,0 +1,331 @@
+//! A store that fails on order: the N-th call that writes goes wrong in one of four ways (F2).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use portcullis_base::{
+    ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp,
+};
+use portcullis_event::{CheckpointKey, Event};
+use tokio::sync::watch;
+
+use crate::{
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
+    LeaseOwner, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
+    SessionSummary, Snapshot, Store, StoreError,
+};
+
+/// How a call goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Nothing is written, the caller is told so and lives on.
+    ErrorBefore,
+    /// It is written, but the answer is lost: the caller hears [`StoreError::Ambiguous`].
+    ErrorAfter,
+    /// The process dies before the call.
+    CrashBefore,
+    /// The process dies after the call took effect.
+    CrashAfter,
+}
+
+impl FaultKind {
+    /// Every way, for enumerations.
+    pub const ALL: [Self; 4] = [
+        Self::ErrorBefore,
+        Self::ErrorAfter,
+        Self::CrashBefore,
+        Self::CrashAfter,
+    ];
+}
+
+/// Which call goes wrong, counted from 1 over commit, claim, renew and release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    pub nth: u64,
+    pub kind: FaultKind,
+}
+
+/// Fails as planned. After a crash every call fails: build a new pipeline over the inner store.
+pub struct FaultyStore<S> {
+    inner: S,
+    plan: Option<Fault>,
+    calls: AtomicU64,
+    crashed: AtomicBool,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// Without a `plan` it only counts.
+    #[must_use]
+    pub fn new(inner: S, plan: Option<Fault>) -> Self {
+        Self {
+            inner,
+            plan,
+            calls: AtomicU64::new(0),
+            crashed: AtomicBool::new(false),
+        }
+    }
+
+    /// How many calls of commit, claim, renew and release were made.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Whether the planned call happened: an enumeration ends with the first N for which it did not.
+    #[must_use]
+    pub fn struck(&self) -> bool {
+        self.plan.is_some_and(|fault| fault.nth <= self.calls())
+    }
+
+    /// Whether the process is dead.
+    #[must_use]
+    pub fn has_crashed(&self) -> bool {
+        self.crashed.load(Ordering::SeqCst)
+    }
+
+    /// The store that outlives the crash.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn alive(&self) -> Result<(), StoreError> {
+        if self.has_crashed() {
+            return Err(StoreError::Unavailable("crashed".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn on_read(&self) -> Result<(), StoreError> {
+        self.alive()
+    }
+
+    /// Counts the call and lets it go wrong if it is the one.
+    async fn call<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.alive()?;
+        let nth = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let Some(fault) = self.plan.filter(|fault| fault.nth == nth) else {
+            return call.await;
+        };
+        match fault.kind {
+            FaultKind::ErrorBefore => Err(StoreError::Unavailable("planned fault".to_owned())),
+            FaultKind::ErrorAfter => {
+                call.await?;
+                Err(StoreError::Ambiguous("planned fault".to_owned()))
+            }
+            FaultKind::CrashBefore => {
+                self.crashed.store(true, Ordering::SeqCst);
+                self.alive()?;
+                call.await
+            }
+            FaultKind::CrashAfter => {
+                let answer = call.await;
+                self.crashed.store(true, Ordering::SeqCst);
+                self.alive()?;
+                answer
+            }
+        }
+    }
+}
+
+/// [`Log`] for a wrapper: its own methods, and every reading one after `self.on_read()?`.
+macro_rules! delegate_log {
+    ($wrapper:ident { $($own:tt)* }) => {
+        #[async_trait]
+        impl<S: Store> Log for $wrapper<S> {
+        $($own)*
+
+        async fn read(
+            &self,
+            key: SessionKey,
+            after: u64,
+            limit: usize,
+        ) -> Result<Vec<Event>, StoreError> {
+            self.on_read()?;
+            self.inner.read(key, after, limit).await
+        }
+
+        async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError> {
+            self.on_read()?;
+            self.inner.head(key).await
+        }
+
+        async fn sessions(
+            &self,
+            tenant: TenantId,
+            limit: usize,
+        ) -> Result<Vec<SessionSummary>, StoreError> {
+            self.on_read()?;
+            self.inner.sessions(tenant, limit).await
+        }
+
+        async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
+            self.on_read()?;
+            self.inner.logs(tenant).await
+        }
+
+        async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
+            self.on_read()?;
+            self.inner.intents(key, open).await
+        }
+
+        async fn asks(
+            &self,
+            tenant: TenantId,
+            filter: AskFilter,
+        ) -> Result<Vec<AskRow>, StoreError> {
+            self.on_read()?;
+            self.inner.asks(tenant, filter).await
+        }
+
+        async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
+            self.on_read()?;
+            self.inner.ask(tenant, ask).await
+        }
+
+        async fn sealed(
+            &self,
+            key: SessionKey,
+            intent: IntentId,
+        ) -> Result<Option<Vec<u8>>, StoreError> {
+            self.on_read()?;
+            self.inner.sealed(key, intent).await
+        }
+
+        async fn artifact(
+            &self,
+            tenant: TenantId,
+            id: ArtifactId,
+        ) -> Result<Option<ArtifactRow>, StoreError> {
+            self.on_read()?;
+            self.inner.artifact(tenant, id).await
+        }
+
+        async fn blob(
+            &self,
+            tenant: TenantId,
+            sha256: Digest,
+        ) -> Result<Option<Vec<u8>>, StoreError> {
+            self.on_read()?;
+            self.inner.blob(tenant, sha256).await
+        }
+
+        async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
+            self.on_read()?;
+            self.inner.artifact_usage(tenant).await
+        }
+
+        async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
+            self.on_read()?;
+            self.inner.checkpoints(key).await
+        }
+
+        async fn snapshot(
+            &self,
+            key: SessionKey,
+            code_version: u32,
+        ) -> Result<Option<Snapshot>, StoreError> {
+            self.on_read()?;
+            self.inner.snapshot(key, code_version).await
+        }
+
+        async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
+            self.on_read()?;
+            self.inner.outbox(limit).await
+        }
+
+        fn checkpoint_key(&self) -> Option<CheckpointKey> {
+            self.inner.checkpoint_key()
+        }
+        }
+    };
+}
+pub(super) use delegate_log;
+
+delegate_log!(FaultyStore {
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        self.call(self.inner.commit(commit)).await
+    }
+
+    async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
+        self.alive()?;
+        self.inner.put_snapshot(key, snapshot).await
+    }
+
+    async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
+        self.alive()?;
+        self.inner.outbox_done(ids).await
+    }
+});
+
+#[async_trait]
+impl<S: Store> Queue for FaultyStore<S> {
+    async fn claim_session(
+        &self,
+        key: SessionKey,
+        owner: LeaseOwner,
+        ttl: Duration,
+    ) -> Result<Claim, StoreError> {
+        self.call(self.inner.claim_session(key, owner, ttl)).await
+    }
+
+    async fn claim(
+        &self,
+        tenant: TenantId,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+    ) -> Result<Vec<Claim>, StoreError> {
+        self.call(self.inner.claim(tenant, owner, limit, ttl)).await
+    }
+
+    async fn renew(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        ttl: Duration,
+    ) -> Result<Timestamp, StoreError> {
+        self.call(self.inner.renew(key, fence, ttl)).await
+    }
+
+    async fn release(
+        &self,
+        key: SessionKey,
+        fence: u64,
+        more_work: bool,
+    ) -> Result<(), StoreError> {
+        self.call(self.inner.release(key, fence, more_work)).await
+    }
+}
+
+#[async_trait]
+impl<S: Store> Records for FaultyStore<S> {
+    async fn record(
+        &self,
+        tenant: TenantId,
+        kind: &str,
+        id: &str,
+    ) -> Result<Option<Record>, StoreError> {
+        self.alive()?;
+        self.inner.record(tenant, kind, id).await
+    }
+
+    async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
+        self.alive()?;
+        self.inner.records(tenant, kind).await
+    }
+
+    async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
+        self.alive()?;
+        self.inner.put_record(tenant, write).await
+    }
+}
+
+impl<S: Store> Notices for FaultyStore<S> {
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes()
+    }
+}
