@@ -30,7 +30,6 @@ pub(crate) struct Invocation {
     pub(crate) id: InvocationId,
     pub(crate) attempt: u32,
     pub(crate) timeout: Duration,
-    pub(crate) inert: bool,
     pub(crate) keys: Vec<LockKey>,
     pub(crate) cancel: CancellationToken,
     pub(crate) warnings: Vec<String>,
@@ -75,7 +74,7 @@ pub(crate) async fn schedule(
             }
         }
     }
-    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, inert, keys, cancel, warnings };
+    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings };
     Ok((facts, Step::Next(invocation)))
 }
 

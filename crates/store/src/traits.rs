@@ -1,6 +1,7 @@
 //! The traits. Each method says what every outcome means; a backend that does otherwise fails the
 //! conformance suite.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -119,3 +120,126 @@ pub trait Notices: Send + Sync {
 pub trait Store: Log + Queue + Records + Notices {}
 
 impl<T: Log + Queue + Records + Notices> Store for T {}
+
+// A shared store is a store: wrappers of the test kit and of callers take either.
+
+#[async_trait]
+impl<T: Log + ?Sized> Log for Arc<T> {
+    async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        (**self).commit(commit).await
+    }
+
+    async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        (**self).read(key, after, limit).await
+    }
+
+    async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError> {
+        (**self).head(key).await
+    }
+
+    async fn sessions(&self, tenant: TenantId, limit: usize) -> Result<Vec<SessionSummary>, StoreError> {
+        (**self).sessions(tenant, limit).await
+    }
+
+    async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
+        (**self).logs(tenant).await
+    }
+
+    async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
+        (**self).intents(key, open).await
+    }
+
+    async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError> {
+        (**self).asks(tenant, filter).await
+    }
+
+    async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
+        (**self).ask(tenant, ask).await
+    }
+
+    async fn sealed(&self, key: SessionKey, intent: IntentId) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).sealed(key, intent).await
+    }
+
+    async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError> {
+        (**self).artifact(tenant, id).await
+    }
+
+    async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).blob(tenant, sha256).await
+    }
+
+    async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        (**self).artifact_usage(tenant).await
+    }
+
+    async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
+        (**self).checkpoints(key).await
+    }
+
+    async fn snapshot(&self, key: SessionKey, code_version: u32) -> Result<Option<Snapshot>, StoreError> {
+        (**self).snapshot(key, code_version).await
+    }
+
+    async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
+        (**self).put_snapshot(key, snapshot).await
+    }
+
+    async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
+        (**self).outbox(limit).await
+    }
+
+    async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
+        (**self).outbox_done(ids).await
+    }
+
+    fn checkpoint_key(&self) -> Option<CheckpointKey> {
+        (**self).checkpoint_key()
+    }
+}
+
+#[async_trait]
+impl<T: Queue + ?Sized> Queue for Arc<T> {
+    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
+        (**self).claim_session(key, owner, ttl).await
+    }
+
+    async fn claim(
+        &self,
+        tenant: TenantId,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+    ) -> Result<Vec<Claim>, StoreError> {
+        (**self).claim(tenant, owner, limit, ttl).await
+    }
+
+    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
+        (**self).renew(key, fence, ttl).await
+    }
+
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
+        (**self).release(key, fence, more_work).await
+    }
+}
+
+#[async_trait]
+impl<T: Records + ?Sized> Records for Arc<T> {
+    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError> {
+        (**self).record(tenant, kind, id).await
+    }
+
+    async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
+        (**self).records(tenant, kind).await
+    }
+
+    async fn put_record(&self, tenant: TenantId, write: crate::RecordWrite) -> Result<u64, StoreError> {
+        (**self).put_record(tenant, write).await
+    }
+}
+
+impl<T: Notices + ?Sized> Notices for Arc<T> {
+    fn changes(&self) -> watch::Receiver<u64> {
+        (**self).changes()
+    }
+}

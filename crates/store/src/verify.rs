@@ -6,9 +6,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_base::{Digest, EventId, SessionId, TenantId};
-use portcullis_event::{
-    Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of,
-};
+use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 
@@ -32,76 +30,38 @@ pub enum Proof {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogFault {
     #[error("session {session}: {fault}")]
-    Chain {
-        session: SessionId,
-        event: Option<(u64, EventId)>,
-        fault: ChainFault,
-    },
+    Chain { session: SessionId, event: Option<(u64, EventId)>, fault: ChainFault },
     #[error("session {session}: event {seq} cannot be read: {why}")]
-    Unreadable {
-        session: SessionId,
-        seq: u64,
-        why: String,
-    },
+    Unreadable { session: SessionId, seq: u64, why: String },
     #[error(
         "session {session}: a checkpoint was made at event {checkpoint}, but the log ends at event {last}: its tail is lost"
     )]
-    LostTail {
-        session: SessionId,
-        checkpoint: u64,
-        last: u64,
-    },
-    #[error(
-        "session {session} was deleted: event {seq} ({id}) of the ledger names it, and it is not there"
-    )]
-    Deleted {
-        session: SessionId,
-        seq: u64,
-        id: EventId,
-    },
+    LostTail { session: SessionId, checkpoint: u64, last: u64 },
+    #[error("session {session} was deleted: event {seq} ({id}) of the ledger names it, and it is not there")]
+    Deleted { session: SessionId, seq: u64, id: EventId },
     #[error(
         "session {session}: event {seq} ({id}) is not the one that the ledger recorded (its event {ledger_seq}): the log was written anew"
     )]
-    NotAsRecorded {
-        session: SessionId,
-        seq: u64,
-        id: EventId,
-        ledger_seq: u64,
-    },
+    NotAsRecorded { session: SessionId, seq: u64, id: EventId, ledger_seq: u64 },
     #[error(
         "session {session}: the ledger recorded event {seq} (its event {ledger_seq}), but the log ends at event {last}: its tail is lost"
     )]
-    EndsEarly {
-        session: SessionId,
-        seq: u64,
-        last: u64,
-        ledger_seq: u64,
-    },
+    EndsEarly { session: SessionId, seq: u64, last: u64, ledger_seq: u64 },
     #[error("session {session} is not in the ledger: the ledger's tail is lost, or someone put it in")]
     NotInLedger { session: SessionId },
-    #[error(
-        "session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost"
-    )]
+    #[error("session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost")]
     CheckpointNotInLedger { session: SessionId, seq: u64 },
     #[error("the ledger is gone, though there are {sessions} sessions")]
     NoLedger { sessions: usize },
-    #[error(
-        "the ledger ends at event {last}, before the saved head {seq}: events of it were dropped"
-    )]
+    #[error("the ledger ends at event {last}, before the saved head {seq}: events of it were dropped")]
     BehindSavedHead { seq: u64, last: u64 },
-    #[error(
-        "event {seq} ({id}) of the ledger has not the saved hash: the ledger was written anew"
-    )]
+    #[error("event {seq} ({id}) of the ledger has not the saved hash: the ledger was written anew")]
     NotTheSavedHead { seq: u64, id: EventId },
 }
 
 impl LogFault {
     fn chain(session: SessionId, event: Option<&Event>, fault: ChainFault) -> Self {
-        Self::Chain {
-            session,
-            event: event.map(|event| (event.seq, event.id)),
-            fault,
-        }
+        Self::Chain { session, event: event.map(|event| (event.seq, event.id)), fault }
     }
 }
 
@@ -246,11 +206,7 @@ async fn walk(
     if fault.is_none()
         && let Some(checkpoint) = due.next()
     {
-        fault = Some(LogFault::LostTail {
-            session,
-            checkpoint: checkpoint.seq,
-            last: chain.seq(),
-        });
+        fault = Some(LogFault::LostTail { session, checkpoint: checkpoint.seq, last: chain.seq() });
     }
     if fault.is_none() {
         contradicted.extend(said.map(|statement| LogFault::EndsEarly {
@@ -267,12 +223,7 @@ async fn walk(
     };
     Ok(Walked {
         newest_checkpoint: checkpoints.last().map(|c| c.seq),
-        verified: Verified {
-            session,
-            last_seq: chain.seq(),
-            proof,
-            fault,
-        },
+        verified: Verified { session, last_seq: chain.seq(), proof, fault },
         contradicted,
     })
 }
@@ -282,11 +233,7 @@ async fn still_ahead(store: &dyn Store, key: SessionKey, last: u64) -> Result<bo
     Ok(store.head(key).await?.is_some_and(|head| head.last_seq > last))
 }
 
-fn at_the_end(
-    session: SessionId,
-    chain: &Chain,
-    head: Option<(u64, Digest)>,
-) -> Option<LogFault> {
+fn at_the_end(session: SessionId, chain: &Chain, head: Option<(u64, Digest)>) -> Option<LogFault> {
     let (seq, hash) = match head {
         Some(head) => head,
         None if chain.seq() == 0 => return None,
@@ -336,22 +283,13 @@ impl Ledger {
             }
             _ => return,
         };
-        self.said.entry(session).or_default().push(Statement {
-            seq,
-            hash,
-            ledger: at,
-        });
+        self.said.entry(session).or_default().push(Statement { seq, hash, ledger: at });
     }
 
     /// What waits in the outbox is as good as said.
     async fn take_in_waiting(&mut self, store: &dyn Store, tenant: TenantId) -> Result<(), StoreError> {
         for entry in store.outbox(WAITING).await? {
-            let OutboxKind::Session {
-                session_id,
-                event_type,
-                payload,
-                ..
-            } = entry.work;
+            let OutboxKind::Session { session_id, event_type, payload, .. } = entry.work;
             if entry.tenant == tenant && session_id == ledger_of(tenant) {
                 self.take_in(decode(event_type, payload), None);
             }
@@ -366,9 +304,7 @@ impl Ledger {
     }
 
     fn names(&self, session: SessionId, seq: u64) -> bool {
-        self.said
-            .get(&session)
-            .is_some_and(|said| said.iter().any(|statement| statement.seq == seq))
+        self.said.get(&session).is_some_and(|said| said.iter().any(|statement| statement.seq == seq))
     }
 }
 
@@ -409,20 +345,12 @@ pub async fn verify_tenant(
 ) -> Result<Audit, StoreError> {
     let ledger_id = ledger_of(tenant);
     let key = |session| SessionKey { tenant, session };
-    let sessions: Vec<SessionId> = store
-        .logs(tenant)
-        .await?
-        .into_iter()
-        .filter(|session| *session != ledger_id)
-        .collect();
+    let sessions: Vec<SessionId> =
+        store.logs(tenant).await?.into_iter().filter(|session| *session != ledger_id).collect();
     // A damaged store may not take deliveries; what waits is read where it stands then.
     let _ = deliver_outbox(store).await;
 
-    let mut audit = Audit {
-        logs: Vec::with_capacity(sessions.len() + 1),
-        ledger_head: None,
-        faults: Vec::new(),
-    };
+    let mut audit = Audit { logs: Vec::with_capacity(sessions.len() + 1), ledger_head: None, faults: Vec::new() };
     let mut ledger = Ledger::default();
     let mut head = None;
     let mut saved = None;
@@ -441,10 +369,7 @@ pub async fn verify_tenant(
         (Some((seq, hash)), Some((id, found))) if found != hash => {
             audit.faults.push(LogFault::NotTheSavedHead { seq, id });
         }
-        (Some((seq, _)), None) => audit.faults.push(LogFault::BehindSavedHead {
-            seq,
-            last: ledger_last,
-        }),
+        (Some((seq, _)), None) => audit.faults.push(LogFault::BehindSavedHead { seq, last: ledger_last }),
         _ => {}
     }
     if head.is_none() && !sessions.is_empty() {
@@ -513,8 +438,7 @@ impl Audit {
         since.take_in_waiting(store, tenant).await?;
         for (session, seq) in unnamed {
             if !since.names(session, seq) {
-                self.faults
-                    .push(LogFault::CheckpointNotInLedger { session, seq });
+                self.faults.push(LogFault::CheckpointNotInLedger { session, seq });
             }
         }
         Ok(())

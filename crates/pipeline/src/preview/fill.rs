@@ -8,6 +8,7 @@ use portcullis_contract::{Anchor, Strategy};
 
 use super::kept::{Cost, Fit, Kept, inline_marker_len};
 use super::scan;
+use super::source::{prefix, suffix};
 
 /// A cut moves to a line end if one is this near.
 const NEAR: u64 = 512;
@@ -105,11 +106,12 @@ impl Filler<'_, '_> {
         let end = source.boundary_after(anchor.end.min(anchor.start + LINE_CHARS as u64))?;
         let mut at = source.boundary_before(anchor.start)?;
         while at < end {
-            let line = self.kept.source.line(at)?;
-            if !self.start_of(at..line.end.min(end), 1, self.kept.all())? {
+            let upto = self.kept.source.line(at)?.end.min(end);
+            self.start_of(at..upto, 1, self.kept.all())?;
+            if self.kept.kept_from(at) < upto {
                 break;
             }
-            at = line.end;
+            at = upto;
         }
         Ok(())
     }
@@ -182,7 +184,7 @@ impl Filler<'_, '_> {
         let bytes = self.kept.source.read(from, line.end)?;
         // One more for the newline, which is no character of the line.
         let chars = LINE_CHARS + usize::from(self.kept.text_end(line) < line.end);
-        let taken = super::source::suffix(&bytes, chars, usize::MAX) as u64;
+        let taken = suffix(&bytes, chars, usize::MAX) as u64;
         Ok(self.kept.keep(&[line.end - taken..line.end], cap)? == Fit::Kept)
     }
 
@@ -226,13 +228,10 @@ impl Filler<'_, '_> {
 
     /// The end of the first `LINE_CHARS` characters from `start`, or `end` if it comes first.
     fn chars_from(&self, start: u64, end: u64) -> io::Result<u64> {
-        let upto = if end - start <= LINE_BYTES {
-            end
-        } else {
-            self.kept.source.boundary_before(start + LINE_BYTES)?
-        };
+        let upto =
+            if end - start <= LINE_BYTES { end } else { self.kept.source.boundary_before(start + LINE_BYTES)? };
         let bytes = self.kept.source.read(start, upto)?;
-        Ok(start + super::source::prefix(&bytes, LINE_CHARS, usize::MAX) as u64)
+        Ok(start + prefix(&bytes, LINE_CHARS, usize::MAX) as u64)
     }
 
     /// Keeps as much of the start of a slice as fits, if that is at least `least` bytes.
@@ -244,7 +243,7 @@ impl Filler<'_, '_> {
             let read = (room as u64).min(LINE_BYTES).min(slice.end - slice.start);
             let upto = self.kept.source.boundary_before(slice.start + read)?.min(slice.end);
             let bytes = self.kept.source.read(slice.start, upto.max(slice.start))?;
-            let taken = super::source::prefix(&bytes, LINE_CHARS, room) as u64;
+            let taken = prefix(&bytes, LINE_CHARS, room) as u64;
             if taken < least || taken == 0 {
                 break;
             }
@@ -265,7 +264,7 @@ impl Filler<'_, '_> {
             let read = (room as u64).min(LINE_BYTES).min(slice.end - slice.start);
             let from = self.kept.source.boundary_after(slice.end - read)?.min(slice.end);
             let bytes = self.kept.source.read(from, slice.end)?;
-            let taken = super::source::suffix(&bytes, LINE_CHARS, room) as u64;
+            let taken = suffix(&bytes, LINE_CHARS, room) as u64;
             if taken < least || taken == 0 {
                 break;
             }

@@ -205,7 +205,8 @@ impl<'a> Kept<'a> {
             cost = Cost { bytes: cost.bytes + more.bytes, lines: cost.lines + more.lines };
             open = match item {
                 Item::Gap(gap) => gap.inline,
-                Item::Span(span) => span.end < span.line_end || !self.terminated,
+                // The last item is a span only if it reaches the end of the source.
+                Item::Span(_) => !self.terminated,
             };
         }
         Cost { lines: cost.lines + usize::from(open), ..cost }
@@ -223,11 +224,8 @@ impl<'a> Kept<'a> {
     /// The text and its account.
     pub(super) fn render(mut self) -> io::Result<Preview> {
         let spans = std::mem::take(&mut self.spans);
-        let (text, omitted_lines) = if spans.is_empty() {
-            (self.marker_only(), self.totals.lines)
-        } else {
-            self.text_of(&spans)?
-        };
+        let (text, omitted_lines) =
+            if spans.is_empty() { (self.marker_only(), self.totals.lines) } else { self.text_of(&spans)? };
         debug_assert!(text.len() <= self.limits.bytes, "L48");
         let kept: u64 = spans.iter().map(|s| s.end - s.start).sum();
         Ok(Preview {

@@ -123,8 +123,12 @@ pub async fn a_refused_commit_leaves_nothing(make: Make) {
     let key = world.session(store).await.expect("a session");
     let before = store.head(key).await.expect("a head");
     let mut commit = world.input(key, "refused");
-    commit.idempotency =
-        Some(Idempotency { route: "r".to_owned(), key: "k".to_owned(), body_hash: Digest::of(b"a"), response: json!(1) });
+    commit.idempotency = Some(Idempotency {
+        route: "r".to_owned(),
+        key: "k".to_owned(),
+        body_hash: Digest::of(b"a"),
+        response: json!(1),
+    });
     commit.records = vec![
         RecordWrite { kind: "rule".to_owned(), id: "a".to_owned(), expected: Some(0), body: Some(json!(1)) },
         RecordWrite { kind: "rule".to_owned(), id: "b".to_owned(), expected: Some(9), body: Some(json!(1)) },

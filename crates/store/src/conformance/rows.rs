@@ -93,10 +93,9 @@ impl<'a> Play<'a> {
                 events.push(world.draft(&AskClosed { ask_id: ask, state, by: "test".to_owned() }));
             }
             (8, _, _) => events.push(world.draft(&StatusRunning { previous_status: "idle".to_owned() })),
-            (9, _, _) => events.push(world.draft(&StatusIdle {
-                previous_status: "running".to_owned(),
-                stop_reason: "end_turn".to_owned(),
-            })),
+            (9, _, _) => events.push(
+                world.draft(&StatusIdle { previous_status: "running".to_owned(), stop_reason: "end_turn".to_owned() }),
+            ),
             (10, Some(at), _) => {
                 let intent = self.intents[at].0;
                 let (ask, asked) = world.asked(intent);

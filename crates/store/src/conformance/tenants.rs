@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis_base::{
-    ArtifactId, ArtifactKind, ArtifactRef, Digest, LocationId, TenantId, Trust,
-};
+use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, LocationId, TenantId, Trust};
 use portcullis_event::facts::Reply;
 use portcullis_event::ledger_of;
 use serde_json::json;

@@ -1,20 +1,18 @@
 //! A store that counts: how many durable commits a call costs is asserted with it (store §4.1).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis_base::{
-    ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp,
-};
+use portcullis_base::{ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::testkit::faulty::delegate_log;
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
-    LeaseOwner, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
-    SessionSummary, Snapshot, Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, Log, Notices,
+    OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, Store, StoreError,
 };
 
 /// How often each kind of call was made.
@@ -41,15 +39,15 @@ struct Cells {
 }
 
 /// Counts the calls of a store and changes nothing.
-pub struct CountingStore<S> {
-    inner: S,
+pub struct CountingStore<S: ?Sized> {
+    inner: Arc<S>,
     cells: Cells,
 }
 
-impl<S: Store> CountingStore<S> {
+impl<S: Store + ?Sized> CountingStore<S> {
     /// Counts from zero.
     #[must_use]
-    pub fn new(inner: S) -> Self {
+    pub fn new(inner: Arc<S>) -> Self {
         let cells = Cells::default();
         Self { inner, cells }
     }
@@ -69,7 +67,7 @@ impl<S: Store> CountingStore<S> {
     }
 
     /// The store inside.
-    pub fn inner(&self) -> &S {
+    pub fn inner(&self) -> &Arc<S> {
         &self.inner
     }
 
@@ -104,13 +102,8 @@ delegate_log!(CountingStore {
 });
 
 #[async_trait]
-impl<S: Store> Queue for CountingStore<S> {
-    async fn claim_session(
-        &self,
-        key: SessionKey,
-        owner: LeaseOwner,
-        ttl: Duration,
-    ) -> Result<Claim, StoreError> {
+impl<S: Store + ?Sized> Queue for CountingStore<S> {
+    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
         Self::one(&self.cells.claims);
         self.inner.claim_session(key, owner, ttl).await
     }
@@ -126,35 +119,20 @@ impl<S: Store> Queue for CountingStore<S> {
         self.inner.claim(tenant, owner, limit, ttl).await
     }
 
-    async fn renew(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        ttl: Duration,
-    ) -> Result<Timestamp, StoreError> {
+    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
         Self::one(&self.cells.renews);
         self.inner.renew(key, fence, ttl).await
     }
 
-    async fn release(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        more_work: bool,
-    ) -> Result<(), StoreError> {
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
         Self::one(&self.cells.releases);
         self.inner.release(key, fence, more_work).await
     }
 }
 
 #[async_trait]
-impl<S: Store> Records for CountingStore<S> {
-    async fn record(
-        &self,
-        tenant: TenantId,
-        kind: &str,
-        id: &str,
-    ) -> Result<Option<Record>, StoreError> {
+impl<S: Store + ?Sized> Records for CountingStore<S> {
+    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError> {
         self.on_read()?;
         self.inner.record(tenant, kind, id).await
     }
@@ -170,7 +148,7 @@ impl<S: Store> Records for CountingStore<S> {
     }
 }
 
-impl<S: Store> Notices for CountingStore<S> {
+impl<S: Store + ?Sized> Notices for CountingStore<S> {
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
     }

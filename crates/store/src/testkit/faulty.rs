@@ -1,19 +1,17 @@
 //! A store that fails on order: the N-th call that writes goes wrong in one of four ways (F2).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis_base::{
-    ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp,
-};
+use portcullis_base::{ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
-    LeaseOwner, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
-    SessionSummary, Snapshot, Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, Log, Notices,
+    OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, Store, StoreError,
 };
 
 /// How a call goes wrong.
@@ -31,12 +29,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every way, for enumerations.
-    pub const ALL: [Self; 4] = [
-        Self::ErrorBefore,
-        Self::ErrorAfter,
-        Self::CrashBefore,
-        Self::CrashAfter,
-    ];
+    pub const ALL: [Self; 4] = [Self::ErrorBefore, Self::ErrorAfter, Self::CrashBefore, Self::CrashAfter];
 }
 
 /// Which call goes wrong, counted from 1 over commit, claim, renew and release.
@@ -47,23 +40,18 @@ pub struct Fault {
 }
 
 /// Fails as planned. After a crash every call fails: build a new pipeline over the inner store.
-pub struct FaultyStore<S> {
-    inner: S,
+pub struct FaultyStore<S: ?Sized> {
+    inner: Arc<S>,
     plan: Option<Fault>,
     calls: AtomicU64,
     crashed: AtomicBool,
 }
 
-impl<S: Store> FaultyStore<S> {
+impl<S: Store + ?Sized> FaultyStore<S> {
     /// Without a `plan` it only counts.
     #[must_use]
-    pub fn new(inner: S, plan: Option<Fault>) -> Self {
-        Self {
-            inner,
-            plan,
-            calls: AtomicU64::new(0),
-            crashed: AtomicBool::new(false),
-        }
+    pub fn new(inner: Arc<S>, plan: Option<Fault>) -> Self {
+        Self { inner, plan, calls: AtomicU64::new(0), crashed: AtomicBool::new(false) }
     }
 
     /// How many calls of commit, claim, renew and release were made.
@@ -85,7 +73,7 @@ impl<S: Store> FaultyStore<S> {
     }
 
     /// The store that outlives the crash.
-    pub fn inner(&self) -> &S {
+    pub fn inner(&self) -> &Arc<S> {
         &self.inner
     }
 
@@ -101,10 +89,7 @@ impl<S: Store> FaultyStore<S> {
     }
 
     /// Counts the call and lets it go wrong if it is the one.
-    async fn call<T>(
-        &self,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
+    async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send) -> Result<T, StoreError> {
         self.alive()?;
         let nth = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         let Some(fault) = self.plan.filter(|fault| fault.nth == nth) else {
@@ -135,7 +120,7 @@ impl<S: Store> FaultyStore<S> {
 macro_rules! delegate_log {
     ($wrapper:ident { $($own:tt)* }) => {
         #[async_trait]
-        impl<S: Store> Log for $wrapper<S> {
+        impl<S: Store + ?Sized> Log for $wrapper<S> {
         $($own)*
 
         async fn read(
@@ -262,13 +247,8 @@ delegate_log!(FaultyStore {
 });
 
 #[async_trait]
-impl<S: Store> Queue for FaultyStore<S> {
-    async fn claim_session(
-        &self,
-        key: SessionKey,
-        owner: LeaseOwner,
-        ttl: Duration,
-    ) -> Result<Claim, StoreError> {
+impl<S: Store + ?Sized> Queue for FaultyStore<S> {
+    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
         self.call(self.inner.claim_session(key, owner, ttl)).await
     }
 
@@ -282,33 +262,18 @@ impl<S: Store> Queue for FaultyStore<S> {
         self.call(self.inner.claim(tenant, owner, limit, ttl)).await
     }
 
-    async fn renew(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        ttl: Duration,
-    ) -> Result<Timestamp, StoreError> {
+    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
         self.call(self.inner.renew(key, fence, ttl)).await
     }
 
-    async fn release(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        more_work: bool,
-    ) -> Result<(), StoreError> {
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
         self.call(self.inner.release(key, fence, more_work)).await
     }
 }
 
 #[async_trait]
-impl<S: Store> Records for FaultyStore<S> {
-    async fn record(
-        &self,
-        tenant: TenantId,
-        kind: &str,
-        id: &str,
-    ) -> Result<Option<Record>, StoreError> {
+impl<S: Store + ?Sized> Records for FaultyStore<S> {
+    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError> {
         self.alive()?;
         self.inner.record(tenant, kind, id).await
     }
@@ -324,7 +289,7 @@ impl<S: Store> Records for FaultyStore<S> {
     }
 }
 
-impl<S: Store> Notices for FaultyStore<S> {
+impl<S: Store + ?Sized> Notices for FaultyStore<S> {
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
     }

@@ -24,9 +24,6 @@ impl FixedLiveness {
 impl LivenessOracle for FixedLiveness {
     fn liveness(&self, owner: &LeaseOwner) -> Liveness {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known
-            .get(&owner.worker)
-            .copied()
-            .unwrap_or(Liveness::Unknown)
+        known.get(&owner.worker).copied().unwrap_or(Liveness::Unknown)
     }
 }

@@ -6,7 +6,7 @@ mod faulty;
 mod liveness;
 mod world;
 
-pub use counting::{Counts, CountingStore};
+pub use counting::{CountingStore, Counts};
 pub use faulty::{Fault, FaultKind, FaultyStore};
 pub use liveness::FixedLiveness;
 pub use world::{Parked, World};

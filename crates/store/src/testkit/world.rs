@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{
-    AppendId, AskId, Clock as _, Code, Digest, IntentId, InvocationId, ManualClock, MenuId,
-    MessageId, ObservationId, Phase, Recovery, SeededIds, SessionId, SideEffects, TenantId,
-    Timestamp, TurnId, WorkerId,
+    AppendId, AskId, Clock as _, Code, Digest, IntentId, InvocationId, ManualClock, MenuId, MessageId, ObservationId,
+    Phase, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId, WorkerId,
 };
 use portcullis_event::facts::{
-    Asked, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Replied, Reply,
-    Scheduled, SessionCreated, Stage, Started, ToolQueued, ToolUse, Verdict,
+    Asked, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Replied, Reply, Scheduled,
+    SessionCreated, Stage, Started, ToolQueued, ToolUse, Verdict,
 };
 use portcullis_event::{
-    Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed,
-    Stamp,
+    Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
 };
 use serde_json::json;
 
@@ -43,9 +41,7 @@ impl World {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
-            clock: Arc::new(ManualClock::new(Timestamp::from_micros(
-                1_775_818_800_000_000,
-            ))),
+            clock: Arc::new(ManualClock::new(Timestamp::from_micros(1_775_818_800_000_000))),
             ids: Arc::new(SeededIds::new(seed)),
             liveness: Arc::default(),
             key: CheckpointKey::from_bytes([7; 32]),
@@ -58,22 +54,11 @@ impl World {
     #[must_use]
     pub fn memory(&self) -> MemoryStore {
         let key = Some(self.key.clone());
-        MemoryStore::new(
-            self.clock.clone(),
-            self.ids.clone(),
-            self.liveness.clone(),
-            key,
-        )
+        MemoryStore::new(self.clock.clone(), self.ids.clone(), self.liveness.clone(), key)
     }
 
     fn stamp(&self) -> Stamp<'_> {
-        Stamp {
-            ids: &*self.ids,
-            clock: &*self.clock,
-            actor: &self.actor,
-            turn_id: None,
-            wake_id: None,
-        }
+        Stamp { ids: &*self.ids, clock: &*self.clock, actor: &self.actor, turn_id: None, wake_id: None }
     }
 
     /// An event of this body.
@@ -90,10 +75,7 @@ impl World {
     /// A key of a session that does not exist yet.
     #[must_use]
     pub fn key(&self) -> SessionKey {
-        SessionKey {
-            tenant: self.tenant,
-            session: SessionId::make(&*self.ids, self.clock.now()),
-        }
+        SessionKey { tenant: self.tenant, session: SessionId::make(&*self.ids, self.clock.now()) }
     }
 
     /// The event that begins `key`'s session.
@@ -132,11 +114,7 @@ impl World {
     /// Input of a client, as an event and as a commit.
     #[must_use]
     pub fn queued(&self, text: &str) -> Draft {
-        self.draft(&ToolQueued {
-            name: "read".to_owned(),
-            input: json!({ "text": text }),
-            by: "user:test".to_owned(),
-        })
+        self.draft(&ToolQueued { name: "read".to_owned(), input: json!({ "text": text }), by: "user:test".to_owned() })
     }
 
     /// A client's commit with one input.
@@ -161,18 +139,11 @@ impl World {
     ///
     /// # Errors
     /// Those of the store, and `Unavailable` if someone holds it.
-    pub async fn claim(
-        &self,
-        store: &dyn Store,
-        key: SessionKey,
-        number: u32,
-    ) -> Result<Lease, StoreError> {
+    pub async fn claim(&self, store: &dyn Store, key: SessionKey, number: u32) -> Result<Lease, StoreError> {
         let ttl = Duration::from_secs(30);
         match store.claim_session(key, self.owner(number), ttl).await? {
             Claim::Granted(lease) => Ok(lease),
-            Claim::Held { owner, .. } => {
-                Err(StoreError::Unavailable(format!("held by {owner}")))
-            }
+            Claim::Held { owner, .. } => Err(StoreError::Unavailable(format!("held by {owner}"))),
         }
     }
 
@@ -370,11 +341,7 @@ impl World {
             }),
             asked,
         ];
-        Parked {
-            ask,
-            intent,
-            events,
-        }
+        Parked { ask, intent, events }
     }
 
     /// `tool.permission.asked` of an intent.

@@ -1,0 +1,177 @@
+//! Asks: durable, answered once, run once, by whoever holds the lease then.
+
+mod common;
+
+use common::{World, change, look, observed, parked};
+use portcullis_base::{Code, Phase, SideEffectState};
+use portcullis_contract::DefaultPolicy;
+use portcullis_event::AskState;
+use portcullis_event::facts::{Reply, Verdict};
+use portcullis_pipeline::Disposition;
+use portcullis_store::{AskFilter, StoreError};
+
+#[tokio::test]
+async fn l36_an_answered_ask_runs_the_stored_input_once_in_another_process() {
+    let world = World::new().await;
+    let asking = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&asking.call("change", "a.txt").await);
+    assert_eq!(world.effects.count(), 0, "nothing happens before the answer");
+    drop(asking);
+
+    world.reply(ask, Reply::AllowOnce).await.expect("the first answer counts");
+    let later = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let session = later.open().await;
+    let attended = session.attend().await.expect("attended");
+    assert_eq!(attended.len(), 1);
+    assert!(observed(&attended[0].disposition).ok);
+    assert_eq!(world.effects.all(), ["a.txt"]);
+    assert!(session.attend().await.expect("attended again").is_empty(), "an approval is single-use");
+    assert_eq!(world.effects.count(), 1);
+}
+
+#[tokio::test]
+async fn l35_a_second_reply_changes_nothing() {
+    let world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    let other = parked(&process.call("change", "b").await);
+    world.reply(ask, Reply::AllowOnce).await.expect("answered");
+    let again = world.reply(ask, Reply::Deny).await;
+    assert_eq!(again, Err(StoreError::AskSettled { ask, state: AskState::Answered }));
+
+    let session = process.open().await;
+    session.attend().await.expect("attended");
+    assert_eq!(world.effects.all(), ["a"]);
+    let pending = world.store.asks(world.key().tenant, AskFilter { session: None, pending: true }).await.expect("asks");
+    assert_eq!(pending.iter().map(|row| row.ask_id).collect::<Vec<_>>(), [other], "a reply settles only its own ask");
+}
+
+#[tokio::test]
+async fn l26_a_denial_is_not_a_failure_and_feedback_arrives_verbatim() {
+    let world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    let words = "use \u{201c}b\u{201d} instead — not $HOME";
+    world.reply_with(ask, Reply::DenyWithFeedback, Some(words.to_owned())).await.expect("answered");
+    let session = process.open().await;
+    let attended = session.attend().await.expect("attended");
+    let seen = observed(&attended[0].disposition);
+    assert_eq!((seen.phase.known(), seen.code.known()), (Some(Phase::Permission), Some(Code::UserDenied)));
+    assert_eq!(seen.side_effects.state, SideEffectState::None);
+    assert!(!seen.retryable);
+    assert_eq!(seen.model_view()["permission"]["feedback"], words);
+    assert_eq!(world.effects.count(), 0);
+}
+
+#[tokio::test]
+async fn an_expired_ask_settles_as_expired_and_cannot_be_answered() {
+    let world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    world.clock.advance(portcullis_base::limits::ASK_EXPIRY);
+    assert_eq!(world.reply(ask, Reply::AllowOnce).await, Err(StoreError::AskExpired(ask)));
+    let session = process.open().await;
+    let attended = session.attend().await.expect("attended");
+    let seen = observed(&attended[0].disposition);
+    assert_eq!((seen.phase.known(), seen.code.known()), (Some(Phase::Permission), Some(Code::ApprovalExpired)));
+    assert!(seen.retryable);
+    let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
+    assert_eq!(row.state, AskState::Expired);
+}
+
+#[tokio::test]
+async fn l38_headless_asks_settle_at_once() {
+    let mut world = World::new().await;
+    world.approvals = portcullis_pipeline::Approvals::Unavailable;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let seen = process.call("change", "a").await;
+    let seen = observed(&seen);
+    assert_eq!((seen.phase.known(), seen.code.known()), (Some(Phase::Permission), Some(Code::ApprovalUnavailable)));
+    assert_eq!(seen.permission.as_ref().map(|p| p.decision), Some(Verdict::Ask));
+}
+
+#[tokio::test]
+async fn changed_rules_void_an_approval() {
+    let mut world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    world.reply(ask, Reply::AllowOnce).await.expect("answered");
+    world.rules = "[[rules]]\naction = \"other\"\neffect = \"deny\"\n".to_owned();
+    process.gate.set_policy(world.policy());
+    let session = process.open().await;
+    let attended = session.attend().await.expect("attended");
+    assert_eq!(observed(&attended[0].disposition).code.known(), Some(Code::PolicyDenied));
+    assert_eq!(world.effects.count(), 0);
+    let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
+    assert_eq!(row.state, AskState::Voided);
+}
+
+#[tokio::test]
+async fn a_deny_rule_added_after_the_ask_beats_the_approval() {
+    let mut world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    world.reply(ask, Reply::AllowOnce).await.expect("answered");
+    world.rules = "[[rules]]\nid = \"no\"\naction = \"change\"\neffect = \"deny\"\n".to_owned();
+    process.gate.set_policy(world.policy());
+    let session = process.open().await;
+    let attended = session.attend().await.expect("attended");
+    let seen = observed(&attended[0].disposition);
+    assert_eq!(seen.code.known(), Some(Code::PolicyDenied));
+    assert_eq!(seen.permission.as_ref().map(|p| p.policy_ids.clone()), Some(vec!["no".to_owned()]));
+    assert_eq!(world.effects.count(), 0);
+}
+
+#[tokio::test]
+async fn l15_another_definition_voids_an_approval() {
+    let world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    drop(process);
+    world.reply(ask, Reply::AllowOnce).await.expect("answered");
+    // The same name now asks by another default: another definition version.
+    let changed = world.process([("change", change(&world.effects, DefaultPolicy::AskPinned))]);
+    let session = changed.open().await;
+    let attended = session.attend().await.expect("attended");
+    let seen = observed(&attended[0].disposition);
+    assert_eq!((seen.phase.known(), seen.code.known()), (Some(Phase::Lookup), Some(Code::StaleTool)));
+    assert_eq!(world.effects.count(), 0);
+}
+
+#[tokio::test]
+async fn a_parked_call_does_not_hold_back_calls_of_other_turns() {
+    let world = World::new().await;
+    let process =
+        world.process([("change", change(&world.effects, DefaultPolicy::Ask)), ("look", look(&world.effects))]);
+    parked(&process.call("change", "a").await);
+    assert!(observed(&process.call("look", "b").await).ok);
+}
+
+#[tokio::test]
+async fn l17_l20_a_parked_and_resumed_intent_leaves_the_promised_facts_in_order() {
+    let world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    let ask = parked(&process.call("change", "a").await);
+    world.reply(ask, Reply::AllowOnce).await.expect("answered");
+    let session = process.open().await;
+    let attended = session.attend().await.expect("attended");
+    assert!(matches!(attended[0].disposition, Disposition::Settled(_)));
+    assert_eq!(
+        world.types().await,
+        [
+            "tool.menu",
+            "tool.intent",
+            "tool.lookup",
+            "tool.validation",
+            "tool.permission",
+            "agent.tool_use",
+            "tool.permission.asked",
+            "tool.permission.replied",
+            "tool.validation",
+            "tool.scheduled",
+            "tool.invocation.started",
+            "tool.invocation.completed",
+            "tool.observation",
+        ]
+    );
+}
