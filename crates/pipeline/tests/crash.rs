@@ -1,0 +1,208 @@
+//! F2 and F3: a scenario with an inert, an allowed and an asking call, cut at every store call in
+//! every way, on both backends. After each cut a new process attends; then everything must hold.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use common::{Effects, World, call_in, change, look};
+use portcullis_base::{Clock, Code, IdGen, IntentId, ManualClock, SeededIds};
+use portcullis_contract::DefaultPolicy;
+use portcullis_event::facts::Reply;
+use portcullis_event::{Body, Chain, CheckpointKey, IntentState, State};
+use portcullis_pipeline::{Disposition, Halt};
+use portcullis_store::testkit::{Fault, FaultKind, FaultyStore, FixedLiveness};
+use portcullis_store::{AskFilter, Liveness, LocalArtifacts, Store};
+use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+
+fn tools(effects: &Effects) -> [(&'static str, portcullis_contract::Tool); 3] {
+    [
+        ("look", look(effects)),
+        ("change", change(effects, DefaultPolicy::Allow)),
+        ("asks", change(effects, DefaultPolicy::Ask)),
+    ]
+}
+
+async fn memory_world(_: &std::path::Path) -> World {
+    World::new().await
+}
+
+async fn sqlite_world(folder: &std::path::Path) -> World {
+    let clock = Arc::new(ManualClock::new(common::START));
+    let ids = Arc::new(SeededIds::new(1));
+    let liveness = Arc::new(FixedLiveness::default());
+    let store = SqliteStore::open(SqliteConfig {
+        path: folder.join("portcullis.db"),
+        durability: Durability::Full,
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        ids: Arc::clone(&ids) as Arc<dyn IdGen>,
+        liveness: Arc::clone(&liveness) as _,
+        checkpoint_key: Some(CheckpointKey::from_bytes([7; 32])),
+    })
+    .expect("a store");
+    let entropy = Arc::clone(&ids) as _;
+    let artifacts = LocalArtifacts::open(&folder.join("artifacts"), entropy).expect("artifacts");
+    World::over(Arc::new(store), Arc::new(artifacts), clock, ids, liveness).await
+}
+
+/// One process's life: three calls, an answer, and the answered call. Ends early where it is cut.
+async fn live(world: &World, store: &Arc<FaultyStore<dyn Store>>) -> Result<(), Halt> {
+    let process = world.process_over(Arc::clone(store) as Arc<dyn Store>, tools(&world.effects));
+    let opened = process.gate.open(world.session, process.owner.clone(), "tester").await?;
+    let portcullis_pipeline::Opened::Ready(session) = opened else { panic!("nobody else holds it") };
+    call_in(&session, "look", r#"{"text":"l"}"#).await?;
+    call_in(&session, "change", r#"{"text":"allowed"}"#).await?;
+    let (disposition, _) = call_in(&session, "asks", r#"{"text":"asked"}"#).await?;
+    let Disposition::Parked(ask) = disposition else { panic!("it asks") };
+    // The person's answer does not go through the faulty process.
+    world.reply(ask, Reply::AllowOnce).await?;
+    session.resume(ask).await?;
+    session.release().await?;
+    Ok(())
+}
+
+/// What must hold after recovery, wherever the cut was.
+async fn check(world: &World, label: &str) {
+    // The old process is dead, and proven so.
+    let process = world.process(tools(&world.effects));
+    let head = world.store.head(world.key()).await.expect("head").expect("there");
+    if let Some(owner) = head.lease_owner {
+        world.liveness.set(owner.worker, Liveness::Dead);
+    }
+    let session = process.open().await;
+    session.attend().await.unwrap_or_else(|halt| panic!("{label}: {halt}"));
+    // The answer may have come after the cut; then the ask is still there (L36).
+    let pending = world.store.asks(world.key().tenant, AskFilter { session: None, pending: true }).await.expect("asks");
+    for row in pending {
+        world.reply(row.ask_id, Reply::AllowOnce).await.expect("still open");
+    }
+    session.attend().await.unwrap_or_else(|halt| panic!("{label}: {halt}"));
+    session.release().await.expect("released");
+
+    let events = world.events().await;
+    let mut chain = Chain::start(world.session);
+    for event in &events {
+        chain.step(event).unwrap_or_else(|fault| panic!("{label}: {fault}"));
+    }
+    let mut settled: BTreeMap<IntentId, (usize, Option<Code>)> = BTreeMap::new();
+    for event in &events {
+        match event.body() {
+            Body::IntentProposed(intent) => {
+                settled.entry(intent.intent_id).or_insert((0, None));
+            }
+            Body::Observed(seen) => {
+                let entry = settled.entry(seen.intent_id).or_insert((0, None));
+                *entry = (entry.0 + 1, seen.code.known());
+            }
+            _ => {}
+        }
+    }
+    for (intent, (count, _)) in &settled {
+        assert_eq!(*count, 1, "{label}: L19: {intent} has exactly one observation");
+    }
+    let effects = world.effects.all();
+    for text in ["allowed", "asked"] {
+        let times = effects.iter().filter(|done| *done == text).count();
+        assert!(times <= 1, "{label}: L73: `{text}` happened {times} times");
+    }
+    // Nothing acknowledged is lost, and nothing is claimed that did not happen: an effect that
+    // happened is either told as done or as unknown, one that is told as done happened.
+    let told_done = settled.values().filter(|(_, code)| *code == Some(Code::Ok)).count();
+    let unknown = settled.values().filter(|(_, code)| *code == Some(Code::OutcomeUnknown)).count();
+    assert!(effects.len() <= told_done + unknown, "{label}: an effect without a record");
+    let rows = world.store.intents(world.key(), false).await.expect("rows");
+    assert!(rows.iter().all(|row| row.state == IntentState::Observed), "{label}: S9: {rows:?}");
+    let state = State::fold(&events);
+    assert_eq!(state.intents.open().count(), 0, "{label}: S15");
+    let locks_free = world.process(tools(&world.effects));
+    let session = locks_free.open().await;
+    let (last, _) = call_in(&session, "change", r#"{"text":"after"}"#).await.expect("no key is left behind");
+    assert!(common::observed(&last).ok, "{label}: keys of the dead are free");
+}
+
+async fn enumerate<W, F>(make: F)
+where
+    W: Future<Output = World>,
+    F: Fn(std::path::PathBuf) -> W,
+{
+    for kind in FaultKind::ALL {
+        for nth in 1.. {
+            let folder = tempfile::tempdir().expect("a folder");
+            let world = make(folder.path().to_owned()).await;
+            let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth, kind })));
+            let lived = live(&world, &store).await;
+            if !store.struck() {
+                lived.expect("an undisturbed life");
+                assert_eq!(world.effects.all(), ["allowed", "asked"]);
+                assert!(nth > 6, "the scenario makes more than {nth} store calls");
+                break;
+            }
+            check(&world, &format!("{kind:?} at call {nth}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn f02_f03_every_cut_in_memory_leaves_one_observation_and_at_most_one_effect() {
+    enumerate(|folder| async move { memory_world(&folder).await }).await;
+}
+
+#[tokio::test]
+async fn f02_f03_every_cut_on_sqlite_leaves_one_observation_and_at_most_one_effect() {
+    enumerate(|folder| async move { sqlite_world(&folder).await }).await;
+}
+
+#[tokio::test]
+async fn l73_a_started_call_of_a_dead_process_is_unknown_and_never_rerun() {
+    let world = World::new().await;
+    // Append A is durable, the process dies before append B.
+    let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 3, kind: FaultKind::CrashBefore })));
+    let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
+    let session = process.open().await;
+    let halted = call_in(&session, "change", r#"{"text":"once"}"#).await;
+    assert!(matches!(halted, Err(Halt::PersistFailed(_))));
+    assert_eq!(world.effects.all(), ["once"], "it happened, and nobody could be told");
+
+    let head = world.store.head(world.key()).await.expect("head").expect("there");
+    world.liveness.set(head.lease_owner.expect("held").worker, Liveness::Dead);
+    let next = world.process(tools(&world.effects));
+    let session = next.open().await;
+    let attended = session.attend().await.expect("attended");
+    let seen = common::observed(&attended[0].disposition);
+    assert_eq!(seen.code.known(), Some(Code::OutcomeUnknown));
+    assert_eq!(seen.side_effects.state, portcullis_base::SideEffectState::Unknown);
+    assert!(!seen.ok && !seen.retryable && seen.synthetic);
+    assert!(session.attend().await.expect("attended").is_empty(), "recovery run twice equals once");
+    assert_eq!(world.effects.all(), ["once"]);
+}
+
+#[tokio::test]
+async fn s04_a_process_that_lost_its_lease_writes_nothing_more() {
+    let world = World::new().await;
+    let old = world.process(tools(&world.effects));
+    let zombie = old.open().await;
+    world.liveness.set(old.owner.worker, Liveness::Dead);
+    let new = world.process(tools(&world.effects));
+    let session = new.open().await;
+    let before = world.events().await.len();
+    let halted = call_in(&zombie, "change", r#"{"text":"late"}"#).await;
+    assert!(matches!(halted, Err(Halt::FenceLost(_))), "{halted:?}");
+    assert_eq!(world.effects.count(), 0, "the fence is checked before the effect");
+    assert_eq!(world.events().await.len(), before);
+    call_in(&session, "change", r#"{"text":"mine"}"#).await.expect("the new holder works");
+    assert_eq!(world.effects.all(), ["mine"]);
+}
+
+#[tokio::test]
+async fn a_repeated_commit_after_a_lost_answer_is_found_again() {
+    let world = World::new().await;
+    let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 2, kind: FaultKind::ErrorAfter })));
+    let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
+    let session = process.open().await;
+    let (seen, _) = call_in(&session, "change", r#"{"text":"x"}"#).await.expect("the log knows the append");
+    assert!(common::observed(&seen).ok);
+    assert_eq!(world.effects.all(), ["x"]);
+    let started = world.types().await.iter().filter(|kind| *kind == "tool.invocation.started").count();
+    assert_eq!(started, 1);
+}
