@@ -125,21 +125,50 @@ fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema
 }
 
-/// Unknown fields are refused unless the tool's own schema opens itself.
+/// Keywords that hold one schema each, several, or several by name.
+const ONE: [&str; 9] = [
+    "items",
+    "contains",
+    "propertyNames",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "if",
+    "then",
+    "else",
+];
+const LISTS: [&str; 4] = ["prefixItems", "allOf", "anyOf", "oneOf"];
+const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "dependentSchemas"];
+/// Of these, the ones that speak of the same value as the schema they stand in.
+const BESIDE: [&str; 7] = ["allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"];
+
+/// Unknown fields are refused unless the tool's own schema opens itself. An object whose fields stand
+/// in several places (a flattened choice) is closed round all of them: each alone would refuse the others.
 fn close(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            if object.contains_key("properties") && !object.contains_key("additionalProperties") {
-                object.insert("additionalProperties".to_owned(), Value::Bool(false));
+    close_in(schema, true);
+}
+
+fn close_in(schema: &mut Value, alone: bool) {
+    let Value::Object(object) = schema else { return };
+    let has = |word: &str| object.contains_key(word);
+    let whole = has("properties") || has("allOf");
+    let composed = BESIDE.iter().any(|word| has(word));
+    if alone && whole && !has("additionalProperties") && !has("unevaluatedProperties") {
+        let word = if composed { "unevaluatedProperties" } else { "additionalProperties" };
+        object.insert(word.to_owned(), Value::Bool(false));
+    }
+    for (word, child) in object.iter_mut() {
+        let alone = !BESIDE.contains(&word.as_str()) || (alone && !whole);
+        match child {
+            Value::Object(_) if ONE.contains(&word.as_str()) => close_in(child, alone),
+            Value::Array(schemas) if LISTS.contains(&word.as_str()) => {
+                schemas.iter_mut().for_each(|schema| close_in(schema, alone));
             }
-            for (key, child) in object.iter_mut() {
-                // Example and default values are data, not schemas.
-                if !matches!(key.as_str(), "const" | "default" | "enum" | "examples") {
-                    close(child);
-                }
+            Value::Object(named) if NAMED.contains(&word.as_str()) => {
+                named.values_mut().for_each(|schema| close_in(schema, alone));
             }
+            // Everything else is data, not a schema: examples, defaults, a tool's own words.
+            _ => {}
         }
-        Value::Array(items) => items.iter_mut().for_each(close),
-        _ => {}
     }
 }

@@ -1,10 +1,10 @@
 //! The append being filled. The caller owns it; the pipeline adds facts and flushes it only where
 //! the contract demands (10.2), so that the next turn's menu can ride with the observation before it.
 
+use portcullis_base::WorkerId;
 use portcullis_base::{AppendId, IntentId, MessageId};
 use portcullis_event::Draft;
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
-use portcullis_base::WorkerId;
 
 /// Facts that are not durable yet.
 #[derive(Debug, Default)]

@@ -11,6 +11,9 @@ use crate::append::Append;
 use crate::session::SessionShared;
 use crate::validate::Validated;
 
+/// How much of one text argument an ask shows.
+const SHOWN_TEXT: usize = 2_000;
+
 /// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before anybody is asked.
 pub(crate) fn raise(
     session: &SessionShared,
@@ -23,11 +26,9 @@ pub(crate) fn raise(
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
     let shown = ask_facts(session, validated, &ask, facts);
-    let used =
-        ToolUse { intent_id: intent.id, evaluated_permission: "ask".to_owned(), evaluation: ask.reason.clone() };
+    let used = ToolUse { intent_id: intent.id, evaluated_permission: "ask".to_owned(), evaluation: ask.reason.clone() };
     session.note(facts, intent.turn_id, &used);
-    let suggested =
-        ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null)).collect();
+    let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null)).collect();
     let asked = Asked {
         ask_id,
         intent_id: intent.id,
@@ -63,11 +64,17 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &
     put("resources", Value::Array(resources));
     let mut input = validated.input.value().clone();
     let _ = portcullis_secret::redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
+    brief(&mut input);
     put("input", input);
     put("risk", json!(semantics.risk));
     put("reversible", json!(validated.access.iter().all(|request| request.reversible)));
     put("project_scripts", json!(semantics.risk.contains(&portcullis_base::Risk::Execute)));
-    put("sandbox", json!(semantics.sandbox.as_deref().unwrap_or("none needed: the runtime does this itself, confined to the mounts")));
+    put(
+        "sandbox",
+        json!(
+            semantics.sandbox.as_deref().unwrap_or("none needed: the runtime does this itself, confined to the mounts")
+        ),
+    );
     put("network", json!("disabled"));
     put("output_limit", json!(format!("{} lines or {} bytes", limits::MAX_MODEL_LINES, limits::MAX_MODEL_BYTES)));
     put("reason", json!(ask.reason));
@@ -81,6 +88,19 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &
     let mut value = Value::Object(shown);
     session.gate.redactor.redact_value(&mut value);
     value
+}
+
+/// A person judges by the diff and the resources; a megabyte of arguments would hide them.
+fn brief(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > SHOWN_TEXT => {
+            let cut = text.floor_char_boundary(SHOWN_TEXT);
+            *text = format!("{}… ({} bytes in all)", &text[..cut], text.len());
+        }
+        Value::Array(items) => items.iter_mut().for_each(brief),
+        Value::Object(object) => object.values_mut().for_each(brief),
+        _ => {}
+    }
 }
 
 /// The diff rides in the append that names it. One over the inline limit is cut there, and says so.

@@ -45,7 +45,8 @@ impl Session {
                 attended.push(Attended { intent_id: intent.intent_id, ask_id: intent.ask_id, disposition });
             }
         }
-        for call in shared.state().session.queued.clone() {
+        let queued = shared.state().session.queued.clone();
+        for call in queued {
             attended.push(self.take_up(call).await?);
         }
         Ok(attended)
@@ -74,7 +75,13 @@ impl Session {
                 let mut facts = Append::new();
                 if let Some(ask) = ask.filter(|ask| ask.state == AskState::Pending) {
                     // Held live by a process that is gone (R3).
-                    permission::close(shared, &stored(intent, String::new(), None), ask.ask_id, Closing::Voided, &mut facts);
+                    permission::close(
+                        shared,
+                        &stored(intent, String::new(), None),
+                        ask.ask_id,
+                        Closing::Voided,
+                        &mut facts,
+                    );
                 }
                 self.settle_unknown(intent, facts).await.map(Some)
             }

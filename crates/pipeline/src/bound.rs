@@ -57,7 +57,8 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
 }
 
 fn limits_of(invocation: &Invocation) -> Limits {
-    let share = invocation.authorized.validated.visible.intent.turn.as_ref().map_or(limits::MAX_MODEL_BYTES, |t| t.share());
+    let share =
+        invocation.authorized.validated.visible.intent.turn.as_ref().map_or(limits::MAX_MODEL_BYTES, |t| t.share());
     let own = seam::semantics(&invocation.tool).max_result.unwrap_or(usize::MAX);
     Limits { lines: limits::MAX_MODEL_LINES, bytes: share.min(own) }
 }
@@ -98,8 +99,7 @@ async fn shrink_structured(evidence: &Evidence<'_>, observed: &mut Observed, fac
         return;
     }
     let id = evidence.fresh_id();
-    let label =
-        Label { id, kind: ArtifactKind::Structured, mime: "application/json", lines: None, complete: true };
+    let label = Label { id, kind: ArtifactKind::Structured, mime: "application/json", lines: None, complete: true };
     match evidence.keep(label, text.into_bytes(), facts).await {
         Ok(artifact) => {
             // If it was the model's channel, the model now sees a preview of it.
@@ -131,7 +131,12 @@ struct Channel<'a> {
 }
 
 impl<'a> Channel<'a> {
-    fn of(content: Option<Vec<Content>>, observed: &Observed, streams: &'a [Captured], session: &SessionShared) -> Self {
+    fn of(
+        content: Option<Vec<Content>>,
+        observed: &Observed,
+        streams: &'a [Captured],
+        session: &SessionShared,
+    ) -> Self {
         let mut channel = Self { parts: Vec::new(), media: Vec::new(), streams, structured: false };
         let Some(content) = content else {
             if let Some(structured) = observed.structured.as_ref().filter(|_| observed.structured_is_channel) {
@@ -248,7 +253,10 @@ async fn show(
     let complete = channel.complete();
     let header = |totals: &Totals| {
         let kept = if complete { "in all" } else { "kept of more that was written" };
-        format!("[output cut: {} bytes, {} lines {kept}; read the rest with artifact_read {{\"id\":\"{id}\"}}]", totals.bytes, totals.lines)
+        format!(
+            "[output cut: {} bytes, {} lines {kept}; read the rest with artifact_read {{\"id\":\"{id}\"}}]",
+            totals.bytes, totals.lines
+        )
     };
     let strategy = seam::semantics(&invocation.tool).truncation;
     let cut = preview::preview(&*window, limits, strategy, anchors.as_deref(), &header).map_err(io_error)?;

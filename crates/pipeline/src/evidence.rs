@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use portcullis_base::{
-    ArtifactId, ArtifactKind, ArtifactRef, Digest, IntentId, SessionId, TenantId, TurnId, Trust, Window, limits,
+    ArtifactId, ArtifactKind, ArtifactRef, Digest, IntentId, SessionId, TenantId, Trust, TurnId, Window, limits,
 };
 use portcullis_event::facts::ArtifactStored;
 use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, Stored};
@@ -73,7 +73,12 @@ impl Evidence<'_> {
     }
 
     /// Keeps bytes that are at hand.
-    pub(crate) async fn keep(&self, label: Label<'_>, bytes: Vec<u8>, facts: &mut Append) -> Result<ArtifactRef, RetainError> {
+    pub(crate) async fn keep(
+        &self,
+        label: Label<'_>,
+        bytes: Vec<u8>,
+        facts: &mut Append,
+    ) -> Result<ArtifactRef, RetainError> {
         self.reserve(bytes.len() as u64).await?;
         if bytes.len() <= limits::ARTIFACT_INLINE_MAX {
             let sha256 = Digest::of(&bytes);
@@ -104,7 +109,12 @@ impl Evidence<'_> {
     }
 
     /// Names bytes that a spool made durable already: they are not copied.
-    pub(crate) async fn name_spool(&self, label: Label<'_>, stored: &Stored, facts: &mut Append) -> Result<ArtifactRef, RetainError> {
+    pub(crate) async fn name_spool(
+        &self,
+        label: Label<'_>,
+        stored: &Stored,
+        facts: &mut Append,
+    ) -> Result<ArtifactRef, RetainError> {
         self.reserve(stored.bytes).await?;
         Ok(self.name_stored(&label, stored, facts))
     }
@@ -192,7 +202,11 @@ impl ArtifactShelf {
     ///
     /// # Errors
     /// If it is not there, not this session's, or its bytes are gone.
-    pub async fn open(&self, id: ArtifactId, session: Option<SessionId>) -> Result<(ArtifactRef, Arc<dyn Window>), ShelfError> {
+    pub async fn open(
+        &self,
+        id: ArtifactId,
+        session: Option<SessionId>,
+    ) -> Result<(ArtifactRef, Arc<dyn Window>), ShelfError> {
         let row = self.store.artifact(self.tenant, id).await.map_err(ShelfError::Store)?;
         let row = row.filter(|row| session.is_none_or(|s| s == row.session)).ok_or(ShelfError::NotFound(id))?;
         let sha256 = row.artifact.sha256;

@@ -45,7 +45,8 @@ pub(crate) async fn execute(session: &SessionShared, invocation: Invocation) -> 
     ));
     let stop = CancellationToken::new();
     let semantics = seam::semantics(&invocation.tool);
-    let variables = semantics.variables.iter().filter_map(|v| Some((v.name.clone(), gate.variables.get(&v.name)?.clone())));
+    let variables =
+        semantics.variables.iter().filter_map(|v| Some((v.name.clone(), gate.variables.get(&v.name)?.clone())));
     let (context, reports) = seam::context(ContextParts {
         caller: Arc::clone(&invocation.authorized.validated.caller),
         invocation_id: invocation.id,

@@ -1,7 +1,7 @@
 //! Phase 1, `Intent → Visible`: which registration does the name mean, and may this turn see it?
 //! The first fact of every intent is written here.
 
-use portcullis_base::{Code, Digest, Reason, Recorded};
+use portcullis_base::{Code, Digest, Reason, Recorded, limits};
 use portcullis_contract::{Tool, ToolName, seam};
 use portcullis_event::facts::{IntentProposed, LookedUp};
 use portcullis_secret::{Aad, redact_sensitive};
@@ -13,6 +13,9 @@ use crate::refuse::{Refusal, refuse};
 use crate::registry::Registered;
 use crate::session::SessionShared;
 use crate::step::Step;
+
+/// What the log keeps of an input that is too big to be one.
+const KEPT_OF_OVERSIZED: usize = 1_024;
 
 /// An intent whose tool this turn offers, and the registration that was offered.
 pub(crate) struct Visible {
@@ -103,14 +106,15 @@ fn not_offered(intent: &Intent, exists: bool) -> Refusal {
 /// sensitive ones are sealed beside it until the intent settles, so that an approved call still runs.
 fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Registered)>, facts: &mut Append) {
     let raw = &intent.proposal.input;
-    let mut raw_input = serde_json::from_str::<Value>(raw).unwrap_or_else(|_| Value::String(raw.clone()));
+    let mut raw_input = kept_input(raw);
+    let proposed = raw_input.clone();
     if let Some((_, registered)) = found {
-        let taken = redact_sensitive(seam::input_schema(&registered.tool), &mut raw_input);
-        if !taken.is_empty() {
-            seal(session, intent, facts);
-        }
+        let _ = redact_sensitive(seam::input_schema(&registered.tool), &mut raw_input);
     }
     session.gate.redactor.redact_value(&mut raw_input);
+    if raw_input != proposed {
+        seal(session, intent, facts);
+    }
     let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
     session.note(
         facts,
@@ -140,6 +144,15 @@ fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Re
             code: None::<Recorded<Code>>,
         },
     );
+}
+
+/// An input over the limit is refused by `validate`, so its beginning is enough to know it by.
+fn kept_input(raw: &str) -> Value {
+    if raw.len() > limits::INPUT_MAX {
+        let head = &raw[..raw.floor_char_boundary(KEPT_OF_OVERSIZED)];
+        return Value::String(format!("{head}… ({} bytes in all)", raw.len()));
+    }
+    serde_json::from_str(raw).unwrap_or_else(|_| Value::String(raw.to_owned()))
 }
 
 /// Seals the whole input as proposed: what is restored later is exactly what was asked for.

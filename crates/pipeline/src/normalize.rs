@@ -3,9 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use portcullis_base::{
-    Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects,
-};
+use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects};
 use portcullis_contract::seam::{self, FailureParts, Kept};
 use portcullis_contract::{Content, UserText};
 use portcullis_event::Observed;
@@ -102,9 +100,7 @@ fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
         defect: None,
     };
     match outcome {
-        Outcome::Done(Ok(Ok(output))) => {
-            Meaning { output: Some(output), ..base(Exit::Ok, Code::Ok, String::new()) }
-        }
+        Outcome::Done(Ok(Ok(output))) => Meaning { output: Some(output), ..base(Exit::Ok, Code::Ok, String::new()) },
         Outcome::Done(Ok(Err(misfit))) => base(Exit::Ok, Code::OutputInvalid, misfit),
         Outcome::Done(Err(failure)) => {
             let parts = seam::failure_parts(failure);
@@ -134,12 +130,7 @@ impl Meaning {
 }
 
 /// What the code table promises of side effects, filled with what the tool reported.
-fn side_effects(
-    code: Code,
-    read_only: bool,
-    reported: Vec<SideEffect>,
-    claimed: Option<SideEffects>,
-) -> SideEffects {
+fn side_effects(code: Code, read_only: bool, reported: Vec<SideEffect>, claimed: Option<SideEffects>) -> SideEffects {
     if let Some(claimed) = claimed {
         return claimed;
     }

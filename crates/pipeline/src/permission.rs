@@ -43,9 +43,7 @@ pub(crate) fn permission(session: &SessionShared, validated: Validated, facts: &
             };
             Step::Next(Authorized { validated, permission })
         }
-        Decision::Deny(deny) => {
-            Denied { deny, precheck: false }.refuse_validated(session, &validated, facts)
-        }
+        Decision::Deny(deny) => Denied { deny, precheck: false }.refuse_validated(session, &validated, facts),
         Decision::Ask(ask) => raise(session, validated, ask, &policy, facts),
     }
 }

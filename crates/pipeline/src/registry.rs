@@ -147,9 +147,7 @@ impl Registrar {
         let here = inner.contributions.iter().filter(|c| c.placement == self.placement);
         let present: Vec<&ToolName> = here.flat_map(|c| c.tools.keys()).chain(tools.keys()).collect();
         for name in tools.keys() {
-            let differs = |other: &&&ToolName| {
-                **other != name && other.as_str().eq_ignore_ascii_case(name.as_str())
-            };
+            let differs = |other: &&&ToolName| **other != name && other.as_str().eq_ignore_ascii_case(name.as_str());
             if let Some(existing) = present.iter().find(differs) {
                 return Err(RegistrationError::CaseConflict { name: name.clone(), existing: (*existing).clone() });
             }

@@ -34,7 +34,12 @@ pub(crate) struct SessionShared {
 
 impl SessionShared {
     /// Folds the log from its newest snapshot on.
-    pub(crate) async fn load(gate: Arc<GateInner>, key: SessionKey, lease: Lease, agent: String) -> Result<Self, StoreError> {
+    pub(crate) async fn load(
+        gate: Arc<GateInner>,
+        key: SessionKey,
+        lease: Lease,
+        agent: String,
+    ) -> Result<Self, StoreError> {
         let (state, snapshot_seq) = load_state(&*gate.store, key).await?;
         let actor = Actor::worker(lease.owner.worker);
         let lost = CancellationToken::new();
@@ -58,7 +63,13 @@ impl SessionShared {
     }
 
     fn stamp(&self, turn_id: TurnId) -> Stamp<'_> {
-        Stamp { ids: &*self.gate.ids, clock: &*self.gate.clock, actor: &self.actor, turn_id: Some(turn_id), wake_id: None }
+        Stamp {
+            ids: &*self.gate.ids,
+            clock: &*self.gate.clock,
+            actor: &self.actor,
+            turn_id: Some(turn_id),
+            wake_id: None,
+        }
     }
 
     /// Adds a fact to an append.
@@ -68,7 +79,8 @@ impl SessionShared {
 
     /// The same draft with another payload: for facts that are completed before they are written.
     pub(crate) fn redraft<B: EventBody>(&self, draft: &Draft, body: &B) -> Draft {
-        let fresh = Stamp { turn_id: draft.turn_id, ..self.stamp(draft.turn_id.unwrap_or(TurnId::from_u128(0))) }.draft(body);
+        let fresh =
+            Stamp { turn_id: draft.turn_id, ..self.stamp(draft.turn_id.unwrap_or(TurnId::from_u128(0))) }.draft(body);
         Draft { id: draft.id, at: draft.at, ..fresh }
     }
 

@@ -157,7 +157,8 @@ async fn f02_f03_every_cut_on_sqlite_leaves_one_observation_and_at_most_one_effe
 async fn l73_a_started_call_of_a_dead_process_is_unknown_and_never_rerun() {
     let world = World::new().await;
     // Append A is durable, the process dies before append B.
-    let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 3, kind: FaultKind::CrashBefore })));
+    let store =
+        Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 3, kind: FaultKind::CrashBefore })));
     let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
     let session = process.open().await;
     let halted = call_in(&session, "change", r#"{"text":"once"}"#).await;
@@ -197,7 +198,8 @@ async fn s04_a_process_that_lost_its_lease_writes_nothing_more() {
 #[tokio::test]
 async fn a_repeated_commit_after_a_lost_answer_is_found_again() {
     let world = World::new().await;
-    let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 2, kind: FaultKind::ErrorAfter })));
+    let store =
+        Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 2, kind: FaultKind::ErrorAfter })));
     let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
     let session = process.open().await;
     let (seen, _) = call_in(&session, "change", r#"{"text":"x"}"#).await.expect("the log knows the append");

@@ -22,7 +22,9 @@ type Verdict = (RuleEffect, Voice);
 /// What is known so far about a whole call.
 #[derive(Default)]
 struct Tally<'r> {
-    matched: BTreeSet<RuleId>,
+    /// By number, which is the order of ids.
+    matched: BTreeSet<usize>,
+    defaults: BTreeSet<RuleId>,
     inert: BTreeSet<RuleId>,
     grants: BTreeSet<GrantId>,
     denied: Option<String>,
@@ -43,7 +45,9 @@ impl Policy {
                 self.weigh(request, resource, asker, &mut tally);
             }
         }
-        let policy_ids = tally.matched.into_iter().collect();
+        let written = tally.matched.into_iter().map(|rule| self.rules()[rule].id.clone());
+        let mut policy_ids: Vec<RuleId> = written.chain(tally.defaults).collect();
+        policy_ids.sort();
         if let Some(reason) = tally.denied {
             return Decision::Deny(Deny { reason, policy_ids });
         }
@@ -87,14 +91,9 @@ impl Policy {
     }
 
     /// Rules in force that match, in the order of their ids, each with its closest fit.
-    fn matching(
-        &self,
-        action: &Action,
-        subject: &Subject,
-        asker: &Asker<'_>,
-    ) -> impl Iterator<Item = (usize, Specificity)> {
-        self.index().matching(subject).into_iter().filter(move |(rule, _)| {
-            let rule = &self.rules()[*rule];
+    fn matching(&self, action: &Action, subject: &Subject, asker: &Asker<'_>) -> Vec<(usize, Specificity)> {
+        self.index().matching(subject, |rule| {
+            let rule = &self.rules()[rule];
             rule.action.matches(action) && rule.in_force(asker)
         })
     }
@@ -107,14 +106,14 @@ impl Policy {
             if self.is_inert(&self.rules()[rule]) {
                 tally.inert.insert(id.clone());
             } else if *effect != RuleEffect::Allow || resource.may_allow(&subject) {
-                tally.matched.insert(id.clone());
+                tally.matched.insert(rule);
                 pool.push((rule, fit));
             }
         }
         let by_default = tool_default(request, resource, &subject, asker.default);
         let (effect, voice) = self.verdict(&pool, by_default);
         if voice == Voice::ToolDefault {
-            tally.matched.insert(RuleId::tool_default(request.action.as_str()));
+            tally.defaults.insert(RuleId::tool_default(request.action.as_str()));
         }
         match effect {
             RuleEffect::Deny => {

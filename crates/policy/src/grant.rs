@@ -65,6 +65,6 @@ impl Grant {
             && self.expires_at.is_none_or(|end| asker.now < end)
             && self.rule.action.matches(action)
             && self.rule.resource.may_allow(subject)
-            && self.rule.resource.fit(subject).is_some()
+            && self.rule.resource.fits(subject)
     }
 }

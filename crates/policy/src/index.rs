@@ -91,15 +91,16 @@ impl Index {
         &self.any
     }
 
-    /// Every rule whose resource pattern fits, once each, in order, with its closest fit.
-    pub(crate) fn matching(&self, subject: &Subject) -> Vec<(usize, Specificity)> {
-        let mut out: Vec<(usize, Specificity)> = Vec::with_capacity(self.any.len() + 8);
+    /// Every rule that `accept` takes and whose resource pattern fits, once each, in order, with its
+    /// closest fit. Acceptance is asked first: it is cheaper than a pattern.
+    pub(crate) fn matching(&self, subject: &Subject, accept: impl Fn(usize) -> bool) -> Vec<(usize, Specificity)> {
+        let mut out: Vec<(usize, Specificity)> = Vec::new();
         match subject {
             Subject::Path(path) => {
                 out.extend(all(&self.paths, path).map(|e| (e.rule, e.fit)));
                 let mut folder = Some(path.as_str());
                 while let Some(at) = folder {
-                    let fits = all(&self.folders, at).filter(|e| e.pattern.matches(path));
+                    let fits = all(&self.folders, at).filter(|e| accept(e.rule) && e.pattern.matches(path));
                     out.extend(fits.map(|e| (e.rule, e.fit)));
                     folder = at.rfind('/').map(|cut| &at[..cut]);
                 }
@@ -119,7 +120,7 @@ impl Index {
             }
             Subject::McpTool(name) => {
                 out.extend(all(&self.tools, name).map(|e| (e.rule, e.fit)));
-                let fits = self.tool_globs.iter().filter(|e| e.pattern.matches(name));
+                let fits = self.tool_globs.iter().filter(|e| accept(e.rule) && e.pattern.matches(name));
                 out.extend(fits.map(|e| (e.rule, e.fit)));
             }
             Subject::Opaque => {
@@ -128,6 +129,7 @@ impl Index {
             Subject::Secret => {}
         }
         out.extend(self.any.iter().map(|rule| (*rule, Specificity::new(0, 0, false))));
+        out.retain(|hit| accept(hit.0));
         // Closest first inside a rule, so that the one kept is the closest.
         out.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         out.dedup_by_key(|hit| hit.0);

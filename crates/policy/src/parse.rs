@@ -291,7 +291,7 @@ impl<'d> Fields<'d> {
                     self.example(example, key, |text| Some(Subject::McpTool(text.to_owned())))?
                 }
             };
-            let fits = subject.is_some_and(|subject| resource.fit(&subject).is_some());
+            let fits = subject.is_some_and(|subject| resource.fits(&subject));
             if fits != matches {
                 let problem = Problem::Example { key, expected, example: text };
                 return Err(self.document.fault(at, problem));

@@ -34,8 +34,9 @@ enum Kind {
     Literal(String),
     /// A path and all beneath it.
     Beneath(String),
-    /// `prefix` are the literal segments it begins with, `suffix` the characters it must end in.
-    Wild { prefix: String, suffix: String, regex: OnceLock<regex::Regex> },
+    /// `prefix` are the literal segments it begins with, `suffix` the characters it must end in,
+    /// `depth` the number of its segments unless `**` leaves that open. All are quick to check.
+    Wild { prefix: String, suffix: String, depth: Option<usize>, regex: OnceLock<regex::Regex> },
 }
 
 impl PathPattern {
@@ -96,7 +97,12 @@ impl PathPattern {
         } else if literal.len() + 1 == segments.len() && segments.last() == Some(&Segment::Deep) {
             Kind::Beneath(prefix)
         } else {
-            Kind::Wild { prefix, suffix: suffix_of(&segments), regex: OnceLock::new() }
+            Kind::Wild {
+                prefix,
+                suffix: suffix_of(&segments),
+                depth: (!segments.contains(&Segment::Deep)).then_some(segments.len()),
+                regex: OnceLock::new(),
+            }
         };
         Self { text, segments, kind }
     }
@@ -108,8 +114,9 @@ impl PathPattern {
             Kind::Beneath(folder) => {
                 path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             }
-            Kind::Wild { suffix, regex, .. } => {
+            Kind::Wild { suffix, depth, regex, .. } => {
                 path.ends_with(suffix.as_str())
+                    && depth.is_none_or(|depth| path.matches('/').count() == depth)
                     && regex.get_or_init(|| glob::compile(&self.expression())).is_match(path)
             }
         }

@@ -54,24 +54,15 @@ impl ResourcePattern {
         Self::Path(canonical.into_iter().map(PathPattern::literal).collect())
     }
 
-    /// Whether the pattern fits, and how closely (the closest of several).
-    pub(crate) fn fit(&self, subject: &Subject) -> Option<Specificity> {
+    /// Whether the pattern, or one of several, fits.
+    pub(crate) fn fits(&self, subject: &Subject) -> bool {
         match (self, subject) {
-            (Self::Any, _) => Some(Specificity::new(0, 0, false)),
-            (Self::Path(all), Subject::Path(path)) => {
-                closest(all.iter().filter(|p| p.matches(path)).map(PathPattern::specificity))
-            }
-            (Self::Argv(all), Subject::Argv(argv)) => {
-                closest(all.iter().filter(|p| p.matches(argv)).map(ArgvPattern::specificity))
-            }
-            (Self::Host(all), Subject::Host(host)) => {
-                closest(all.iter().filter(|p| p.matches(host)).map(HostPattern::specificity))
-            }
-            (Self::McpTool(all), Subject::McpTool(name)) => {
-                closest(all.iter().filter(|p| p.matches(name)).map(WordPattern::specificity))
-            }
-            (Self::Opaque, Subject::Opaque) => Some(Self::OPAQUE_FIT),
-            _ => None,
+            (Self::Any, _) | (Self::Opaque, Subject::Opaque) => true,
+            (Self::Path(all), Subject::Path(path)) => all.iter().any(|p| p.matches(path)),
+            (Self::Argv(all), Subject::Argv(argv)) => all.iter().any(|p| p.matches(argv)),
+            (Self::Host(all), Subject::Host(host)) => all.iter().any(|p| p.matches(host)),
+            (Self::McpTool(all), Subject::McpTool(name)) => all.iter().any(|p| p.matches(name)),
+            _ => false,
         }
     }
 
@@ -82,10 +73,6 @@ impl ResourcePattern {
     pub(crate) fn may_allow(&self, subject: &Subject) -> bool {
         *subject != Subject::Opaque || matches!(self, Self::Opaque)
     }
-}
-
-fn closest(fits: impl Iterator<Item = Specificity>) -> Option<Specificity> {
-    fits.max()
 }
 
 fn texts<T: fmt::Display>(all: &[T]) -> Vec<String> {
@@ -135,10 +122,10 @@ impl TryFrom<ResourceText> for ResourcePattern {
     fn try_from(text: ResourceText) -> Result<Self, PatternError> {
         Ok(match text {
             ResourceText::Any => Self::Any,
-            ResourceText::Path(all) => Self::Path(parsed(&all, |t| PathPattern::parse(t))?),
+            ResourceText::Path(all) => Self::Path(parsed(&all, PathPattern::parse)?),
             ResourceText::Argv(all) => Self::Argv(all.into_iter().map(ArgvPattern::parse).collect::<Result<_, _>>()?),
-            ResourceText::Host(all) => Self::Host(parsed(&all, |t| HostPattern::parse(t))?),
-            ResourceText::McpTool(all) => Self::McpTool(parsed(&all, |t| WordPattern::parse(t))?),
+            ResourceText::Host(all) => Self::Host(parsed(&all, HostPattern::parse)?),
+            ResourceText::McpTool(all) => Self::McpTool(parsed(&all, WordPattern::parse)?),
             ResourceText::Opaque => Self::Opaque,
         })
     }

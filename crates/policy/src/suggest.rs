@@ -101,7 +101,7 @@ fn suggestion(asking: &[Asking<'_>]) -> Option<SuggestedRule> {
         push_new(&mut would_allow, example(&ask.subject, ask.resource));
         for near in neighbours(&ask.subject) {
             // Two parts of one call may be each other's neighbours.
-            if resource.fit(&near).is_none() {
+            if !resource.fits(&near) {
                 push_new(&mut would_not_allow, example(&near, ask.resource));
             }
         }

@@ -30,7 +30,7 @@ action = "*"
 path = ["**/.env", "secrets/**"]
 effect = "deny"
 match = ["a/.env", "secrets", "/workspace/secrets/deep/down"]
-not_match = [".envrc", "/etc/.env"]
+not_match = [".envrc", "/etc/.env", "secretsx"]
 
 [[rules]]
 action = "shell_run"

@@ -1,1 +1,51 @@
-//! Placeholder until its first commit.
+//! Portcullis for embedders: typed tools, the gate and a store, without a server.
+//!
+//! ```
+//! use portcullis::{CallOutcome, Runtime, Semantics, Tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Name { name: String }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let greet = Tool::builder::<Name, String>("Greets someone.")
+//!     .semantics(Semantics::read_only())
+//!     .execute(|input, _| async move { Ok(format!("Hello, {}!", input.name)) })
+//!     .build()?;
+//! let runtime = Runtime::builder().tool("greet", greet)?.build()?;
+//! let session = runtime.create_session("demo").await?;
+//! let CallOutcome::Observed(seen) = runtime.call(session, "greet", r#"{"name":"Ada"}"#).await? else { unreachable!() };
+//! assert!(seen.ok());
+//! # Ok(()) }
+//! ```
+//!
+//! Owns: putting the parts together. Knows nothing of: HTTP, MCP, SQL, terminals. There is no global state:
+//! two runtimes in one process share nothing.
+#![warn(missing_docs)]
+
+mod builder;
+mod call;
+mod error;
+mod replies;
+mod runtime;
+
+pub use builder::RuntimeBuilder;
+pub use call::{CallOutcome, RunningCall};
+pub use error::RuntimeError;
+pub use replies::{Answer, PendingAsk, SettledAsk};
+pub use runtime::Runtime;
+
+pub use portcullis_base::{
+    ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, FileFact, IdGen, IntentId, Phase, Reason, Risk, RiskSet,
+    SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
+};
+pub use portcullis_contract::{
+    AccessRequest, Action, BuildError, Caller, Content, DefaultPolicy, Ownership, Precondition, Prepared, Resolved,
+    Resource, ResourceKind, Semantics, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName,
+    UserText,
+};
+pub use portcullis_event::Observed;
+pub use portcullis_event::facts::Reply;
+pub use portcullis_pipeline::{Approvals, Observation, RegistrationError, RegistrationGuard};
+pub use portcullis_policy::{Policy, PolicyBuilder};
+pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};

@@ -23,17 +23,21 @@ pub(crate) struct Form {
     pub(crate) regex: String,
 }
 
-/// Every shape of `value`; none if it is too short to be looked for.
-pub(crate) fn forms(value: &[u8]) -> Vec<Form> {
+/// The families of shapes. Each is searched for by itself: of two branches of one expression that
+/// match at one place only the first is reported, and across families it need not be the longer.
+pub(crate) const FAMILIES: usize = 4;
+
+/// Every shape of `value` by family; none if it is too short to be looked for.
+pub(crate) fn forms(value: &[u8]) -> [Vec<Form>; FAMILIES] {
     // A key read from a file often carries a line end that its user strips.
     let trimmed = value.trim_ascii();
-    let mut out = Vec::new();
+    let mut out = [const { Vec::new() }; FAMILIES];
     for value in [value, trimmed] {
         if value.len() >= MIN_REDACTED_BYTES {
-            out.push(plain_or_url(value));
-            out.push(hex(value));
-            out.extend((0..3).map(|shift| base64(value, shift)));
-            out.extend(json(value));
+            out[0].push(plain_or_url(value));
+            out[1].push(hex(value));
+            out[2].extend((0..3).map(|shift| base64(value, shift)));
+            out[3].extend(json(value));
         }
     }
     out
@@ -49,12 +53,10 @@ fn byte(regex: &mut String, byte: u8) {
 fn plain_or_url(value: &[u8]) -> Form {
     let mut regex = String::with_capacity(24 * value.len());
     for &b in value {
-        regex.push_str("(?:");
+        // The longer spelling first: a `%` that is itself encoded is taken whole.
+        let _ = write!(regex, "(?:%(?i:{b:02x})|");
         byte(&mut regex, b);
-        if b == b' ' {
-            regex.push_str(r"|\+");
-        }
-        let _ = write!(regex, "|%(?i:{b:02x}))");
+        regex.push_str(if b == b' ' { r"|\+)" } else { ")" });
     }
     Form { longest: PERCENT_BYTES * value.len(), regex }
 }

@@ -24,11 +24,7 @@ const OTHERS_WRITE: u32 = 0o022;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     #[error("cannot {doing} the sealing key {}: {source}", path.display())]
-    Io {
-        doing: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error(
         "the sealing key {} may be read or written by others (mode {mode:03o}); make it yours alone with: chmod 600 {}",
         path.display(),
@@ -119,11 +115,7 @@ fn load(path: &Path) -> Result<Option<SealingKey>, KeyFileError> {
 
 fn create(path: &Path, entropy: &dyn Entropy) -> Result<(), KeyFileError> {
     let folder = folder_of(path);
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(io_error("make the folder of", path))?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io_error("make the folder of", path))?;
     check_folder(folder, NOT_OWNER)?;
     let mut tag = [0u8; 8];
     entropy.fill(&mut tag);

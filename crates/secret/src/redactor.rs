@@ -11,12 +11,15 @@ use std::sync::Arc;
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use crate::forms::{Form, forms};
+use crate::forms::{FAMILIES, Form, forms};
 use crate::stream::RedactingStream;
 use crate::{MASK, MIN_REDACTED_BYTES};
 
-/// Memory the compiled search may take. Thousands of tokens fit; a file passed off as a secret does not.
-const SEARCH_BYTES: usize = 256 << 20;
+/// Bytes of all secrets together: a few thousand tokens or some dozens of keys fit, a file passed off
+/// as a secret does not. The search is built once a thread, and building takes time.
+const MAX_SECRET_BYTES: usize = 128 << 10;
+/// Memory one compiled expression may take; what [`MAX_SECRET_BYTES`] lets through stays below it.
+const SEARCH_BYTES: usize = 512 << 20;
 /// Memory the search may use for what it has already seen.
 const SEARCH_CACHE_BYTES: usize = 16 << 20;
 
@@ -24,7 +27,7 @@ const SEARCH_CACHE_BYTES: usize = 16 << 20;
 /// is for the caller to stop on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "cannot redact {secrets} secrets of {bytes} bytes in all: too much to search for; keep large values in files and hand out their names"
+    "cannot redact {secrets} secrets of {bytes} bytes together: more than {MAX_SECRET_BYTES} cannot be searched for; keep large values in files and hand out their names"
 )]
 pub struct RedactorError {
     secrets: usize,
@@ -37,9 +40,9 @@ pub struct Redactor {
     search: Option<Arc<Search>>,
 }
 
-/// One expression over all shapes of all secrets.
+/// One expression for each family of shapes, over all secrets.
 pub(crate) struct Search {
-    regex: Regex,
+    families: Vec<Regex>,
     longest: usize,
 }
 
@@ -49,9 +52,22 @@ impl Search {
         self.longest
     }
 
-    /// The first match that starts at `from` or later.
-    pub(crate) fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
-        self.regex.find_at(text, from).map(|found| (found.start(), found.end()))
+    fn any(&self, text: &[u8]) -> bool {
+        self.families.iter().any(|family| family.is_match(text))
+    }
+
+    /// Every match that starts before `end`, overlapping ones too, by start.
+    pub(crate) fn matches(&self, text: &[u8], end: usize) -> Vec<(usize, usize)> {
+        let mut out = Vec::new();
+        for family in &self.families {
+            let mut from = 0;
+            while let Some(found) = family.find_at(text, from).filter(|found| found.start() < end) {
+                out.push((found.start(), found.end()));
+                from = found.start() + 1;
+            }
+        }
+        out.sort_unstable();
+        out
     }
 }
 
@@ -67,28 +83,37 @@ impl Redactor {
     /// # Errors
     /// If the secrets are too large to be searched for.
     pub fn new<S: AsRef<[u8]>>(secrets: impl IntoIterator<Item = S>) -> Result<Self, RedactorError> {
-        let mut branches = BTreeSet::new();
+        let mut families = [const { BTreeSet::<Form>::new() }; FAMILIES];
         let (mut count, mut bytes) = (0, 0);
         for secret in secrets {
             let secret = secret.as_ref();
             count += 1;
             bytes += secret.len();
-            branches.extend(forms(secret));
+            if bytes > MAX_SECRET_BYTES {
+                return Err(RedactorError { secrets: count, bytes });
+            }
+            for (family, shapes) in families.iter_mut().zip(forms(secret)) {
+                family.extend(shapes);
+            }
         }
-        let Some(Form { longest, .. }) = branches.last() else {
+        let longest = families.iter().filter_map(|family| Some(family.last()?.longest)).max();
+        let Some(longest) = longest else {
             return Ok(Self::none());
         };
-        let longest = *longest;
-        // Longest first: of two branches that match at one place the first written wins.
-        let pattern: Vec<&str> = branches.iter().rev().map(|form| form.regex.as_str()).collect();
-        let regex = RegexBuilder::new(&pattern.join("|"))
-            .unicode(false)
-            .size_limit(SEARCH_BYTES)
-            .dfa_size_limit(SEARCH_CACHE_BYTES)
-            .build()
-            // The error of the engine quotes the pattern, that is, the secrets.
-            .map_err(|_| RedactorError { secrets: count, bytes })?;
-        Ok(Self { search: Some(Arc::new(Search { regex, longest })) })
+        let compile = |family: &BTreeSet<Form>| {
+            // Longest first: of two branches that match at one place the first written wins.
+            let branches: Vec<&str> = family.iter().rev().map(|form| form.regex.as_str()).collect();
+            RegexBuilder::new(&branches.join("|"))
+                .unicode(false)
+                .size_limit(SEARCH_BYTES)
+                .dfa_size_limit(SEARCH_CACHE_BYTES)
+                .build()
+                // The error of the engine quotes the pattern, that is, the secrets.
+                .map_err(|_| RedactorError { secrets: count, bytes })
+        };
+        let families = families.iter().filter(|family| !family.is_empty()).map(compile);
+        let families = families.collect::<Result<_, _>>()?;
+        Ok(Self { search: Some(Arc::new(Search { families, longest })) })
     }
 
     /// Whether there is nothing to mask.
@@ -109,7 +134,7 @@ impl Redactor {
         let Some(search) = &self.search else {
             return Cow::Borrowed(bytes);
         };
-        if search.find(bytes, 0).is_none() {
+        if !search.any(bytes) {
             return Cow::Borrowed(bytes);
         }
         let mut stream = self.stream();
@@ -126,8 +151,7 @@ impl Redactor {
             // A secret that is not text itself can end inside a character; the rest of that
             // character is then no text either.
             Cow::Owned(bytes) => Cow::Owned(
-                String::from_utf8(bytes)
-                    .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
+                String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
             ),
         }
     }

@@ -130,11 +130,8 @@ impl Sealer {
     /// If the bytes are not a sealed value, or were not sealed with this key and binding.
     pub fn open(&self, aad: Aad<'_>, sealed: &Sealed) -> Result<SecretBytes, OpenError> {
         let bytes = sealed.as_bytes();
-        let format = || OpenError::Format {
-            name: aad.name.to_owned(),
-            found: bytes.first().copied(),
-            bytes: bytes.len(),
-        };
+        let format =
+            || OpenError::Format { name: aad.name.to_owned(), found: bytes.first().copied(), bytes: bytes.len() };
         let rest = match bytes.split_first() {
             Some((&FORMAT, rest)) if rest.len() >= NONCE_BYTES + TAG_BYTES => rest,
             _ => return Err(format()),
@@ -170,6 +167,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn what_is_sealed_opens_and_any_changed_byte_does_not(
             plain in proptest::collection::vec(any::<u8>(), 0..200),

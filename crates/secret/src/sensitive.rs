@@ -47,9 +47,7 @@ pub fn redact_sensitive(schema: &Value, input: &mut Value) -> Vec<(String, Value
 /// If the input has no such place; places before it have then been restored.
 pub fn restore_sensitive(input: &mut Value, taken: &[(String, Value)]) -> Result<(), RestoreError> {
     for (pointer, value) in taken {
-        *input
-            .pointer_mut(pointer)
-            .ok_or_else(|| RestoreError { pointer: pointer.clone() })? = value.clone();
+        *input.pointer_mut(pointer).ok_or_else(|| RestoreError { pointer: pointer.clone() })? = value.clone();
     }
     Ok(())
 }
@@ -223,12 +221,7 @@ mod tests {
             "anyOf": [{"$ref": "#/allOf/0"}, {"$ref": "#/nowhere"}, {"$ref": "https://else.where/x"}],
             "properties": {"a": {"$ref": "#"}, "s": {"x-portcullis-sensitive": true}},
         });
-        check(
-            &schema,
-            &json!({"a": {"a": {"s": 1}}}),
-            &json!({"a": {"a": {"s": "***"}}}),
-            &["/a/a/s"],
-        );
+        check(&schema, &json!({"a": {"a": {"s": 1}}}), &json!({"a": {"a": {"s": "***"}}}), &["/a/a/s"]);
     }
 
     #[test]

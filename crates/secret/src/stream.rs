@@ -52,8 +52,7 @@ impl RedactingStream {
         // Everything before `done` has been given out or masked.
         let mut done = self.covered.unwrap_or(0);
         let mut masking = self.covered.is_some();
-        let mut from = 0;
-        while let Some((start, end)) = search.find(&self.held, from).filter(|m| m.0 < decided) {
+        for (start, end) in search.matches(&self.held, decided) {
             if !(masking && start <= done) {
                 out.extend_from_slice(&self.held[done..start]);
                 out.extend_from_slice(MASK.as_bytes());
@@ -61,7 +60,6 @@ impl RedactingStream {
                 done = end;
             }
             done = done.max(end);
-            from = start + 1;
         }
         self.covered = if masking && done >= decided {
             Some(done - decided)

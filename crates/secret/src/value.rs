@@ -54,9 +54,7 @@ impl SecretBytes {
     /// # Errors
     /// If the bytes are not UTF-8.
     pub fn to_text(&self) -> Result<SecretText, NotText> {
-        std::str::from_utf8(self.expose())
-            .map(SecretText::new)
-            .map_err(|_| NotText)
+        std::str::from_utf8(self.expose()).map(SecretText::new).map_err(|_| NotText)
     }
 }
 
@@ -118,10 +116,7 @@ mod tests {
         let text = SecretText::new("hunter2-hunter2");
         let bytes = SecretBytes::new(b"hunter2-hunter2".to_vec());
         assert_eq!(format!("{text} {text:?} {bytes} {bytes:?}"), "*** *** *** ***");
-        assert_eq!(
-            serde_json::to_string(&(&text, &bytes)).expect("masks serialize"),
-            r#"["***","***"]"#
-        );
+        assert_eq!(serde_json::to_string(&(&text, &bytes)).expect("masks serialize"), r#"["***","***"]"#);
         assert_eq!(text.expose(), "hunter2-hunter2");
         assert_eq!(bytes.to_text(), Ok(text));
     }

@@ -12,20 +12,14 @@ fn redactor(secrets: &[&str]) -> Redactor {
 
 /// The oracle's base64, bit by bit, on purpose unlike the one under test.
 fn base64(bytes: &[u8], url: bool, pad: bool) -> String {
-    let letters: Vec<char> = ('A'..='Z')
-        .chain('a'..='z')
-        .chain('0'..='9')
-        .chain(if url { ['-', '_'] } else { ['+', '/'] })
-        .collect();
-    let mut bits: Vec<bool> =
-        bytes.iter().flat_map(|b| (0..8).rev().map(move |i| b >> i & 1 == 1)).collect();
+    let letters: Vec<char> =
+        ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(if url { ['-', '_'] } else { ['+', '/'] }).collect();
+    let mut bits: Vec<bool> = bytes.iter().flat_map(|b| (0..8).rev().map(move |i| b >> i & 1 == 1)).collect();
     while !bits.len().is_multiple_of(6) {
         bits.push(false);
     }
-    let mut out: String = bits
-        .chunks(6)
-        .map(|six| letters[six.iter().fold(0, |n, bit| n * 2 + usize::from(*bit))])
-        .collect();
+    let mut out: String =
+        bits.chunks(6).map(|six| letters[six.iter().fold(0, |n, bit| n * 2 + usize::from(*bit))]).collect();
     while pad && !out.len().is_multiple_of(4) {
         out.push('=');
     }
@@ -71,12 +65,12 @@ fn surroundings() -> impl Strategy<Value = String> {
 
 fn secret() -> impl Strategy<Value = String> {
     prop_oneof!["[a-zA-Z0-9+/=_.~ -]{6,24}", "[a-c]{6,9}", "\\PC{6,12}", "[a\"\\\\\né]{6,12}"]
-        .prop_filter("a secret with spaces at its ends is also known without them", |s| {
-            s.trim_ascii() == s
-        })
+        .prop_filter("a secret with spaces at its ends is also known without them", |s| s.trim_ascii() == s)
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn sa36_every_shape_is_masked_and_nothing_else(
         secret in secret(), before in surroundings(), after in surroundings(),
@@ -222,7 +216,28 @@ fn a_redactor_does_not_print_its_secrets() {
 
 #[test]
 fn secrets_too_large_to_search_for_are_an_error_without_content() {
-    let huge = "correct horse battery staple ".repeat(60_000);
+    let huge = "correct horse battery staple ".repeat(5_000);
     let error = Redactor::new([huge]).expect_err("over the limit");
     assert!(!error.to_string().contains("horse"), "{error}");
+}
+
+/// Measured in release: `cargo test --release -p portcullis-secret --test redaction -- --nocapture speed`.
+#[test]
+fn speed_of_a_search_grows_with_the_text_and_not_with_the_secrets() {
+    let text = "the quick brown fox jumps over 13 lazy dogs; 0badcafe YWJjZGVm %20 ".repeat(1_000);
+    for (name, count, length) in [("one token", 1, 40), ("a hundred tokens", 100, 40), ("ten keys", 10, 1_600)] {
+        let secrets: Vec<String> =
+            (0..count).map(|i| format!("{i:03}Kq/+x-").repeat(length / 8)[..length].to_owned()).collect();
+        let start = std::time::Instant::now();
+        let redactor = Redactor::new(&secrets).expect("within the limit");
+        let built = start.elapsed();
+        let start = std::time::Instant::now();
+        assert!(matches!(redactor.redact_text(&text), Cow::Borrowed(_)));
+        let first = start.elapsed();
+        let start = std::time::Instant::now();
+        assert!(matches!(redactor.redact_text(&text), Cow::Borrowed(_)));
+        println!("{name}: built in {built:?}, {} bytes in {first:?}, again in {:?}", text.len(), start.elapsed());
+        // A wide margin: debug builds on a busy machine. Trying each secret at each place would still show.
+        assert!(first < std::time::Duration::from_secs(20), "{name}: {first:?}");
+    }
 }

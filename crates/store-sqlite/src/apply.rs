@@ -1,13 +1,11 @@
 //! One commit inside the writer's transaction: find repeats, let the shared plan decide, write rows.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
-use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
-use portcullis_event::{AskState, Event, IntentState, RowChange};
+use portcullis_base::{AskId, Digest, EventId, Timestamp};
+use portcullis_event::{AskState, Event};
 use portcullis_store::{
-    ArtifactRow, Commit, Committed, IntentRow, Plan, Planned, SessionKey, StoreError, Writer,
-    conflicts, plan,
+    ArtifactRow, Commit, Committed, Plan, Planned, SessionKey, StoreError, Writer, conflicts, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
@@ -16,7 +14,7 @@ use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
 use crate::op::{Trace, Tx};
-use crate::records;
+use crate::{projections, records};
 
 /// Payloads up to this many bytes stand in the event's own row. With the longest envelope such a
 /// row stays under the 1,002 bytes that SQLite keeps on a clustered page of 4 KiB.
@@ -27,12 +25,7 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
     let head = heads::read(tx.conn, commit.key)?;
     let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
     if let Some(response) = repeat(tx.conn, commit)? {
-        return Ok(Committed {
-            events: Vec::new(),
-            last_seq,
-            repeat: true,
-            response,
-        });
+        return Ok(Committed { events: Vec::new(), last_seq, repeat: true, response });
     }
     let now = tx.env.clock.now();
     // The plan asks without being able to fail; what SQLite answered instead is looked at after.
@@ -75,9 +68,7 @@ fn repeat(conn: &Connection, commit: &Commit) -> Result<Option<Option<Value>>, F
                 "SELECT body_hash, response FROM idempotency \
                  WHERE tenant = ?1 AND route = ?2 AND key = ?3",
             )?
-            .query_row(params![tenant, wanted.route, wanted.key], |row| {
-                Ok((digest_at(row, 0)?, json_at(row, 1)?))
-            })
+            .query_row(params![tenant, wanted.route, wanted.key], |row| Ok((digest_at(row, 0)?, json_at(row, 1)?)))
             .optional()?;
         if let Some((body_hash, response)) = found {
             if body_hash != wanted.body_hash {
@@ -88,9 +79,7 @@ fn repeat(conn: &Connection, commit: &Commit) -> Result<Option<Option<Value>>, F
     }
     if let Writer::Outbox { key } = &commit.writer {
         let known = conn
-            .prepare_cached(
-                "SELECT 1 FROM delivered WHERE tenant = ?1 AND session = ?2 AND dedupe = ?3",
-            )?
+            .prepare_cached("SELECT 1 FROM delivered WHERE tenant = ?1 AND session = ?2 AND dedupe = ?3")?
             .exists(params![tenant, id(commit.key.session.as_u128()), dedupe(key)])?;
         if known {
             return Ok(Some(None));
@@ -103,15 +92,8 @@ fn repeat(conn: &Connection, commit: &Commit) -> Result<Option<Option<Value>>, F
 }
 
 /// Whether the log holds this event.
-pub(crate) fn has_event(
-    conn: &Connection,
-    key: SessionKey,
-    event: EventId,
-) -> rusqlite::Result<bool> {
-    conn.prepare_cached(
-        "SELECT 1 FROM events WHERE tenant = ?1 AND session = ?2 AND event_id = ?3",
-    )?
-    .exists(params![
+pub(crate) fn has_event(conn: &Connection, key: SessionKey, event: EventId) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM events WHERE tenant = ?1 AND session = ?2 AND event_id = ?3")?.exists(params![
         id(key.tenant.as_u128()),
         id(key.session.as_u128()),
         id(event.as_u128())
@@ -123,16 +105,9 @@ fn dedupe(key: &str) -> [u8; 16] {
     std::array::from_fn(|i| digest.as_bytes()[i])
 }
 
-fn ask_state(
-    conn: &Connection,
-    key: SessionKey,
-    ask: AskId,
-) -> rusqlite::Result<Option<(AskState, Timestamp)>> {
+fn ask_state(conn: &Connection, key: SessionKey, ask: AskId) -> rusqlite::Result<Option<(AskState, Timestamp)>> {
     conn.prepare_cached("SELECT state, expires_at FROM asks WHERE tenant = ?1 AND ask_id = ?2")?
-        .query_row(
-            params![id(key.tenant.as_u128()), id(ask.as_u128())],
-            |row| Ok((word_at(row, 0)?, time_at(row, 1)?)),
-        )
+        .query_row(params![id(key.tenant.as_u128()), id(ask.as_u128())], |row| Ok((word_at(row, 0)?, time_at(row, 1)?)))
         .optional()
 }
 
@@ -158,12 +133,7 @@ fn check_locks(conn: &Connection, commit: &Commit) -> Result<(), Fail> {
     Ok(())
 }
 
-fn write(
-    conn: &Connection,
-    commit: &Commit,
-    planned: Planned,
-    now: Timestamp,
-) -> Result<Committed, Fail> {
+fn write(conn: &Connection, commit: &Commit, planned: Planned, now: Timestamp) -> Result<Committed, Fail> {
     let key = commit.key;
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
@@ -171,17 +141,10 @@ fn write(
         insert_event(conn, key, event)?;
     }
     heads::write(conn, key, &planned.head)?;
-    write_rows(conn, commit, planned.rows)?;
+    projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
-        conn.prepare_cached(
-            "DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4",
-        )?
-        .execute(params![
-            tenant,
-            id(lock.location.as_u128()),
-            lock.key,
-            session
-        ])?;
+        conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND ?4 = ?4")?
+            .execute(params![tenant, id(lock.location.as_u128()), lock.key, session])?;
     }
     let fence = match &commit.writer {
         Writer::Worker { fence, .. } => Some(*fence),
@@ -192,19 +155,11 @@ fn write(
             "INSERT OR REPLACE INTO locks (tenant, location, key, session, fence) \
              VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
-        .execute(params![
-            tenant,
-            id(lock.location.as_u128()),
-            lock.key,
-            session,
-            fence
-        ])?;
+        .execute(params![tenant, id(lock.location.as_u128()), lock.key, session, fence])?;
     }
     for blob in &commit.blobs {
-        conn.prepare_cached(
-            "INSERT INTO blobs (tenant, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![tenant, blob.sha256.as_bytes(), blob.bytes])?;
+        conn.prepare_cached("INSERT INTO blobs (tenant, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+            .execute(params![tenant, blob.sha256.as_bytes(), blob.bytes])?;
     }
     for row in &commit.artifacts {
         insert_artifact(conn, key, row)?;
@@ -231,27 +186,17 @@ fn write(
             .execute(params![tenant, session, dedupe(key)])?;
     }
     if let Some(checkpoint) = &planned.checkpoint {
-        conn.prepare_cached(
-            "INSERT INTO checkpoints (tenant, session, seq, hash, mac) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![
-            tenant,
-            session,
-            checkpoint.seq,
-            checkpoint.hash.as_bytes(),
-            checkpoint.mac
-        ])?;
+        conn.prepare_cached("INSERT INTO checkpoints (tenant, session, seq, hash, mac) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![tenant, session, checkpoint.seq, checkpoint.hash.as_bytes(), checkpoint.mac])?;
     }
     for entry in &planned.outbox {
-        conn.prepare_cached(
-            "INSERT OR REPLACE INTO outbox (outbox_id, tenant, at, work) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![
-            id(entry.id.as_u128()),
-            id(entry.tenant.as_u128()),
-            entry.at.as_micros(),
-            json(&entry.work)?
-        ])?;
+        conn.prepare_cached("INSERT OR REPLACE INTO outbox (outbox_id, tenant, at, work) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![
+                id(entry.id.as_u128()),
+                id(entry.tenant.as_u128()),
+                entry.at.as_micros(),
+                json(&entry.work)?
+            ])?;
     }
     Ok(Committed {
         last_seq: planned.head.last_seq,
@@ -265,8 +210,7 @@ fn insert_event(conn: &Connection, key: SessionKey, event: &Event) -> rusqlite::
     let payload = event.payload.as_deref();
     let (inline, payload_id) = match payload {
         Some(text) if text.len() > INLINE_PAYLOAD => {
-            conn.prepare_cached("INSERT INTO payloads (payload) VALUES (?1)")?
-                .execute(params![text])?;
+            conn.prepare_cached("INSERT INTO payloads (payload) VALUES (?1)")?.execute(params![text])?;
             (None, Some(conn.last_insert_rowid()))
         }
         other => (other, None),
@@ -320,175 +264,5 @@ fn insert_artifact(conn: &Connection, key: SessionKey, row: &ArtifactRow) -> rus
         word(&artifact.trust)?,
         artifact.expires_at.map(|at| at.as_micros()),
     ])?;
-    Ok(())
-}
-
-/// Writes the projections. An intent that begins in this commit is written once, as it stands at
-/// the commit's end: an inert call costs one row and not five changes of it.
-fn write_rows(conn: &Connection, commit: &Commit, changes: Vec<RowChange>) -> rusqlite::Result<()> {
-    let key = commit.key;
-    let mut begun: BTreeMap<IntentId, IntentRow> = BTreeMap::new();
-    for change in changes {
-        match change {
-            RowChange::IntentAdmitted {
-                intent_id,
-                call_key,
-                tool,
-                definition_version,
-                seq,
-            } => {
-                let row = IntentRow {
-                    session_id: key.session,
-                    intent_id,
-                    call_key,
-                    tool,
-                    definition_version,
-                    state: IntentState::Admitted,
-                    invocation_id: None,
-                    updated_seq: seq,
-                };
-                begun.insert(intent_id, row);
-            }
-            RowChange::IntentMoved {
-                intent_id,
-                state,
-                invocation_id,
-                seq,
-            } => match begun.get_mut(&intent_id) {
-                Some(row) => {
-                    row.state = state;
-                    row.invocation_id = invocation_id.or(row.invocation_id);
-                    row.updated_seq = seq;
-                }
-                None => {
-                    conn.prepare_cached(
-                        "UPDATE intents SET state = ?4, invocation_id = coalesce(?5, invocation_id), \
-                         updated_seq = ?6, sealed = CASE WHEN ?4 = 'observed' THEN NULL ELSE sealed END \
-                         WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3",
-                    )?
-                    .execute(params![
-                        id(key.tenant.as_u128()),
-                        id(key.session.as_u128()),
-                        id(intent_id.as_u128()),
-                        word(&state)?,
-                        invocation_id.map(|i| id(i.as_u128())),
-                        seq
-                    ])?;
-                }
-            },
-            other => write_row(conn, key, other)?,
-        }
-    }
-    for row in begun.into_values() {
-        conn.prepare_cached(
-            "INSERT OR REPLACE INTO intents (tenant, session, intent_id, call_key, tool, \
-             definition_version, state, invocation_id, updated_seq) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?
-        .execute(params![
-            id(key.tenant.as_u128()),
-            id(key.session.as_u128()),
-            id(row.intent_id.as_u128()),
-            row.call_key,
-            row.tool,
-            row.definition_version,
-            word(&row.state)?,
-            row.invocation_id.map(|i| id(i.as_u128())),
-            row.updated_seq
-        ])?;
-    }
-    for (intent, bytes) in &commit.sealed {
-        // A settled intent keeps no sensitive value, sealed or not.
-        conn.prepare_cached(
-            "UPDATE intents SET sealed = ?4 WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3 \
-             AND state <> 'observed'",
-        )?
-        .execute(params![
-            id(key.tenant.as_u128()),
-            id(key.session.as_u128()),
-            id(intent.as_u128()),
-            bytes
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite::Result<()> {
-    let tenant = id(key.tenant.as_u128());
-    match change {
-        // Handled where intents of one commit are gathered.
-        RowChange::IntentAdmitted { .. } | RowChange::IntentMoved { .. } => {}
-        RowChange::Session(row) => {
-            conn.prepare_cached(
-                "INSERT OR REPLACE INTO sessions (tenant, session, root, parent, title, tags, \
-                 created_at, config_hash, workspace) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )?
-            .execute(params![
-                tenant,
-                id(key.session.as_u128()),
-                id(row.root_session_id.as_u128()),
-                row.parent_session_id.map(|s| id(s.as_u128())),
-                row.title,
-                json(&row.tags)?,
-                row.created_at.as_micros(),
-                row.config_hash.as_bytes(),
-                row.workspace
-            ])?;
-        }
-        RowChange::AskOpened {
-            ask_id,
-            intent_id,
-            tool_use_id,
-            kind,
-            input_hash,
-            definition_version,
-            pinned,
-            facts,
-            expires_at,
-            seq,
-        } => {
-            conn.prepare_cached(
-                "INSERT OR REPLACE INTO asks (tenant, ask_id, session, intent_id, tool_use_id, kind, \
-                 state, pinned, input_hash, definition_version, facts, expires_at, asked_seq) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9, ?10, ?11, ?12)",
-            )?
-            .execute(params![
-                tenant,
-                id(ask_id.as_u128()),
-                id(key.session.as_u128()),
-                id(intent_id.as_u128()),
-                tool_use_id.map(|e| id(e.as_u128())),
-                kind,
-                pinned,
-                input_hash.as_bytes(),
-                definition_version,
-                json(&facts)?,
-                expires_at.as_micros(),
-                seq
-            ])?;
-        }
-        RowChange::AskAnswered {
-            ask_id,
-            reply,
-            approver,
-            seq,
-        } => {
-            conn.prepare_cached(
-                "UPDATE asks SET state = 'answered', reply = ?3, approver = ?4, answered_seq = ?5 \
-                 WHERE tenant = ?1 AND ask_id = ?2",
-            )?
-            .execute(params![
-                tenant,
-                id(ask_id.as_u128()),
-                word(&reply)?,
-                approver,
-                seq
-            ])?;
-        }
-        RowChange::AskClosed { ask_id, state, .. } => {
-            conn.prepare_cached("UPDATE asks SET state = ?3 WHERE tenant = ?1 AND ask_id = ?2")?
-                .execute(params![tenant, id(ask_id.as_u128()), word(&state)?])?;
-        }
-    }
     Ok(())
 }

@@ -33,18 +33,12 @@ pub(crate) fn time_at<I: RowIndex>(row: &Row<'_>, at: I) -> rusqlite::Result<Tim
 }
 
 /// Reads a time that may be absent.
-pub(crate) fn opt_time_at<I: RowIndex>(
-    row: &Row<'_>,
-    at: I,
-) -> rusqlite::Result<Option<Timestamp>> {
+pub(crate) fn opt_time_at<I: RowIndex>(row: &Row<'_>, at: I) -> rusqlite::Result<Option<Timestamp>> {
     let micros: Option<i64> = row.get(at)?;
     Ok(micros.map(Timestamp::from_micros))
 }
 
-fn unreadable(
-    at: usize,
-    error: impl std::error::Error + Send + Sync + 'static,
-) -> rusqlite::Error {
+fn unreadable(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
 }
 
@@ -64,13 +58,9 @@ pub(crate) fn json_at<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite
 }
 
 /// Reads JSON text that may be absent.
-pub(crate) fn opt_json_at<T: DeserializeOwned>(
-    row: &Row<'_>,
-    at: usize,
-) -> rusqlite::Result<Option<T>> {
+pub(crate) fn opt_json_at<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(at)?;
-    text.map(|text| serde_json::from_str(&text).map_err(|error| unreadable(at, error)))
-        .transpose()
+    text.map(|text| serde_json::from_str(&text).map_err(|error| unreadable(at, error))).transpose()
 }
 
 /// The bare word of a unit variant, such as `pending`.
@@ -86,13 +76,9 @@ pub(crate) fn word_at<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite
 }
 
 /// Reads the word of a unit variant that may be absent.
-pub(crate) fn opt_word_at<T: DeserializeOwned>(
-    row: &Row<'_>,
-    at: usize,
-) -> rusqlite::Result<Option<T>> {
+pub(crate) fn opt_word_at<T: DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(at)?;
-    text.map(|text| of_word(&text).map_err(|error| unreadable(at, error)))
-        .transpose()
+    text.map(|text| of_word(&text).map_err(|error| unreadable(at, error))).transpose()
 }
 
 fn of_word<T: DeserializeOwned>(text: &str) -> Result<T, serde::de::value::Error> {

@@ -19,6 +19,9 @@ pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(30);
 /// Distinct statements are about fifty; none is prepared twice.
 const STATEMENTS: usize = 96;
 
+/// Memory for pages of the writer, negative for KiB: the tails of some hundred sessions. Taken as needed.
+const WRITER_CACHE: i64 = -16_384;
+
 /// What `Ok` promises when the power fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -53,14 +56,18 @@ impl Place {
             .create(folder)
             .map_err(|error| failed("cannot make the folder of", error))?;
         refuse_network(folder)?;
-        OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .mode(0o600)
-            .open(&self.path)
-            .map_err(|error| failed("cannot open", error))?;
-        Ok(())
+        let made = OpenOptions::new().create_new(true).read(true).append(true).mode(0o600).open(&self.path);
+        match made {
+            // A file whose name a power failure can undo would lose every commit in it.
+            Ok(_) => folder
+                .ancestors()
+                .take(2)
+                .filter(|dir| *dir != Path::new(""))
+                .try_for_each(|dir| fs::File::open(dir)?.sync_all())
+                .map_err(|error| failed("cannot sync the folder of", error)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(failed("cannot make", error)),
+        }
     }
 
     /// The connection of the writer thread.
@@ -68,8 +75,7 @@ impl Place {
         patiently(|| {
             let conn = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             // Only the first connection of a new file changes anything here.
-            let mode: String =
-                conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+            let mode: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
             if mode != "wal" {
                 let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
                 let why = format!("no write-ahead log here: the journal mode stays `{mode}`");
@@ -81,6 +87,7 @@ impl Place {
             };
             conn.pragma_update(None, "synchronous", synchronous)?;
             conn.pragma_update(None, "foreign_keys", true)?;
+            conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
             // The write-ahead log stays when the last process leaves: making it anew would cost
             // the next one two syncs.
             conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -109,9 +116,7 @@ impl Place {
 }
 
 /// Tries again while another process has the lock, a little longer each time.
-pub(crate) fn patiently<T>(
-    mut attempt: impl FnMut() -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+pub(crate) fn patiently<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {

@@ -35,10 +35,7 @@ impl From<Fail> for StoreError {
 
 /// Another process or connection has the lock: waiting helps, and nobody needs to know.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// There is no room. Room may come back, so this never closes the store for good (F7).
@@ -64,19 +61,21 @@ pub(crate) fn is_of_one_operation(error: &rusqlite::Error) -> bool {
 /// The error as a person reads it.
 pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Corrupt(error.to_string())
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(error.to_string()),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Unavailable("another process keeps the store locked; end it or try again".to_owned())
         }
         Some(ErrorCode::DiskFull) => StoreError::ReadOnly(FULL.to_owned()),
         _ => match error {
             // A stored value that has not the shape this program gave it.
             rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::InvalidColumnType(..) => StoreError::Corrupt(error.to_string()),
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..) => StoreError::Corrupt(error.to_string()),
             _ => StoreError::Unavailable(error.to_string()),
         },
     }
 }
 
 /// What a person is told when the disk is full.
-pub(crate) const FULL: &str =
-    "the disk is full; free some space, and writing goes on by itself (reading still works)";
+pub(crate) const FULL: &str = "the disk is full; free some space, and writing goes on by itself (reading still works)";

@@ -32,10 +32,7 @@ pub(crate) fn read(conn: &Connection, key: SessionKey) -> rusqlite::Result<Optio
          blocked_n, checkpoint_seq, updated_at \
          FROM session_heads WHERE tenant = ?1 AND session = ?2",
     )?
-    .query_row(
-        params![id(key.tenant.as_u128()), id(key.session.as_u128())],
-        |row| head_at(row, 0),
-    )
+    .query_row(params![id(key.tenant.as_u128()), id(key.session.as_u128())], |row| head_at(row, 0))
     .optional()
 }
 

@@ -13,20 +13,12 @@ use crate::op::{Trace, Tx};
 
 fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
     match (&head.lease_owner, head.lease_until) {
-        (Some(owner), Some(until)) => {
-            until <= now || tx.env.liveness.liveness(owner) == Liveness::Dead
-        }
+        (Some(owner), Some(until)) => until <= now || tx.env.liveness.liveness(owner) == Liveness::Dead,
         _ => true,
     }
 }
 
-fn grant(
-    tx: &Tx<'_>,
-    key: SessionKey,
-    mut head: Head,
-    owner: &LeaseOwner,
-    ttl: Duration,
-) -> Result<Claim, Fail> {
+fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: Duration) -> Result<Claim, Fail> {
     let until = tx.env.clock.now().plus(ttl);
     head.fence += 1;
     head.lease_owner = Some(owner.clone());
@@ -42,12 +34,7 @@ fn grant(
 }
 
 /// Takes one session, due or not.
-pub(crate) fn claim_session(
-    tx: &Tx<'_>,
-    key: SessionKey,
-    owner: &LeaseOwner,
-    ttl: Duration,
-) -> Result<Claim, Fail> {
+pub(crate) fn claim_session(tx: &Tx<'_>, key: SessionKey, owner: &LeaseOwner, ttl: Duration) -> Result<Claim, Fail> {
     let head = heads::read(tx.conn, key)?.ok_or(StoreError::NoSession(key.session))?;
     if !may_claim(tx, &head, tx.env.clock.now())
         && let (Some(owner), Some(until)) = (head.lease_owner.clone(), head.lease_until)
@@ -93,19 +80,10 @@ pub(crate) fn claim_due(
 }
 
 /// Extends a lease that is still ours.
-pub(crate) fn renew(
-    tx: &Tx<'_>,
-    key: SessionKey,
-    fence: u64,
-    ttl: Duration,
-) -> Result<Timestamp, Fail> {
+pub(crate) fn renew(tx: &Tx<'_>, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, Fail> {
     let mut head = heads::read(tx.conn, key)?.ok_or(StoreError::NoSession(key.session))?;
     if head.fence != fence || head.lease_owner.is_none() {
-        return Err(Fail::Refused(StoreError::FenceLost {
-            session: key.session,
-            ours: fence,
-            found: head.fence,
-        }));
+        return Err(Fail::Refused(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence }));
     }
     let until = tx.env.clock.now().plus(ttl);
     head.lease_until = Some(until);
@@ -114,12 +92,7 @@ pub(crate) fn renew(
 }
 
 /// Gives a lease back; of a fence that is gone nothing changes.
-pub(crate) fn release(
-    tx: &Tx<'_>,
-    key: SessionKey,
-    fence: u64,
-    more_work: bool,
-) -> Result<(), Fail> {
+pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, more_work: bool) -> Result<(), Fail> {
     if let Some(mut head) = heads::read(tx.conn, key)?
         && head.fence == fence
     {
@@ -134,11 +107,7 @@ pub(crate) fn release(
 /// A granted lease is recognised by its fence and owner.
 pub(crate) fn claim_trace(claim: &Claim, key: Option<SessionKey>) -> Option<Trace> {
     match claim {
-        Claim::Granted(lease) => Some(Trace::Lease {
-            key: key?,
-            fence: lease.fence,
-            owner: json(&lease.owner).ok()?,
-        }),
+        Claim::Granted(lease) => Some(Trace::Lease { key: key?, fence: lease.fence, owner: json(&lease.owner).ok()? }),
         Claim::Held { .. } => None,
     }
 }

@@ -16,6 +16,7 @@ mod migrate;
 mod notices;
 mod op;
 mod place;
+mod projections;
 mod query;
 mod readers;
 mod records;

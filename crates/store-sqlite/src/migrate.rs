@@ -25,8 +25,7 @@ pub(crate) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), StoreErro
 fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<(), StoreError> {
     let mut done = applied(conn, known)?;
     while done < known.len() {
-        done = patiently(|| step(conn, now, known).map_err(into_sqlite))
-            .map_err(|error| from_sqlite(&error))?;
+        done = patiently(|| step(conn, now, known).map_err(into_sqlite)).map_err(|error| from_sqlite(&error))?;
     }
     Ok(())
 }
@@ -49,11 +48,7 @@ fn step(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<usize, Step
         conn.execute_batch(sql)?;
         conn.execute(
             "INSERT INTO schema_meta (version, checksum, applied_at) VALUES (?1, ?2, ?3)",
-            params![
-                done + 1,
-                Digest::of(sql.as_bytes()).as_bytes(),
-                now.as_micros()
-            ],
+            params![done + 1, Digest::of(sql.as_bytes()).as_bytes(), now.as_micros()],
         )?;
         Ok(done + 1)
     })();
@@ -74,35 +69,19 @@ fn step(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<usize, Step
 fn applied(conn: &Connection, known: &[&str]) -> Result<usize, StoreError> {
     let failed = |error: rusqlite::Error| plain(&error);
     let table: Option<i64> = conn
-        .query_row(
-            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_meta'",
-            [],
-            |row| row.get(0),
-        )
+        .query_row("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_meta'", [], |row| row.get(0))
         .optional()
         .map_err(failed)?;
-    let application: i32 = conn
-        .pragma_query_value(None, "application_id", |row| row.get(0))
-        .map_err(failed)?;
+    let application: i32 = conn.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
     if table.is_none() {
-        let tables: i64 = conn
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(failed)?;
-        return if tables == 0 {
-            Ok(0)
-        } else {
-            Err(not_ours())
-        };
+        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+        return if tables == 0 { Ok(0) } else { Err(not_ours()) };
     }
     if application != APPLICATION_ID {
         return Err(not_ours());
     }
-    let mut statement = conn
-        .prepare("SELECT version, checksum FROM schema_meta ORDER BY version")
-        .map_err(failed)?;
-    let rows = statement
-        .query_map([], |row| Ok((row.get::<_, usize>(0)?, digest_at(row, 1)?)))
-        .map_err(failed)?;
+    let mut statement = conn.prepare("SELECT version, checksum FROM schema_meta ORDER BY version").map_err(failed)?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, usize>(0)?, digest_at(row, 1)?))).map_err(failed)?;
     let mut done = 0;
     for row in rows {
         let (version, checksum) = row.map_err(failed)?;
@@ -124,9 +103,7 @@ fn applied(conn: &Connection, known: &[&str]) -> Result<usize, StoreError> {
 }
 
 fn not_ours() -> StoreError {
-    StoreError::Unavailable(
-        "this is a SQLite database, but not a Portcullis store; name another file".to_owned(),
-    )
+    StoreError::Unavailable("this is a SQLite database, but not a Portcullis store; name another file".to_owned())
 }
 
 enum StepError {
@@ -179,25 +156,19 @@ mod tests {
         migrate_with(&conn, NOW, &["CREATE TABLE a (x)", "CREATE TABLE b (x)"])
             .expect("a new file takes every migration");
         let error = migrate_with(&conn, NOW, &["CREATE TABLE a (x)"]).expect_err("it is newer");
-        assert!(
-            error.to_string().contains("newer program") && error.to_string().contains("version 2"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("newer program") && error.to_string().contains("version 2"), "{error}");
     }
 
     #[test]
     fn f19_an_older_schema_is_brought_forward_and_keeps_its_rows() {
         let conn = memory();
         migrate_with(&conn, NOW, &["CREATE TABLE a (x)"]).expect("version 1");
-        conn.execute("INSERT INTO a VALUES (7)", [])
-            .expect("a row of version 1");
+        conn.execute("INSERT INTO a VALUES (7)", []).expect("a row of version 1");
         let two = ["CREATE TABLE a (x)", "ALTER TABLE a ADD COLUMN y"];
         migrate_with(&conn, NOW, &two).expect("version 2");
         migrate_with(&conn, NOW, &two).expect("again changes nothing");
         let row: (i64, Option<i64>) = conn
-            .query_row("SELECT x, y FROM a", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .expect("the row is still there");
         assert_eq!(row, (7, None));
     }
@@ -218,9 +189,7 @@ mod tests {
         assert!(matches!(changed, Err(StoreError::Corrupt(_))), "{changed:?}");
 
         let foreign = memory();
-        foreign
-            .execute_batch("CREATE TABLE theirs (x)")
-            .expect("another program's table");
+        foreign.execute_batch("CREATE TABLE theirs (x)").expect("another program's table");
         let error = migrate(&foreign, NOW).expect_err("it is not ours");
         assert!(error.to_string().contains("not a Portcullis store"));
     }

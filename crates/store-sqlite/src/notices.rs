@@ -53,9 +53,8 @@ fn poll(place: &Place, changes: &watch::Sender<u64>, stop: &(Mutex<bool>, Condva
             conn = place.reader().ok();
             seen = None;
         }
-        let version: Option<i64> = conn
-            .as_ref()
-            .and_then(|c| c.pragma_query_value(None, "data_version", |row| row.get(0)).ok());
+        let version: Option<i64> =
+            conn.as_ref().and_then(|c| c.pragma_query_value(None, "data_version", |row| row.get(0)).ok());
         match version {
             // The counter of another connection says nothing.
             None => conn = None,
@@ -65,10 +64,7 @@ fn poll(place: &Place, changes: &watch::Sender<u64>, stop: &(Mutex<bool>, Condva
         seen = version;
         guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
         if !*guard {
-            guard = wake
-                .wait_timeout(guard, POLL)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            guard = wake.wait_timeout(guard, POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

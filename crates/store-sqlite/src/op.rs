@@ -30,11 +30,7 @@ pub(crate) struct Tx<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Trace {
     Event(SessionKey, EventId),
-    Lease {
-        key: SessionKey,
-        fence: u64,
-        owner: String,
-    },
+    Lease { key: SessionKey, fence: u64, owner: String },
 }
 
 /// What the writer needs to know of an operation, whatever its answer is.
@@ -71,19 +67,13 @@ where
     F: FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
 {
     /// The operation and where its answer will arrive.
-    pub(crate) fn new(
+    pub(crate) fn queued(
         session: Option<SessionKey>,
         trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
         run: F,
     ) -> (Box<dyn Op>, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        let task = Self {
-            run,
-            session,
-            trace,
-            answer: None,
-            reply,
-        };
+        let task = Self { run, session, trace, answer: None, reply };
         (Box::new(task), answer)
     }
 }
@@ -128,9 +118,7 @@ where
             (_, Some(Err(error))) => Err(error),
             (Ok(()), Some(Ok(answer))) => Ok(answer),
             (Err(error), _) => Err(error),
-            (Ok(()), None) => Err(StoreError::Unavailable(
-                "the operation was not run".to_owned(),
-            )),
+            (Ok(()), None) => Err(StoreError::Unavailable("the operation was not run".to_owned())),
         };
         // Whoever asked may have gone; the rows are written all the same.
         let _ = self.reply.send(answer);

@@ -77,15 +77,10 @@ fn network_name(magic: u64, mounted: impl FnOnce() -> Option<String>) -> Option<
 
 /// The type word of the mount of `device` in the text of `/proc/self/mountinfo`.
 fn mount_type(mounts: &str, device: u64) -> Option<String> {
-    let wanted = format!(
-        "{}:{}",
-        rustix::fs::major(device),
-        rustix::fs::minor(device)
-    );
+    let wanted = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
-        (before.split(' ').nth(2)? == wanted)
-            .then(|| after.split(' ').next().unwrap_or_default().to_owned())
+        (before.split(' ').nth(2)? == wanted).then(|| after.split(' ').next().unwrap_or_default().to_owned())
     })
 }
 
@@ -101,14 +96,8 @@ mod tests {
         }
         const EXT4: u64 = 0xef53;
         assert_eq!(network_name(EXT4, local), None);
-        assert_eq!(
-            network_name(FUSE, || Some("fuse.sshfs".to_owned())).as_deref(),
-            Some("fuse.sshfs")
-        );
-        assert_eq!(
-            network_name(FUSE, || Some("fuse.fuse-overlayfs".to_owned())),
-            None
-        );
+        assert_eq!(network_name(FUSE, || Some("fuse.sshfs".to_owned())).as_deref(), Some("fuse.sshfs"));
+        assert_eq!(network_name(FUSE, || Some("fuse.fuse-overlayfs".to_owned())), None);
         assert_eq!(network_name(FUSE, local), None);
     }
 

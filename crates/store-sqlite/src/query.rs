@@ -1,19 +1,16 @@
 //! What readers ask: one function a question, each a statement or two in one short transaction.
 
 use portcullis_base::{
-    AppendId, ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId,
-    SessionId, TenantId, TurnId, WakeId, WorkerId,
+    AppendId, ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
+    TurnId, WakeId, WorkerId,
 };
 use portcullis_event::{Actor, Event, EventType, SessionRow, ledger_of, operator_log_of};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary,
-    Snapshot,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::codec::{
-    digest_at, id, id_at, json_at, opt_id_at, opt_time_at, opt_word_at, time_at, word_at,
-};
+use crate::codec::{digest_at, id, id_at, json_at, opt_id_at, opt_time_at, opt_word_at, time_at, word_at};
 use crate::heads;
 
 /// A limit as SQLite takes it.
@@ -23,12 +20,7 @@ fn bounded(limit: usize) -> i64 {
 
 /// Events after a seq. A payload that its own table has lost reads as empty: an erased one has no
 /// `payload_id`, so this one fails verification instead of passing for erased.
-pub(crate) fn events(
-    conn: &Connection,
-    key: SessionKey,
-    after: u64,
-    limit: usize,
-) -> rusqlite::Result<Vec<Event>> {
+pub(crate) fn events(conn: &Connection, key: SessionKey, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
     conn.prepare_cached(
         "SELECT e.seq, e.event_id, e.type, e.at, e.actor, e.worker_id, e.fence, e.wake_id, \
          e.turn_id, e.session_thread_id, e.append_id, e.v, \
@@ -71,11 +63,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
 }
 
 /// Sessions of a tenant, newest first.
-pub(crate) fn sessions(
-    conn: &Connection,
-    tenant: TenantId,
-    limit: usize,
-) -> rusqlite::Result<Vec<SessionSummary>> {
+pub(crate) fn sessions(conn: &Connection, tenant: TenantId, limit: usize) -> rusqlite::Result<Vec<SessionSummary>> {
     let sql = format!(
         "SELECT s.session, s.root, s.parent, s.title, s.tags, s.created_at, s.config_hash, s.workspace, {} \
          FROM sessions s JOIN session_heads h ON h.tenant = s.tenant AND h.session = s.session \
@@ -113,39 +101,30 @@ pub(crate) fn sessions(
 /// Every log of a tenant.
 pub(crate) fn logs(conn: &Connection, tenant: TenantId) -> rusqlite::Result<Vec<SessionId>> {
     conn.prepare_cached("SELECT session FROM session_heads WHERE tenant = ?1 ORDER BY session")?
-        .query_map(params![id(tenant.as_u128())], |row| {
-            id_at(row, 0).map(SessionId::from_u128)
-        })?
+        .query_map(params![id(tenant.as_u128())], |row| id_at(row, 0).map(SessionId::from_u128))?
         .collect()
 }
 
 /// Intents of a session.
-pub(crate) fn intents(
-    conn: &Connection,
-    key: SessionKey,
-    open: bool,
-) -> rusqlite::Result<Vec<IntentRow>> {
+pub(crate) fn intents(conn: &Connection, key: SessionKey, open: bool) -> rusqlite::Result<Vec<IntentRow>> {
     let all = "SELECT intent_id, call_key, tool, definition_version, state, invocation_id, \
                updated_seq FROM intents WHERE tenant = ?1 AND session = ?2 ORDER BY intent_id";
     let open_only = "SELECT intent_id, call_key, tool, definition_version, state, invocation_id, \
                      updated_seq FROM intents WHERE tenant = ?1 AND session = ?2 \
                      AND state <> 'observed' ORDER BY intent_id";
     conn.prepare_cached(if open { open_only } else { all })?
-        .query_map(
-            params![id(key.tenant.as_u128()), id(key.session.as_u128())],
-            |row| {
-                Ok(IntentRow {
-                    session_id: key.session,
-                    intent_id: IntentId::from_u128(id_at(row, 0)?),
-                    call_key: row.get(1)?,
-                    tool: row.get(2)?,
-                    definition_version: row.get(3)?,
-                    state: word_at(row, 4)?,
-                    invocation_id: opt_id_at(row, 5)?.map(InvocationId::from_u128),
-                    updated_seq: row.get(6)?,
-                })
-            },
-        )?
+        .query_map(params![id(key.tenant.as_u128()), id(key.session.as_u128())], |row| {
+            Ok(IntentRow {
+                session_id: key.session,
+                intent_id: IntentId::from_u128(id_at(row, 0)?),
+                call_key: row.get(1)?,
+                tool: row.get(2)?,
+                definition_version: row.get(3)?,
+                state: word_at(row, 4)?,
+                invocation_id: opt_id_at(row, 5)?.map(InvocationId::from_u128),
+                updated_seq: row.get(6)?,
+            })
+        })?
         .collect()
 }
 
@@ -174,60 +153,27 @@ fn ask_row(row: &Row<'_>) -> rusqlite::Result<AskRow> {
 }
 
 /// Asks of a tenant, oldest first.
-pub(crate) fn asks(
-    conn: &Connection,
-    tenant: TenantId,
-    filter: AskFilter,
-) -> rusqlite::Result<Vec<AskRow>> {
+pub(crate) fn asks(conn: &Connection, tenant: TenantId, filter: AskFilter) -> rusqlite::Result<Vec<AskRow>> {
     // The pending ones have an index of their own, so this condition must stand in the statement.
-    let pending = if filter.pending {
-        "AND state = 'pending'"
-    } else {
-        ""
-    };
-    let sql = format!(
-        "{ASK} WHERE tenant = ?1 {pending} AND (?2 IS NULL OR session = ?2) ORDER BY ask_id"
-    );
+    let pending = if filter.pending { "AND state = 'pending'" } else { "" };
+    let sql = format!("{ASK} WHERE tenant = ?1 {pending} AND (?2 IS NULL OR session = ?2) ORDER BY ask_id");
     conn.prepare_cached(&sql)?
-        .query_map(
-            params![
-                id(tenant.as_u128()),
-                filter.session.map(|s| id(s.as_u128()))
-            ],
-            ask_row,
-        )?
+        .query_map(params![id(tenant.as_u128()), filter.session.map(|s| id(s.as_u128()))], ask_row)?
         .collect()
 }
 
 /// One ask.
-pub(crate) fn ask(
-    conn: &Connection,
-    tenant: TenantId,
-    ask: AskId,
-) -> rusqlite::Result<Option<AskRow>> {
+pub(crate) fn ask(conn: &Connection, tenant: TenantId, ask: AskId) -> rusqlite::Result<Option<AskRow>> {
     conn.prepare_cached(&format!("{ASK} WHERE tenant = ?1 AND ask_id = ?2"))?
         .query_row(params![id(tenant.as_u128()), id(ask.as_u128())], ask_row)
         .optional()
 }
 
 /// The sealed input of an open intent.
-pub(crate) fn sealed(
-    conn: &Connection,
-    key: SessionKey,
-    intent: IntentId,
-) -> rusqlite::Result<Option<Vec<u8>>> {
+pub(crate) fn sealed(conn: &Connection, key: SessionKey, intent: IntentId) -> rusqlite::Result<Option<Vec<u8>>> {
     let found: Option<Option<Vec<u8>>> = conn
-        .prepare_cached(
-            "SELECT sealed FROM intents WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3",
-        )?
-        .query_row(
-            params![
-                id(key.tenant.as_u128()),
-                id(key.session.as_u128()),
-                id(intent.as_u128())
-            ],
-            |row| row.get(0),
-        )
+        .prepare_cached("SELECT sealed FROM intents WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3")?
+        .query_row(params![id(key.tenant.as_u128()), id(key.session.as_u128()), id(intent.as_u128())], |row| row.get(0))
         .optional()?;
     Ok(found.flatten())
 }
@@ -242,38 +188,29 @@ pub(crate) fn artifact(
         "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at \
          FROM artifacts WHERE tenant = ?1 AND artifact_id = ?2",
     )?
-    .query_row(
-        params![id(tenant.as_u128()), id(artifact.as_u128())],
-        |row| {
-            Ok(ArtifactRow {
-                session: SessionId::from_u128(id_at(row, 0)?),
-                artifact: ArtifactRef {
-                    id: artifact,
-                    sha256: digest_at(row, 1)?,
-                    kind: word_at(row, 2)?,
-                    mime: row.get(3)?,
-                    bytes: row.get(4)?,
-                    lines: row.get(5)?,
-                    complete: row.get(6)?,
-                    trust: word_at(row, 7)?,
-                    expires_at: opt_time_at(row, 8)?,
-                },
-            })
-        },
-    )
+    .query_row(params![id(tenant.as_u128()), id(artifact.as_u128())], |row| {
+        Ok(ArtifactRow {
+            session: SessionId::from_u128(id_at(row, 0)?),
+            artifact: ArtifactRef {
+                id: artifact,
+                sha256: digest_at(row, 1)?,
+                kind: word_at(row, 2)?,
+                mime: row.get(3)?,
+                bytes: row.get(4)?,
+                lines: row.get(5)?,
+                complete: row.get(6)?,
+                trust: word_at(row, 7)?,
+                expires_at: opt_time_at(row, 8)?,
+            },
+        })
+    })
     .optional()
 }
 
 /// The bytes of a small artifact.
-pub(crate) fn blob(
-    conn: &Connection,
-    tenant: TenantId,
-    sha256: Digest,
-) -> rusqlite::Result<Option<Vec<u8>>> {
+pub(crate) fn blob(conn: &Connection, tenant: TenantId, sha256: Digest) -> rusqlite::Result<Option<Vec<u8>>> {
     conn.prepare_cached("SELECT bytes FROM blobs WHERE tenant = ?1 AND sha256 = ?2")?
-        .query_row(params![id(tenant.as_u128()), sha256.as_bytes()], |row| {
-            row.get(0)
-        })
+        .query_row(params![id(tenant.as_u128()), sha256.as_bytes()], |row| row.get(0))
         .optional()
 }
 
@@ -287,60 +224,28 @@ pub(crate) fn artifact_usage(conn: &Connection, tenant: TenantId) -> rusqlite::R
 }
 
 /// Checkpoints of a log, ascending.
-pub(crate) fn checkpoints(
-    conn: &Connection,
-    key: SessionKey,
-) -> rusqlite::Result<Vec<Checkpoint>> {
-    conn.prepare_cached(
-        "SELECT seq, hash, mac FROM checkpoints WHERE tenant = ?1 AND session = ?2 ORDER BY seq",
-    )?
-    .query_map(
-        params![id(key.tenant.as_u128()), id(key.session.as_u128())],
-        |row| {
-            Ok(Checkpoint {
-                seq: row.get(0)?,
-                hash: digest_at(row, 1)?,
-                mac: row.get(2)?,
-            })
-        },
-    )?
-    .collect()
+pub(crate) fn checkpoints(conn: &Connection, key: SessionKey) -> rusqlite::Result<Vec<Checkpoint>> {
+    conn.prepare_cached("SELECT seq, hash, mac FROM checkpoints WHERE tenant = ?1 AND session = ?2 ORDER BY seq")?
+        .query_map(params![id(key.tenant.as_u128()), id(key.session.as_u128())], |row| {
+            Ok(Checkpoint { seq: row.get(0)?, hash: digest_at(row, 1)?, mac: row.get(2)? })
+        })?
+        .collect()
 }
 
 /// The newest snapshot of a code version.
-pub(crate) fn snapshot(
-    conn: &Connection,
-    key: SessionKey,
-    code_version: u32,
-) -> rusqlite::Result<Option<Snapshot>> {
+pub(crate) fn snapshot(conn: &Connection, key: SessionKey, code_version: u32) -> rusqlite::Result<Option<Snapshot>> {
     conn.prepare_cached(
         "SELECT seq, code_version, state, digest FROM snapshots \
          WHERE tenant = ?1 AND session = ?2 AND code_version = ?3 ORDER BY seq DESC LIMIT 1",
     )?
-    .query_row(
-        params![
-            id(key.tenant.as_u128()),
-            id(key.session.as_u128()),
-            code_version
-        ],
-        |row| {
-            Ok(Snapshot {
-                seq: row.get(0)?,
-                code_version: row.get(1)?,
-                state: row.get(2)?,
-                digest: digest_at(row, 3)?,
-            })
-        },
-    )
+    .query_row(params![id(key.tenant.as_u128()), id(key.session.as_u128()), code_version], |row| {
+        Ok(Snapshot { seq: row.get(0)?, code_version: row.get(1)?, state: row.get(2)?, digest: digest_at(row, 3)? })
+    })
     .optional()
 }
 
 /// Keeps one snapshot a session.
-pub(crate) fn put_snapshot(
-    conn: &Connection,
-    key: SessionKey,
-    snapshot: &Snapshot,
-) -> rusqlite::Result<()> {
+pub(crate) fn put_snapshot(conn: &Connection, key: SessionKey, snapshot: &Snapshot) -> rusqlite::Result<()> {
     let (tenant, session) = (id(key.tenant.as_u128()), id(key.session.as_u128()));
     conn.prepare_cached("DELETE FROM snapshots WHERE tenant = ?1 AND session = ?2")?
         .execute(params![tenant, session])?;

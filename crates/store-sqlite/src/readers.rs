@@ -21,18 +21,11 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn new(place: Place) -> Arc<Self> {
-        Arc::new(Self {
-            place,
-            idle: Mutex::default(),
-            turns: Semaphore::new(READERS),
-        })
+        Arc::new(Self { place, idle: Mutex::default(), turns: Semaphore::new(READERS) })
     }
 
     /// Looks one thing up. Such a read is a few page lookups, cheaper than a change of threads.
-    pub(crate) async fn look<T>(
-        &self,
-        question: impl Fn(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    pub(crate) async fn look<T>(&self, question: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let _turn = self.turns.acquire().await.map_err(|_| closed())?;
         self.ask(&question)
     }
@@ -49,10 +42,7 @@ impl Readers {
             .map_err(|error| StoreError::Unavailable(format!("a reader stopped: {error}")))?
     }
 
-    fn ask<T>(
-        &self,
-        question: &dyn Fn(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
+    fn ask<T>(&self, question: &dyn Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let idle = self.lock().pop();
         let conn = match idle {
             Some(conn) => conn,
@@ -73,10 +63,7 @@ impl Readers {
 }
 
 /// Several statements see one state of the database.
-fn one_view<T>(
-    conn: &Connection,
-    question: &dyn Fn(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+fn one_view<T>(conn: &Connection, question: &dyn Fn(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let tx = conn.unchecked_transaction()?;
     let answer = question(&tx)?;
     tx.commit()?;

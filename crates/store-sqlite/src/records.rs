@@ -35,12 +35,7 @@ pub(crate) fn check(conn: &Connection, tenant: TenantId, writes: &[RecordWrite])
 }
 
 /// Writes one record and returns its new version.
-pub(crate) fn write(
-    conn: &Connection,
-    tenant: TenantId,
-    write: &RecordWrite,
-    now: Timestamp,
-) -> rusqlite::Result<u64> {
+pub(crate) fn write(conn: &Connection, tenant: TenantId, write: &RecordWrite, now: Timestamp) -> rusqlite::Result<u64> {
     let version = version(conn, tenant, &write.kind, &write.id)? + 1;
     match &write.body {
         Some(body) => conn
@@ -49,14 +44,7 @@ pub(crate) fn write(
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
                  ON CONFLICT (tenant, kind, id) DO UPDATE SET version = ?4, body = ?5, updated_at = ?6",
             )?
-            .execute(params![
-                id(tenant.as_u128()),
-                write.kind,
-                write.id,
-                version,
-                json(body)?,
-                now.as_micros()
-            ])?,
+            .execute(params![id(tenant.as_u128()), write.kind, write.id, version, json(body)?, now.as_micros()])?,
         None => conn
             .prepare_cached("DELETE FROM records WHERE tenant = ?1 AND kind = ?2 AND id = ?3")?
             .execute(params![id(tenant.as_u128()), write.kind, write.id])?,
@@ -75,12 +63,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 }
 
 /// One record.
-pub(crate) fn one(
-    conn: &Connection,
-    tenant: TenantId,
-    kind: &str,
-    id_: &str,
-) -> rusqlite::Result<Option<Record>> {
+pub(crate) fn one(conn: &Connection, tenant: TenantId, kind: &str, id_: &str) -> rusqlite::Result<Option<Record>> {
     conn.prepare_cached(
         "SELECT kind, id, version, body, updated_at FROM records \
          WHERE tenant = ?1 AND kind = ?2 AND id = ?3",

@@ -7,14 +7,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis_base::{
-    ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp,
-};
+use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow,
-    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records,
-    SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, LivenessOracle,
+    Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -58,20 +55,13 @@ impl SqliteStore {
     /// If the file cannot be made or opened, lies on a network file system, is not a Portcullis
     /// store, or was written by a newer program.
     pub fn open(config: SqliteConfig) -> Result<Self, StoreError> {
-        let place = Place {
-            path: config.path,
-            durability: config.durability,
-        };
+        let place = Place { path: config.path, durability: config.durability };
         place.prepare()?;
         let named = |error: StoreError| at_path(&place, error);
         let conn = place.writer().map_err(|error| named(plain(&error)))?;
         migrate::migrate(&conn, config.clock.now()).map_err(named)?;
-        let env = Env {
-            clock: config.clock,
-            ids: config.ids,
-            liveness: config.liveness,
-            key: config.checkpoint_key.clone(),
-        };
+        let env =
+            Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: config.checkpoint_key.clone() };
         let shared = Shared::new();
         let (queue, work) = mpsc::channel(QUEUE);
         let writer = Writer::new(conn, place.clone(), env, Arc::clone(&shared));
@@ -115,15 +105,13 @@ impl SqliteStore {
         trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
         run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (op, answer) = Task::new(session, trace, run);
+        let (op, answer) = Task::queued(session, trace, run);
         let Some(queue) = &self.queue else {
             return Err(self.shared.refusal());
         };
         queue.send(op).await.map_err(|_| self.shared.refusal())?;
         // Every operation in the queue is answered, even by a writer that panicked.
-        answer.await.map_err(|_| {
-            StoreError::Ambiguous("the writer went away without an answer".to_owned())
-        })?
+        answer.await.map_err(|_| StoreError::Ambiguous("the writer went away without an answer".to_owned()))?
     }
 
     #[cfg(test)]
@@ -149,10 +137,7 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        self.poll
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.poll.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.queue = None;
         if let Some(writer) = self.writer.take() {
             // It catches its own panics and has answered everyone by now.
@@ -175,132 +160,77 @@ fn at_path(place: &Place, error: StoreError) -> StoreError {
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let key = Some(commit.key);
-        self.write(key, apply::trace, move |tx| apply::commit(tx, &commit))
-            .await
+        self.write(key, apply::trace, move |tx| apply::commit(tx, &commit)).await
     }
 
-    async fn read(
-        &self,
-        key: SessionKey,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Event>, StoreError> {
-        self.readers
-            .scan(move |conn| query::events(conn, key, after, limit))
-            .await
+    async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.readers.scan(move |conn| query::events(conn, key, after, limit)).await
     }
 
     async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError> {
         self.readers.look(|conn| heads::read(conn, key)).await
     }
 
-    async fn sessions(
-        &self,
-        tenant: TenantId,
-        limit: usize,
-    ) -> Result<Vec<SessionSummary>, StoreError> {
-        self.readers
-            .scan(move |conn| query::sessions(conn, tenant, limit))
-            .await
+    async fn sessions(&self, tenant: TenantId, limit: usize) -> Result<Vec<SessionSummary>, StoreError> {
+        self.readers.scan(move |conn| query::sessions(conn, tenant, limit)).await
     }
 
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
-        self.readers
-            .scan(move |conn| query::logs(conn, tenant))
-            .await
+        self.readers.scan(move |conn| query::logs(conn, tenant)).await
     }
 
     async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
-        self.readers
-            .scan(move |conn| query::intents(conn, key, open))
-            .await
+        self.readers.scan(move |conn| query::intents(conn, key, open)).await
     }
 
     async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError> {
-        self.readers
-            .scan(move |conn| query::asks(conn, tenant, filter))
-            .await
+        self.readers.scan(move |conn| query::asks(conn, tenant, filter)).await
     }
 
     async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
-        self.readers
-            .look(|conn| query::ask(conn, tenant, ask))
-            .await
+        self.readers.look(|conn| query::ask(conn, tenant, ask)).await
     }
 
-    async fn sealed(
-        &self,
-        key: SessionKey,
-        intent: IntentId,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        self.readers
-            .look(|conn| query::sealed(conn, key, intent))
-            .await
+    async fn sealed(&self, key: SessionKey, intent: IntentId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.readers.look(|conn| query::sealed(conn, key, intent)).await
     }
 
-    async fn artifact(
-        &self,
-        tenant: TenantId,
-        id: ArtifactId,
-    ) -> Result<Option<ArtifactRow>, StoreError> {
-        self.readers
-            .look(|conn| query::artifact(conn, tenant, id))
-            .await
+    async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError> {
+        self.readers.look(|conn| query::artifact(conn, tenant, id)).await
     }
 
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        let bytes = self
-            .readers
-            .look(|conn| query::blob(conn, tenant, sha256))
-            .await?;
+        let bytes = self.readers.look(|conn| query::blob(conn, tenant, sha256)).await?;
         match bytes {
-            Some(bytes) if Digest::of(&bytes) != sha256 => Err(StoreError::Corrupt(format!(
-                "the stored bytes of artifact content {sha256} have another hash"
-            ))),
+            Some(bytes) if Digest::of(&bytes) != sha256 => {
+                Err(StoreError::Corrupt(format!("the stored bytes of artifact content {sha256} have another hash")))
+            }
             other => Ok(other),
         }
     }
 
     async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
-        self.readers
-            .scan(move |conn| query::artifact_usage(conn, tenant))
-            .await
+        self.readers.scan(move |conn| query::artifact_usage(conn, tenant)).await
     }
 
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
-        self.readers
-            .scan(move |conn| query::checkpoints(conn, key))
-            .await
+        self.readers.scan(move |conn| query::checkpoints(conn, key)).await
     }
 
-    async fn snapshot(
-        &self,
-        key: SessionKey,
-        code_version: u32,
-    ) -> Result<Option<Snapshot>, StoreError> {
-        self.readers
-            .look(|conn| query::snapshot(conn, key, code_version))
-            .await
+    async fn snapshot(&self, key: SessionKey, code_version: u32) -> Result<Option<Snapshot>, StoreError> {
+        self.readers.look(|conn| query::snapshot(conn, key, code_version)).await
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| {
-            Ok(query::put_snapshot(tx.conn, key, &snapshot)?)
-        })
-        .await
+        self.write(Some(key), no_trace, move |tx| Ok(query::put_snapshot(tx.conn, key, &snapshot)?)).await
     }
 
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
-        self.readers
-            .look(move |conn| query::outbox(conn, limit))
-            .await
+        self.readers.look(move |conn| query::outbox(conn, limit)).await
     }
 
     async fn outbox_done(&self, ids: Vec<OutboxId>) -> Result<(), StoreError> {
-        self.write(None, no_trace, move |tx| {
-            Ok(query::outbox_done(tx.conn, &ids)?)
-        })
-        .await
+        self.write(None, no_trace, move |tx| Ok(query::outbox_done(tx.conn, &ids)?)).await
     }
 
     fn checkpoint_key(&self) -> Option<CheckpointKey> {
@@ -310,16 +240,8 @@ impl Log for SqliteStore {
 
 #[async_trait]
 impl Queue for SqliteStore {
-    async fn claim_session(
-        &self,
-        key: SessionKey,
-        owner: LeaseOwner,
-        ttl: Duration,
-    ) -> Result<Claim, StoreError> {
-        self.write(Some(key), leases::claim_trace, move |tx| {
-            leases::claim_session(tx, key, &owner, ttl)
-        })
-        .await
+    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
+        self.write(Some(key), leases::claim_trace, move |tx| leases::claim_session(tx, key, &owner, ttl)).await
     }
 
     async fn claim(
@@ -329,55 +251,27 @@ impl Queue for SqliteStore {
         limit: usize,
         ttl: Duration,
     ) -> Result<Vec<Claim>, StoreError> {
-        self.write(None, no_trace, move |tx| {
-            leases::claim_due(tx, tenant, &owner, limit, ttl)
-        })
-        .await
+        self.write(None, no_trace, move |tx| leases::claim_due(tx, tenant, &owner, limit, ttl)).await
     }
 
-    async fn renew(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        ttl: Duration,
-    ) -> Result<Timestamp, StoreError> {
-        self.write(Some(key), no_trace, move |tx| {
-            leases::renew(tx, key, fence, ttl)
-        })
-        .await
+    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
+        self.write(Some(key), no_trace, move |tx| leases::renew(tx, key, fence, ttl)).await
     }
 
-    async fn release(
-        &self,
-        key: SessionKey,
-        fence: u64,
-        more_work: bool,
-    ) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| {
-            leases::release(tx, key, fence, more_work)
-        })
-        .await
+    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
+        self.write(Some(key), no_trace, move |tx| leases::release(tx, key, fence, more_work)).await
     }
 }
 
 #[async_trait]
 impl Records for SqliteStore {
-    async fn record(
-        &self,
-        tenant: TenantId,
-        kind: &str,
-        id: &str,
-    ) -> Result<Option<Record>, StoreError> {
-        self.readers
-            .look(|conn| records::one(conn, tenant, kind, id))
-            .await
+    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError> {
+        self.readers.look(|conn| records::one(conn, tenant, kind, id)).await
     }
 
     async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
         let kind = kind.to_owned();
-        self.readers
-            .scan(move |conn| records::all(conn, tenant, &kind))
-            .await
+        self.readers.scan(move |conn| records::all(conn, tenant, &kind)).await
     }
 
     async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {

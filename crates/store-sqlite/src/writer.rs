@@ -25,8 +25,8 @@ use crate::{heads, query};
 const BATCH: usize = 256;
 /// Operations that may wait; whoever comes then waits to be let in.
 pub(crate) const QUEUE: usize = 1_024;
-/// A write-ahead log longer than this is folded into the database when the store closes.
-const CLOSE_CHECKPOINT: u64 = 1 << 20;
+/// When more pages than this stand only in the write-ahead log, closing folds them into the database.
+const CLOSE_CHECKPOINT: i64 = 512;
 
 /// What the writer and the store both see.
 pub(crate) struct Shared {
@@ -68,10 +68,7 @@ struct Fault {
 
 impl Fault {
     fn before_commit(error: rusqlite::Error) -> Self {
-        Self {
-            error,
-            at_commit: false,
-        }
+        Self { error, at_commit: false }
     }
 }
 
@@ -90,15 +87,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Self {
-        Self {
-            conn: Some(conn),
-            place,
-            env,
-            shared,
-            batch: Vec::with_capacity(BATCH),
-            committing: false,
-            faults: 0,
-        }
+        Self { conn: Some(conn), place, env, shared, batch: Vec::with_capacity(BATCH), committing: false, faults: 0 }
     }
 
     /// Serves the queue until the store is dropped or must stop; everyone who waits is answered.
@@ -119,11 +108,7 @@ impl Writer {
         if outcome.is_err() {
             let why = "the writer met a defect of its own; start the program again";
             let _ = self.shared.stopped.set(why.to_owned());
-            let answer = if self.committing {
-                StoreError::Ambiguous(why.to_owned())
-            } else {
-                self.shared.refusal()
-            };
+            let answer = if self.committing { StoreError::Ambiguous(why.to_owned()) } else { self.shared.refusal() };
             self.settle(&Err(answer));
         }
         queue.close();
@@ -173,10 +158,7 @@ impl Writer {
         let conn = self.conn.insert(conn);
         sql(conn, "BEGIN IMMEDIATE").map_err(Fault::before_commit)?;
         let before = conn.total_changes();
-        let tx = Tx {
-            conn,
-            env: &self.env,
-        };
+        let tx = Tx { conn, env: &self.env };
         if let Err(error) = run_all(&tx, &mut self.batch) {
             // The connection is closed next if this was serious; else the transaction must end here.
             let _ = sql(conn, "ROLLBACK");
@@ -184,10 +166,11 @@ impl Writer {
         }
         let wrote = conn.total_changes() != before;
         self.committing = true;
-        commit(conn, &self.shared).map_err(|error| Fault {
-            error,
-            at_commit: true,
-        })?;
+        if let Err(error) = commit(conn, &self.shared) {
+            // A COMMIT that met a lock leaves its transaction open: ended here, it took no effect.
+            let ended = is_busy(&error) && !conn.is_autocommit() && sql(conn, "ROLLBACK").is_ok();
+            return Err(Fault { error, at_commit: !ended });
+        }
         Ok(wrote)
     }
 
@@ -263,13 +246,13 @@ impl Writer {
         ControlFlow::Break(())
     }
 
-    /// Leaves the file as it is, but for a long write-ahead log.
+    /// Leaves the file as it is, but for a long write-ahead log: whoever opens it next reads all of it.
     fn close(self) {
-        let mut wal = self.place.path.clone().into_os_string();
-        wal.push("-wal");
-        let long = std::fs::metadata(wal).is_ok_and(|file| file.len() > CLOSE_CHECKPOINT);
-        if let Some(conn) = self.conn.filter(|_| long) {
-            // Nothing rests on it: the log is read again by whoever comes next.
+        let Some(conn) = self.conn else { return };
+        let waiting =
+            conn.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?));
+        if waiting.is_ok_and(|frames| frames > CLOSE_CHECKPOINT) {
+            // Nothing rests on it: the next one to open does it as well.
             let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }

@@ -1,1 +1,56 @@
-//! Placeholder until its first commit.
+//! The managed tools, thin: each states what it takes, what it touches and what it did.
+//!
+//! Owns: the inputs and outputs of `read`, `write`, `edit` and `artifact_read`, and what a model and a
+//! person see of them. Knows nothing of: who may call them (`policy`), how a file is reached without
+//! leaving its mount (`sandbox`), how much of an output is shown and where evidence is kept (`pipeline`).
+//!
+//! Invariants: a tool names a place by its canonical virtual path and never by a host path (H6); no
+//! content is opened before the deny pre-check (L37); nothing is changed that was not read first, and
+//! every change is a compare-and-swap on the hash that was read (§19).
+
+mod artifacts;
+mod count;
+mod diff;
+mod files;
+mod image;
+mod page;
+
+pub use artifacts::artifact_tools;
+pub use files::{CoverageRule, FileTools, file_tools};
+
+use portcullis_contract::{ExecutorId, ExecutorKind, ToolName};
+
+/// The version of these implementations; an approval that outlives a restart is bound to it.
+const IMPL_VERSION: &str = "1";
+
+/// Work on at most this many bytes is done on the spot: handing it to another thread costs more.
+const ON_THE_SPOT: u64 = 256 << 10;
+
+fn executor(name: &str) -> ExecutorId {
+    ExecutorId { kind: ExecutorKind::Builtin, id: format!("portcullis.{name}"), impl_version: IMPL_VERSION.to_owned() }
+}
+
+fn tool_name(name: &'static str) -> ToolName {
+    // Invariant: the names of this crate are literals inside the grammar; a test registers them all.
+    name.parse().expect("a literal tool name")
+}
+
+/// Runs work that waits for a disk, where it disturbs nobody. A panic in it is the caller's.
+async fn on_disk<T: Send + 'static>(bytes: u64, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if bytes <= ON_THE_SPOT {
+        return work();
+    }
+    off_thread(work).await
+}
+
+/// Runs blocking work in a thread of its own, whatever its size.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(lost) => match lost.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down and will not poll this again.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

@@ -185,7 +185,7 @@ impl Filler<'_, '_> {
         // One more for the newline, which is no character of the line.
         let chars = LINE_CHARS + usize::from(self.kept.text_end(line) < line.end);
         let taken = suffix(&bytes, chars, usize::MAX) as u64;
-        Ok(self.kept.keep(&[line.end - taken..line.end], cap)? == Fit::Kept)
+        Ok(self.kept.keep_one(line.end - taken..line.end, cap)? == Fit::Kept)
     }
 
     /// As `line`, but of a line that is too long the part round the anchor, if its start does not show it.
@@ -247,7 +247,7 @@ impl Filler<'_, '_> {
             if taken < least || taken == 0 {
                 break;
             }
-            match self.kept.keep(&[slice.start..slice.start + taken], cap)? {
+            match self.kept.keep_one(slice.start..slice.start + taken, cap)? {
                 Fit::Kept => return Ok(true),
                 Fit::OverBytes(over) => room = room.saturating_sub(over),
                 Fit::OverLines => break,
@@ -268,7 +268,7 @@ impl Filler<'_, '_> {
             if taken < least || taken == 0 {
                 break;
             }
-            match self.kept.keep(&[slice.end - taken..slice.end], cap)? {
+            match self.kept.keep_one(slice.end - taken..slice.end, cap)? {
                 Fit::Kept => return Ok(true),
                 Fit::OverBytes(over) => room = room.saturating_sub(over),
                 Fit::OverLines => break,

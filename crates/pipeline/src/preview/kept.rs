@@ -152,6 +152,11 @@ impl<'a> Kept<'a> {
         Ok(Fit::Kept)
     }
 
+    /// Keeps this slice, if that does not cost more than `cap`.
+    pub(super) fn keep_one(&mut self, slice: Range<u64>, cap: Cost) -> io::Result<Fit> {
+        self.keep(std::slice::from_ref(&slice), cap)
+    }
+
     /// Keeps what is shorter than the marker that stands for it.
     pub(super) fn mend(&mut self) -> io::Result<()> {
         let gaps: Vec<Gap> = layout(&self.spans, self.source.len())
@@ -162,7 +167,7 @@ impl<'a> Kept<'a> {
             if gap.end - gap.start <= marker as u64 {
                 // Invalid bytes grow when shown: `keep` still refuses if this costs more than it saves.
                 let cap = Cost { bytes: self.cost.bytes, lines: self.limits.lines };
-                self.keep(&[gap.start..gap.end], cap)?;
+                self.keep_one(gap.start..gap.end, cap)?;
             }
         }
         Ok(())

@@ -49,6 +49,7 @@ fn strip_marker<'t>(rest: &'t str, source: &[u8], start: u64, end: u64) -> &'t s
         assert!(!inner[..inner.len() - 1].contains(&b'\n'), "an inline gap lies in one line");
         return rest;
     }
+    assert!(lines > 0, "a gap within one line is marked within it");
     let unit = if lines == 1 { "line" } else { "lines" };
     let marker = format!("[… {lines} {unit}, {bytes} bytes omitted …]\n");
     let on_own_line = rest.strip_prefix('\n').unwrap_or(rest);
@@ -140,7 +141,7 @@ fn anchors(len: usize, seeds: &[(u16, u16)]) -> Vec<Anchor> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
     fn l48_l49_l51_hold_for_every_text_limit_and_strategy(

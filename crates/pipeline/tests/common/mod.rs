@@ -18,10 +18,8 @@ use portcullis_pipeline::{
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
-use portcullis_store::{
-    Artifacts, Commit, LeaseOwner, MemoryArtifacts, MemoryStore, SessionKey, Store, StoreError,
-};
 use portcullis_store::testkit::FixedLiveness;
+use portcullis_store::{Artifacts, Commit, LeaseOwner, MemoryArtifacts, MemoryStore, SessionKey, Store, StoreError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -354,4 +352,95 @@ pub fn parked(disposition: &Disposition) -> portcullis_base::AskId {
         Disposition::Parked(ask) => *ask,
         Disposition::Settled(observation) => panic!("settled: {:?}", observation.session_view()),
     }
+}
+
+// --- helpers of the law tests -----------------------------------------------------------------
+
+/// Changes things and is allowed to.
+pub fn acts() -> Semantics {
+    Semantics { default_policy: DefaultPolicy::Allow, ..Semantics::mutating() }
+}
+
+/// A builder of a tool that touches `/workspace/<text>` and nothing else, so that its default policy decides.
+pub fn acting<F, Fut>(semantics: Semantics, f: F) -> portcullis_contract::ToolBuilder<Note, String>
+where
+    F: Fn(Note, portcullis_contract::ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String, ToolFailure>> + Send + 'static,
+{
+    Tool::builder::<Note, String>("Acts as a test says.")
+        .semantics(semantics)
+        .plan_access(|input, _| vec![touches(&input.text)])
+        .execute(f)
+}
+
+/// A write to `/workspace/<name>`, under the action `change`.
+pub fn touches(name: &str) -> portcullis_contract::AccessRequest {
+    let resource = Resource::path(format!("/workspace/{name}"), name);
+    let risk = [portcullis_base::Risk::Write].into();
+    portcullis_contract::AccessRequest::new(portcullis_contract::Action::new("change"), resource, risk)
+}
+
+/// Something that happened to `target`.
+pub fn happened(target: &str) -> SideEffect {
+    SideEffect { kind: "changed".to_owned(), target: target.to_owned(), before: None, after: None, reversible: false }
+}
+
+/// What the code table promises, as it was observed: phase, code, side effects, retryable, recovery.
+pub type Row =
+    (portcullis_base::Phase, portcullis_base::Code, portcullis_base::SideEffectState, bool, portcullis_base::Recovery);
+
+pub fn row(seen: &Observed) -> Row {
+    let known = "this program wrote it";
+    (
+        seen.phase.known().expect(known),
+        seen.code.known().expect(known),
+        seen.side_effects.state,
+        seen.retryable,
+        seen.recovery.known().expect(known),
+    )
+}
+
+/// Moves the world's clock with tokio's (paused) time until it is dropped.
+pub fn follow_tokio(clock: &Arc<ManualClock>) -> impl Drop + use<> {
+    let stop = tokio_util::sync::CancellationToken::new();
+    let (clock, stopped) = (Arc::clone(clock), stop.clone());
+    tokio::spawn(async move {
+        let mut last = tokio::time::Instant::now();
+        while !stopped.is_cancelled() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            let now = tokio::time::Instant::now();
+            clock.advance(now - last);
+            last = now;
+        }
+    });
+    stop.drop_guard()
+}
+
+/// A turn whose menu is durable.
+pub async fn turn_of(session: &Session) -> Arc<portcullis_pipeline::Turn> {
+    let mut facts = Append::new();
+    let turn = session.begin_turn(&mut facts);
+    session.commit(facts).await.expect("committed");
+    turn
+}
+
+/// One call in a given turn, committed.
+pub async fn call_on(
+    session: &Session,
+    turn: &Arc<portcullis_pipeline::Turn>,
+    proposal: Proposal,
+) -> Result<Disposition, Halt> {
+    let (facts, disposition) = session.admit(Append::new(), turn, proposal).settled().await?;
+    session.commit(facts).await?;
+    Ok(disposition)
+}
+
+/// A message id nobody else of this test process uses.
+pub fn fresh_message() -> u128 {
+    MESSAGES.fetch_add(1, Ordering::SeqCst) as u128
+}
+
+/// A runtime with paused time, for properties.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime")
 }

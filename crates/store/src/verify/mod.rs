@@ -3,10 +3,14 @@
 //! Without a key and without a saved ledger head a log can only be *consistent*: whoever may write
 //! the database may write all of it anew. Nothing here claims more.
 
+mod fault;
+
 use std::collections::BTreeMap;
 
 use portcullis_base::{Digest, EventId, SessionId, TenantId};
 use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of};
+
+pub use fault::{LogFault, Proof};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 
@@ -14,56 +18,6 @@ use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 const PAGE: usize = 512;
 /// Outbox entries that are looked at when they could not be delivered.
 const WAITING: usize = 100_000;
-
-/// How much of a log is proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proof {
-    /// With the key: nothing up to this seq was altered, dropped or reordered.
-    ProvedUpTo(u64),
-    /// Without a key, or before the first checkpoint: it agrees with itself, and no more.
-    Consistent,
-    /// There are no events.
-    Empty,
-}
-
-/// What is wrong with a log, and at which event.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LogFault {
-    #[error("session {session}: {fault}")]
-    Chain { session: SessionId, event: Option<(u64, EventId)>, fault: ChainFault },
-    #[error("session {session}: event {seq} cannot be read: {why}")]
-    Unreadable { session: SessionId, seq: u64, why: String },
-    #[error(
-        "session {session}: a checkpoint was made at event {checkpoint}, but the log ends at event {last}: its tail is lost"
-    )]
-    LostTail { session: SessionId, checkpoint: u64, last: u64 },
-    #[error("session {session} was deleted: event {seq} ({id}) of the ledger names it, and it is not there")]
-    Deleted { session: SessionId, seq: u64, id: EventId },
-    #[error(
-        "session {session}: event {seq} ({id}) is not the one that the ledger recorded (its event {ledger_seq}): the log was written anew"
-    )]
-    NotAsRecorded { session: SessionId, seq: u64, id: EventId, ledger_seq: u64 },
-    #[error(
-        "session {session}: the ledger recorded event {seq} (its event {ledger_seq}), but the log ends at event {last}: its tail is lost"
-    )]
-    EndsEarly { session: SessionId, seq: u64, last: u64, ledger_seq: u64 },
-    #[error("session {session} is not in the ledger: the ledger's tail is lost, or someone put it in")]
-    NotInLedger { session: SessionId },
-    #[error("session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost")]
-    CheckpointNotInLedger { session: SessionId, seq: u64 },
-    #[error("the ledger is gone, though there are {sessions} sessions")]
-    NoLedger { sessions: usize },
-    #[error("the ledger ends at event {last}, before the saved head {seq}: events of it were dropped")]
-    BehindSavedHead { seq: u64, last: u64 },
-    #[error("event {seq} ({id}) of the ledger has not the saved hash: the ledger was written anew")]
-    NotTheSavedHead { seq: u64, id: EventId },
-}
-
-impl LogFault {
-    fn chain(session: SessionId, event: Option<&Event>, fault: ChainFault) -> Self {
-        Self::Chain { session, event: event.map(|event| (event.seq, event.id)), fault }
-    }
-}
 
 /// What a walk over one log found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,10 +115,8 @@ async fn walk(
         }
         for event in &page {
             // What came after the head was read belongs to the next walk.
-            if head.is_some() && chain.seq() == last && event.seq > last && last > 0 {
-                if still_ahead(store, key, last).await? {
-                    break 'walk;
-                }
+            if last > 0 && chain.seq() == last && still_ahead(store, key, last).await? {
+                break 'walk;
             }
             if let Err(found) = chain.step(event) {
                 fault = Some(LogFault::chain(session, Some(event), found));

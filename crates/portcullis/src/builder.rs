@@ -1,0 +1,249 @@
+//! Building a runtime: every part has a default that keeps nothing and asks before it acts.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use portcullis_base::{Clock, Digest, Entropy, IdGen, LocationId, SystemClock, SystemIds, WorkerId, limits};
+use portcullis_contract::{Tool, ToolName};
+use portcullis_event::facts::Reply;
+use portcullis_event::{CheckpointKey, LOCAL_TENANT};
+use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, Registry};
+use portcullis_policy::{Policy, PolicyBuilder};
+use portcullis_sandbox::{MountTable, TreeOwner};
+use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
+use portcullis_store::{Artifacts, HostLiveness, MemoryArtifacts, MemoryStore, Store};
+
+use crate::RuntimeError;
+use crate::replies::{Approver, PendingAsk};
+use crate::runtime::Runtime;
+
+/// A runtime in the making; see [`Runtime::builder`].
+#[must_use]
+pub struct RuntimeBuilder {
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+    entropy: Arc<dyn Entropy>,
+    store: Option<Arc<dyn Store>>,
+    artifacts: Option<Arc<dyn Artifacts>>,
+    workspace: Option<PathBuf>,
+    tools: BTreeMap<ToolName, Tool>,
+    policy: Option<Policy>,
+    sealing_key: Option<SealingKey>,
+    variables: BTreeMap<String, SecretText>,
+    approvals: Approvals,
+    approver: Option<Approver>,
+    principal: String,
+    what: String,
+    artifact_quota: u64,
+    ask_expiry: Duration,
+}
+
+impl RuntimeBuilder {
+    pub(crate) fn new() -> Self {
+        let system = Arc::new(SystemIds::new());
+        Self {
+            clock: Arc::new(SystemClock::new()),
+            ids: Arc::clone(&system) as Arc<dyn IdGen>,
+            entropy: system,
+            store: None,
+            artifacts: None,
+            workspace: None,
+            tools: BTreeMap::new(),
+            policy: None,
+            sealing_key: None,
+            variables: BTreeMap::new(),
+            approvals: Approvals::Wait,
+            approver: None,
+            principal: "local".to_owned(),
+            what: "an embedded runtime".to_owned(),
+            artifact_quota: limits::ARTIFACT_QUOTA,
+            ask_expiry: limits::ASK_EXPIRY,
+        }
+    }
+
+    /// Where time comes from.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where ids and keys come from.
+    pub fn randomness(mut self, ids: Arc<dyn IdGen>, entropy: Arc<dyn Entropy>) -> Self {
+        self.ids = ids;
+        self.entropy = entropy;
+        self
+    }
+
+    /// Where logs and large artifacts are kept; without it, in memory.
+    pub fn store(mut self, store: Arc<dyn Store>, artifacts: Arc<dyn Artifacts>) -> Self {
+        self.store = Some(store);
+        self.artifacts = Some(artifacts);
+        self
+    }
+
+    /// A person's folder, mounted at `/workspace`, with the file tools.
+    pub fn workspace(mut self, folder: impl AsRef<Path>) -> Self {
+        self.workspace = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// One tool more.
+    ///
+    /// # Errors
+    /// If the name is outside the grammar.
+    pub fn tool(mut self, name: &str, tool: Tool) -> Result<Self, RuntimeError> {
+        self.tools.insert(name.parse()?, tool);
+        Ok(self)
+    }
+
+    /// The rules; without it, none: reads in the workspace run, everything else asks.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// The key that sensitive inputs are sealed with until they settle; without it, one that dies
+    /// with the process.
+    pub fn sealing_key(mut self, key: SealingKey) -> Self {
+        self.sealing_key = Some(key);
+        self
+    }
+
+    /// A variable that tools may declare; its value is redacted everywhere.
+    pub fn variable(mut self, name: &str, value: SecretText) -> Self {
+        self.variables.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Whether an ask waits for a person or is refused at once.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// Who answers asks; without it they wait in the store.
+    pub fn approver<F, Fut>(mut self, answer: F) -> Self
+    where
+        F: Fn(PendingAsk) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Reply> + Send + 'static,
+    {
+        self.approver = Some(Arc::new(move |ask| answer(ask).boxed()));
+        self
+    }
+
+    /// On whose behalf calls are made.
+    pub fn principal(mut self, principal: &str) -> Self {
+        self.principal = principal.to_owned();
+        self
+    }
+
+    /// What a person calls this process, such as `portcullis call`.
+    pub fn called(mut self, what: &str) -> Self {
+        self.what = what.to_owned();
+        self
+    }
+
+    /// The most bytes that artifacts may use.
+    pub fn artifact_quota(mut self, bytes: u64) -> Self {
+        self.artifact_quota = bytes;
+        self
+    }
+
+    /// How long an ask waits.
+    pub fn ask_expiry(mut self, span: Duration) -> Self {
+        self.ask_expiry = span;
+        self
+    }
+
+    /// The runtime.
+    ///
+    /// # Errors
+    /// If the workspace cannot be opened, or tools or secrets conflict.
+    pub fn build(self) -> Result<Runtime, RuntimeError> {
+        let liveness = HostLiveness::new();
+        let worker = WorkerId::make(&*self.ids, self.clock.now());
+        let owner = liveness.this_process(worker, &self.what);
+        let store = self.store.unwrap_or_else(|| {
+            let mut key = [0u8; 32];
+            self.entropy.fill(&mut key);
+            let key = CheckpointKey::from_bytes(key);
+            Arc::new(MemoryStore::new(Arc::clone(&self.clock), Arc::clone(&self.ids), Arc::new(liveness), Some(key)))
+        });
+        let artifacts = self.artifacts.unwrap_or_else(|| Arc::new(MemoryArtifacts::default()));
+        let registry = Registry::new(Arc::clone(&self.ids), Arc::clone(&self.clock));
+        let baselines = BaselineBook::default();
+        let workspace = self.workspace.as_deref().map(canonical).transpose()?;
+        let location = location_of(workspace.as_deref());
+
+        let redactor = Redactor::new(self.variables.values().map(|v| v.expose().as_bytes().to_vec()))
+            .map_err(|e| RuntimeError::Secrets(e.to_string()))?;
+        let sealing_key = self.sealing_key.unwrap_or_else(|| SealingKey::generate(&*self.entropy));
+        let policy = match self.policy {
+            Some(policy) => policy,
+            // Invariant: no rules cannot conflict.
+            None => PolicyBuilder::new().build().expect("a policy without rules is valid"),
+        };
+        let gate = Gate::new(GateParts {
+            store,
+            artifacts,
+            registry: registry.clone(),
+            policy,
+            sealer: Sealer::new(&sealing_key),
+            redactor,
+            variables: self.variables,
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+            entropy: self.entropy,
+            tenant: LOCAL_TENANT,
+            location,
+            project: workspace.as_deref().map(|w| w.display().to_string()).unwrap_or_default(),
+            principal: self.principal,
+            approvals: self.approvals,
+            baselines: baselines.clone(),
+            artifact_quota: self.artifact_quota,
+            ask_expiry: self.ask_expiry,
+        });
+        let mut guards = Vec::new();
+        if let Some(folder) = &workspace {
+            let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree)
+                .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?;
+            let tools = portcullis_tools::file_tools(portcullis_tools::FileTools {
+                mounts: Arc::new(mounts),
+                baselines,
+                coverage: portcullis_tools::CoverageRule::Region,
+            })?;
+            guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
+        }
+        let artifact_tools = portcullis_tools::artifact_tools(gate.shelf())?;
+        guards.push(registry.registrar(Placement::Location(location)).register(artifact_tools)?);
+        guards.push(registry.registrar(Placement::Process).register(self.tools)?);
+        Ok(Runtime {
+            gate,
+            registry,
+            location,
+            guards: Arc::new(guards),
+            owner,
+            clock: self.clock,
+            ids: self.ids,
+            approver: self.approver,
+            workspace,
+        })
+    }
+}
+
+/// Links in the path of the workspace itself are the person's own; they are resolved once, here.
+fn canonical(folder: &Path) -> Result<PathBuf, RuntimeError> {
+    folder.canonicalize().map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))
+}
+
+/// One location a folder, whatever process asks.
+fn location_of(workspace: Option<&Path>) -> LocationId {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = workspace.map(|w| w.as_os_str().as_bytes()).unwrap_or_default();
+    let digest = Digest::of(&[b"portcullis-location-1:", bytes].concat());
+    LocationId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
+}

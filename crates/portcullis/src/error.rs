@@ -1,0 +1,44 @@
+//! What can go wrong around a call. What goes wrong *in* a call is an observation, not an error.
+
+use portcullis_base::AskId;
+use portcullis_contract::{BuildError, InvalidName};
+use portcullis_pipeline::{Halt, RegistrationError};
+use portcullis_store::{LeaseOwner, StoreError};
+
+/// A runtime that could not be made, or a call that could not be carried through.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// A tool name outside the grammar.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// Two tools whose names conflict.
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+    /// A built-in tool that contradicts itself.
+    #[error(transparent)]
+    Tool(#[from] BuildError),
+    /// A workspace that cannot be opened.
+    #[error("the workspace cannot be used: {0}")]
+    Workspace(String),
+    /// Secrets that cannot be redacted.
+    #[error("{0}")]
+    Secrets(String),
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log refused a fact in the middle of a call: nothing may be shown until that is settled.
+    #[error("the call halted: {0}")]
+    Halted(Halt),
+    /// A live process holds the session.
+    #[error("the session is in use by {0}; wait for it, or use another session")]
+    Held(LeaseOwner),
+    /// The ask was settled, but its call left no observation that can be found.
+    #[error("ask {0} is settled, and its call has no observation yet")]
+    NoObservation(AskId),
+}
+
+impl From<Halt> for RuntimeError {
+    fn from(halt: Halt) -> Self {
+        Self::Halted(halt)
+    }
+}

@@ -1,0 +1,136 @@
+//! The runtime: sessions, and calls through the gate.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, limits};
+use portcullis_event::facts::SessionCreated;
+use portcullis_event::{Actor, Stamp};
+use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
+use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
+
+use crate::RuntimeError;
+use crate::builder::RuntimeBuilder;
+use crate::replies::Approver;
+
+/// How often a held lease is looked at again.
+pub(crate) const LEASE_POLL: Duration = Duration::from_millis(50);
+
+/// Tools, rules, a store and a gate between them.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) gate: Gate,
+    pub(crate) registry: Registry,
+    pub(crate) location: LocationId,
+    #[expect(dead_code, reason = "held: tools are registered while a guard lives")]
+    pub(crate) guards: Arc<Vec<RegistrationGuard>>,
+    pub(crate) owner: LeaseOwner,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn IdGen>,
+    pub(crate) approver: Option<Approver>,
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+impl Runtime {
+    /// Begins a runtime.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder::new()
+    }
+
+    /// The gate itself.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The folder that is mounted at `/workspace`.
+    #[must_use]
+    pub fn workspace(&self) -> Option<&Path> {
+        self.workspace.as_deref()
+    }
+
+    /// The right to register tools for this workspace, for plugins.
+    #[must_use]
+    pub fn registrar(&self) -> Registrar {
+        self.registry.registrar(Placement::Location(self.location))
+    }
+
+    /// What would be offered to a session now.
+    #[must_use]
+    pub fn offer(&self, session: SessionId) -> Arc<Offer> {
+        self.gate.offer(session)
+    }
+
+    /// A new session.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn create_session(&self, name: &str) -> Result<SessionId, StoreError> {
+        let session = SessionId::make(&*self.ids, self.clock.now());
+        self.create_session_as(session, name).await?;
+        Ok(session)
+    }
+
+    /// A new session with an id of the caller's choosing; one that exists already is left alone.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn create_session_as(&self, session: SessionId, name: &str) -> Result<(), StoreError> {
+        let actor = Actor::system();
+        let created = SessionCreated {
+            agent_id: None,
+            agent_version: 0,
+            environment_id: None,
+            parent_session_id: None,
+            root_session_id: session,
+            depth: 0,
+            name: Some(name.to_owned()),
+            tags: Vec::new(),
+            config_hash: Digest::of(self.gate.policy().revision().as_bytes()),
+            workspace: self.workspace.as_deref().map(|w| w.display().to_string()),
+        };
+        let draft = self.stamp(&actor).draft(&created);
+        let append = AppendId::make(&*self.ids, self.clock.now());
+        match self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await {
+            Ok(_) | Err(StoreError::SessionExists(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn stamp<'a>(&'a self, actor: &'a Actor) -> Stamp<'a> {
+        Stamp { ids: &*self.ids, clock: &*self.clock, actor, turn_id: None, wake_id: None }
+    }
+
+    pub(crate) fn key(&self, session: SessionId) -> SessionKey {
+        SessionKey { tenant: self.gate.tenant(), session }
+    }
+
+    /// Claims a session, waiting a little for a live holder.
+    pub(crate) async fn claim(&self, session: SessionId, wait: Duration) -> Result<Session, RuntimeError> {
+        let give_up = self.clock.monotonic() + wait;
+        loop {
+            match self.gate.open(session, self.owner.clone(), "local").await? {
+                Opened::Ready(session) => return Ok(session),
+                Opened::Held(owner) if self.clock.monotonic() >= give_up => return Err(RuntimeError::Held(owner)),
+                Opened::Held(_) => tokio::time::sleep(LEASE_POLL).await,
+            }
+        }
+    }
+
+    /// Takes a session up: recovery, then every answered ask. What was moved on is returned.
+    ///
+    /// # Errors
+    /// If a live process holds it, or the store fails.
+    pub async fn attend(&self, session: SessionId) -> Result<Vec<portcullis_pipeline::Attended>, RuntimeError> {
+        let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
+        let attended = held.attend().await;
+        held.release().await?;
+        Ok(attended?)
+    }
+
+    /// Waits for calls in flight.
+    pub async fn shutdown(&self) {
+        self.gate.shutdown().await;
+    }
+}

@@ -1,0 +1,157 @@
+//! The file tools (agent-runtime 7.7): what they share.
+
+mod edit;
+mod read;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use portcullis_base::{Code, Effect, EffectSet, Reason, Risk, RiskSet, SideEffect, SideEffects};
+use portcullis_contract::{
+    AccessRequest, Action, BuildError, Caller, Concurrency, DefaultPolicy, Precondition, Resolved, Resource, Semantics,
+    Tool, ToolFailure, ToolName,
+};
+use portcullis_event::fold::Baseline;
+use portcullis_pipeline::BaselineBook;
+use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
+
+use crate::tool_name;
+
+/// How much of a file must have been read before it is changed (setting `baseline.coverage`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CoverageRule {
+    /// `edit`: the lines it replaces; `write`: the whole file.
+    #[default]
+    Region,
+    /// Something of it, at its present content.
+    Any,
+    /// The whole file, for both.
+    Full,
+}
+
+/// What the file tools are made of. Their authority is what is in here and nothing else.
+#[derive(Clone)]
+pub struct FileTools {
+    /// What can be reached.
+    pub mounts: Arc<MountTable>,
+    /// What each session was shown.
+    pub baselines: BaselineBook,
+    /// How much must have been shown.
+    pub coverage: CoverageRule,
+}
+
+/// `read`, `write` and `edit` over these mounts.
+///
+/// # Errors
+/// Never for the tools as they are written: a tool that contradicts itself is a defect of this crate.
+pub fn file_tools(parts: FileTools) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
+    let parts = Arc::new(parts);
+    Ok(BTreeMap::from([
+        (tool_name("read"), read::tool(Arc::clone(&parts))?),
+        (tool_name("write"), write::tool(Arc::clone(&parts))?),
+        (tool_name("edit"), edit::tool(parts)?),
+    ]))
+}
+
+impl FileTools {
+    /// What a typed path names, canonically. Metadata only; a place where nothing stands is one too,
+    /// so that a denied path does not tell whether it exists.
+    fn name(&self, raw: &str) -> Result<Resolved, Precondition> {
+        let place = self.mounts.resolve(raw.trim()).map_err(precondition)?;
+        let canonical = place.path().as_str();
+        Ok(Resolved {
+            resources: vec![Resource::path(canonical, raw)],
+            keys: vec![format!("fs:{canonical}")],
+            cwd: None,
+        })
+    }
+
+    /// The place that was decided on. If a link now leads elsewhere, it is not that place any more.
+    fn place(&self, resolved: &Resolved) -> Result<sandbox::Resolved, FileError> {
+        let canonical = resolved.resources.first().map_or("", |resource| resource.canonical.as_str());
+        let place = self.mounts.resolve(canonical)?;
+        if place.path().as_str() == canonical {
+            return Ok(place);
+        }
+        Err(FileError::PathChanged { path: place.path().clone() })
+    }
+
+    fn baseline(&self, caller: &Caller, place: &sandbox::Resolved) -> Option<Baseline> {
+        self.baselines.get(caller.session_id, place.path().as_str())
+    }
+
+    /// What a tool that changes files is. In a person's own tree it asks unless a rule or grant allows;
+    /// one such tree among the writable mounts is enough, for the default is one per tool.
+    fn mutating(&self) -> Semantics {
+        let mut writable = self.mounts.mounts().filter(|mount| mount.access() == sandbox::Access::ReadWrite);
+        let own = writable.all(|mount| mount.owner() == TreeOwner::SessionOwn);
+        Semantics {
+            effects: EffectSet::from([Effect::ResourceWrite, Effect::SandboxExecute]),
+            concurrency: Concurrency::Keyed,
+            reversible: true,
+            default_policy: if own { DefaultPolicy::Allow } else { DefaultPolicy::Ask },
+            ..Semantics::mutating()
+        }
+    }
+}
+
+/// An access to what the call names.
+fn access(action: &str, risk: Risk, effect: Effect, resolved: &Resolved) -> Vec<AccessRequest> {
+    let requests = resolved.resources.iter().map(|resource| {
+        let mut request = AccessRequest::new(Action::new(action), resource.clone(), RiskSet::from([risk]));
+        request.effects = EffectSet::from([effect, Effect::SandboxExecute]);
+        request.reversible()
+    });
+    requests.collect()
+}
+
+/// Only a file can be read or changed.
+fn require_file(place: &sandbox::Resolved) -> Result<(), FileError> {
+    let path = place.path().clone();
+    match place.kind() {
+        Some(Kind::File) => Ok(()),
+        Some(found) => Err(FileError::WrongKind { path, wanted: Kind::File, found }),
+        None => Err(FileError::NotFound { path }),
+    }
+}
+
+/// As a model and a person see the place.
+fn shown(place: &sandbox::Resolved) -> &str {
+    place.path().display_relative()
+}
+
+/// A file error found while nothing has started.
+fn precondition(error: FileError) -> Precondition {
+    let text = error.to_string();
+    match (&error, error.reason()) {
+        (_, Some(reason)) => Precondition::failed(reason, text),
+        (FileError::InvalidPath { .. }, _) => Precondition::schema("/file_path", text),
+        (FileError::StaleBaseline { .. } | FileError::PathChanged { .. }, _) => Precondition::stale(text),
+        // Too large to be delivered is not read, whatever was tried.
+        (FileError::TooLarge { .. }, _) => Precondition::failed(Reason::FileNotRead, text),
+        // What cannot be looked at is not there for this session.
+        _ => Precondition::failed(Reason::NotFound, text),
+    }
+}
+
+/// A file error of an executor.
+fn failure(error: FileError) -> ToolFailure {
+    match &error {
+        FileError::TooLarge { .. } => ToolFailure::new("file_too_large", error.to_string()),
+        FileError::Torn { path, .. } => {
+            let target = path.display_relative().to_owned();
+            let done =
+                SideEffect { kind: "file_modified".to_owned(), target, before: None, after: None, reversible: false };
+            ToolFailure::partial(SideEffects::occurred(vec![done]), error.to_string())
+        }
+        FileError::Io { .. } => ToolFailure::new("io_error", error.to_string()).retryable(true),
+        other if other.code() == Code::SchemaInvalid => ToolFailure::new("invalid_path", error.to_string()),
+        _ => ToolFailure::precondition(precondition(error)),
+    }
+}
+
+/// `1 line`, `2 lines`.
+fn counted(count: u64, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}

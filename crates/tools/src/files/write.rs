@@ -1,0 +1,236 @@
+//! `write`: a whole file, new or replaced. The content is exact, line ends included.
+
+use std::sync::Arc;
+
+use portcullis_base::{ArtifactKind, Effect, FileFact, LineRange, Reason, Risk, SideEffect, limits};
+use portcullis_contract::{
+    BuildError, Caller, Content, Precondition, Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
+};
+use portcullis_event::fold::Baseline;
+use portcullis_sandbox::{self as sandbox, Expect, Kind, TextFile, WritePlan, Written};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
+use crate::diff::{Change, unified};
+use crate::{executor, off_thread, on_disk, page};
+
+const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \
+file that exists must have been read in full before, and must not have changed since. To change a part of a file, use \
+`edit`.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WriteInput {
+    /// The file: a path relative to the workspace, such as `src/main.rs`.
+    #[schemars(regex(pattern = r"\S"))]
+    file_path: String,
+    /// The whole new content; may be empty.
+    content: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct WriteOutput {
+    /// Relative to the workspace.
+    path: String,
+    /// There was no file before.
+    created: bool,
+    sha256: String,
+    /// Bytes of the new content.
+    size: u64,
+    total_lines: u64,
+    added_lines: u64,
+    removed_lines: u64,
+    /// Where the diff is kept.
+    diff_artifact: String,
+}
+
+pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
+    let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
+    Tool::builder::<WriteInput, WriteOutput>(DESCRIPTION)
+        .semantics(Semantics { destructive: true, ..parts.mutating() })
+        .executor(executor("write"))
+        .resolve(move |input: &WriteInput, _| named.name(&input.file_path))
+        .keyed()
+        .plan_access(|_, resolved| access("write", Risk::Write, Effect::ResourceWrite, resolved))
+        .precheck(move |input, resolved, caller| {
+            let parts = Arc::clone(&checked);
+            async move { check(&parts, input, &resolved, &caller).await }
+        })
+        .execute_resolved(move |input, resolved, context| {
+            let parts = Arc::clone(&parts);
+            // A write waits for the disk, and for other writers in its directory.
+            off_thread(move || write(&parts, &input, &resolved, &context))
+        })
+        .to_model(|_, output| vec![Content::text(said(output))])
+        .to_user(|_, output| to_user(output))
+        .build()
+}
+
+async fn check(
+    parts: &FileTools,
+    input: Arc<WriteInput>,
+    resolved: &Resolved,
+    caller: &Caller,
+) -> Result<Prepared, Precondition> {
+    let place = parts.place(resolved).map_err(precondition)?;
+    place.check_writable().map_err(precondition)?;
+    let facts = |creates: bool| {
+        let bytes = input.content.len().to_string();
+        vec![("creates".to_owned(), creates.to_string()), ("bytes".to_owned(), bytes)]
+    };
+    if place.kind().is_none() {
+        let change = unified(shown(&place), None, &input.content);
+        return Ok(Prepared { diff: Some(change.shown()), facts: facts(true) });
+    }
+    require_file(&place).map_err(precondition)?;
+    let size = sandbox::stat(&place).map_err(precondition)?.size;
+    let baseline = parts.baseline(caller, &place);
+    let coverage = parts.coverage;
+    let content = Arc::clone(&input);
+    let change = on_disk(size, move || {
+        let found = sandbox::read_file(&place, limits::FILE_MAX).map_err(precondition)?;
+        let sha256 = found.sha256;
+        let old = TextFile::parse(found.bytes).map_err(|not| precondition(not.at(place.path())))?;
+        let baseline = baseline.ok_or_else(|| not_read(&place))?;
+        if baseline.sha256 != sha256 {
+            return Err(changed(&place));
+        }
+        require_whole(&place, &baseline, coverage)?;
+        let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
+        Ok(unified(shown(&place), Some(&old), &content.content))
+    })
+    .await?;
+    Ok(Prepared { diff: Some(change.shown()), facts: facts(false) })
+}
+
+/// The file was never delivered to this session.
+pub(super) fn not_read(place: &sandbox::Resolved) -> Precondition {
+    let text = format!("`{}` exists and was not read in this session; read it first", shown(place));
+    Precondition::failed(Reason::FileNotRead, text)
+}
+
+/// The file is not what was delivered.
+pub(super) fn changed(place: &sandbox::Resolved) -> Precondition {
+    Precondition::stale(format!("`{}` changed since it was read; read it again", shown(place)))
+}
+
+fn require_whole(place: &sandbox::Resolved, baseline: &Baseline, rule: CoverageRule) -> Result<(), Precondition> {
+    if rule == CoverageRule::Any || baseline.is_full() {
+        return Ok(());
+    }
+    Err(unread(place, first_gap(baseline)))
+}
+
+/// These lines were not delivered; says how to get them.
+pub(super) fn unread(place: &sandbox::Resolved, gap: LineRange) -> Precondition {
+    let LineRange { first, last } = gap;
+    let text = format!(
+        "lines {first}–{last} of `{}` were not read; read them with start_line {first}, line_count {}",
+        shown(place),
+        gap.len().min(limits::READ_LINES as u64),
+    );
+    Precondition::failed(Reason::RegionNotRead, text)
+}
+
+/// The first lines of a file that were not delivered.
+pub(super) fn first_gap(baseline: &Baseline) -> LineRange {
+    let mut next = 1;
+    for range in baseline.coverage.ranges() {
+        if range.first > next {
+            return LineRange { first: next, last: range.first - 1 };
+        }
+        next = range.last + 1;
+    }
+    LineRange { first: next, last: baseline.total_lines }
+}
+
+fn write(
+    parts: &FileTools,
+    input: &WriteInput,
+    resolved: &Resolved,
+    context: &ToolContext,
+) -> Result<WriteOutput, ToolFailure> {
+    let place = parts.place(resolved).map_err(failure)?;
+    let expect = match (place.kind(), parts.baseline(context.caller(), &place)) {
+        // What was not read may only be created: a file that came meanwhile stays (`target_exists`).
+        (None, _) | (Some(_), None) => Expect::Absent,
+        (Some(Kind::File), Some(baseline)) => {
+            require_whole(&place, &baseline, parts.coverage).map_err(ToolFailure::precondition)?;
+            Expect::Sha256(baseline.sha256)
+        }
+        (Some(_), Some(_)) => {
+            require_file(&place).map_err(failure)?;
+            Expect::Absent
+        }
+    };
+    let plan = WritePlan { content: input.content.as_bytes(), expect, create_parents: true };
+    let written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let total_lines = page::count_lines(input.content.as_bytes());
+    context.file(FileFact::Written {
+        path: place.path().as_str().to_owned(),
+        sha256: written.sha256,
+        size: written.size,
+        mtime: written.mtime,
+        total_lines,
+    });
+    let kept = report(context, &place, &written, &input.content);
+    Ok(WriteOutput {
+        path: shown(&place).to_owned(),
+        created: written.before.is_none(),
+        sha256: written.sha256.to_string(),
+        size: written.size,
+        total_lines,
+        added_lines: kept.change.added,
+        removed_lines: kept.change.removed,
+        diff_artifact: kept.diff_artifact,
+    })
+}
+
+/// What [`report`] made on the way.
+pub(super) struct Reported {
+    pub(super) change: Change,
+    pub(super) diff_artifact: String,
+}
+
+/// States a write: before, after and diff are kept, and what happened is a side effect (15.2).
+pub(super) fn report(context: &ToolContext, place: &sandbox::Resolved, written: &Written, after: &str) -> Reported {
+    const TEXT: &str = "text/plain";
+    for dir in &written.created_dirs {
+        let target = dir.display_relative().to_owned();
+        let kind = "directory_created".to_owned();
+        context.did(SideEffect { kind, target, before: None, after: None, reversible: true });
+    }
+    let before = written.before.as_ref().map(|before| context.keep(ArtifactKind::File, TEXT, before.bytes.clone()));
+    let kept = context.keep(ArtifactKind::File, TEXT, after.as_bytes().to_vec());
+    context.did(SideEffect {
+        kind: if before.is_some() { "file_modified" } else { "file_created" }.to_owned(),
+        target: shown(place).to_owned(),
+        before: before.map(|id| id.to_string()),
+        after: Some(kept.to_string()),
+        reversible: true,
+    });
+    if !written.synced {
+        context.warn("the disk did not confirm the new file name; a power cut may bring the old content back");
+    }
+    let old = written.before.as_ref().map(|before| String::from_utf8_lossy(&before.bytes));
+    let change = unified(shown(place), old.as_deref(), after);
+    let diff = context.keep(ArtifactKind::Diff, "text/x-diff", change.text.clone().into_bytes());
+    Reported { change, diff_artifact: diff.to_string() }
+}
+
+fn said(output: &Value) -> String {
+    let Ok(output) = WriteOutput::deserialize(output) else { return String::new() };
+    let verb = if output.created { "created" } else { "replaced" };
+    format!("{verb} {}: {}, {}", output.path, counted(output.total_lines, "line"), counted(output.size, "byte"))
+}
+
+fn to_user(output: &Value) -> UserText {
+    let Ok(output) = WriteOutput::deserialize(output) else { return UserText::default() };
+    let summary = if output.created {
+        format!("created, {}", counted(output.total_lines, "line"))
+    } else {
+        format!("replaced, +{} −{} lines", output.added_lines, output.removed_lines)
+    };
+    UserText { title: format!("Write {}", output.path), summary }
+}

@@ -1,0 +1,66 @@
+//! What a model and a catalog are told of the tools.
+
+use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
+use portcullis_contract::{Concurrency, DefaultPolicy, Interrupt, Strategy};
+use portcullis_sandbox::TreeOwner;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+#[tokio::test]
+async fn inputs_are_the_published_ones_closed_and_described() {
+    let world = World::new();
+    let process = world.start();
+    let tools = process.definitions(world.session().await);
+    let expected: [(&str, &[&str], &[&str]); 4] = [
+        ("artifact_read", &["id"], &["id", "range", "around", "lines", "tail"]),
+        ("edit", &["file_path", "old_string", "new_string"], &["file_path", "old_string", "new_string", "replace_all"]),
+        ("read", &["file_path"], &["file_path", "view_range", "start_line", "line_count", "tail_lines", "max_chars"]),
+        ("write", &["file_path", "content"], &["file_path", "content"]),
+    ];
+    assert_eq!(tools.keys().collect::<Vec<_>>(), expected.iter().map(|(name, ..)| name).collect::<Vec<_>>());
+    for (name, required, fields) in expected {
+        let schema = &tools[name].input_schema;
+        assert_eq!(schema["required"], json!(required), "{name}");
+        assert_eq!(schema["additionalProperties"], false, "{name}");
+        let properties = schema["properties"].as_object().expect("properties");
+        assert_eq!(properties.keys().collect::<Vec<_>>(), fields, "{name}: in the published order");
+        for (field, property) in properties {
+            assert!(property["description"].as_str().is_some_and(|text| text.len() > 20), "{name}.{field}: {property}");
+        }
+    }
+    let read = &tools["read"].input_schema["properties"];
+    assert_eq!(read["line_count"]["type"], json!(["number", "null"]));
+    assert_eq!(read["line_count"]["default"], 2000);
+    assert_eq!(read["file_path"]["pattern"], r"\S");
+    let edit = &tools["edit"].input_schema["properties"];
+    assert_eq!(edit["old_string"]["minLength"], 1);
+    assert_eq!(edit["replace_all"]["default"], Value::Bool(false));
+}
+
+#[tokio::test]
+async fn governance_is_stated_as_the_contract_has_it() {
+    for (owner, policy) in [(TreeOwner::SessionOwn, DefaultPolicy::Allow), (TreeOwner::PersonsTree, DefaultPolicy::Ask)]
+    {
+        let mut world = World::new();
+        world.owner = owner;
+        let process = world.start();
+        let tools = process.definitions(world.session().await);
+        for name in ["read", "artifact_read"] {
+            let semantics = &tools[name].semantics;
+            assert!(semantics.inert() && !semantics.destructive, "{name}");
+            assert_eq!((semantics.interrupt, semantics.truncation), (Interrupt::Cancel, Strategy::Head), "{name}");
+            assert_eq!(semantics.default_policy, DefaultPolicy::Allow, "{name}");
+        }
+        assert_eq!(tools["read"].semantics.effects, EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]));
+        for name in ["write", "edit"] {
+            let semantics = &tools[name].semantics;
+            assert_eq!(semantics.risk, RiskSet::from([Risk::Write]), "{name}");
+            assert_eq!((semantics.concurrency, semantics.interrupt), (Concurrency::Keyed, Interrupt::Finish), "{name}");
+            assert_eq!((semantics.destructive, semantics.reversible), (name == "write", true), "{name}");
+            assert_eq!(semantics.default_policy, policy, "{name}");
+            let effects = EffectSet::from([Effect::ResourceWrite, Effect::SandboxExecute]);
+            assert_eq!(semantics.effects, effects, "{name}");
+        }
+    }
+}

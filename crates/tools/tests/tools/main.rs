@@ -1,0 +1,11 @@
+//! The managed tools, run through the real gate: every call here is an intent that is looked up,
+//! validated, authorised, scheduled, executed, settled and written to a log.
+
+mod artifacts;
+mod baselines;
+mod changes;
+mod definitions;
+mod races;
+mod reading;
+mod refusals;
+mod world;
