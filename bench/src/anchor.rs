@@ -24,7 +24,7 @@ impl Rows {
             .prepare("select sql from sqlite_master where tbl_name = 'events' and sql is not null order by type desc")?
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
-        let mut statement = db.prepare("select * from events where session_id = (select session_id from events order by at desc limit 1) order by seq desc limit 200")?;
+        let mut statement = db.prepare("select * from events where session = (select session from events where type = 'tool.observation' order by at desc limit 1) order by seq desc limit 200")?;
         let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
         let columns = names.len();
         let position = |name: &str| names.iter().position(|n| n == name).unwrap_or(0);

@@ -8,6 +8,7 @@ use portcullis_store::{ArtifactRow, Blob};
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
+use crate::refuse::SUMMARY_MAX;
 use crate::session::SessionShared;
 use crate::validate::Validated;
 
@@ -26,9 +27,11 @@ pub(crate) fn raise(
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
     let shown = ask_facts(session, validated, &ask, facts);
-    let used = ToolUse { intent_id: intent.id, evaluated_permission: "ask".to_owned(), evaluation: ask.reason.clone() };
+    let used = ToolUse { intent_id: intent.id, evaluated_permission: "ask".to_owned(), evaluation: session.tidy(&ask.reason, SUMMARY_MAX) };
     session.note(facts, intent.turn_id, &used);
-    let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null)).collect();
+    let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null));
+    // A rule that names a secret is not suggested: masked it would be another rule, and a wider one.
+    let suggested = suggested.filter(|rule| !holds_secret(session, rule)).collect();
     let asked = Asked {
         ask_id,
         intent_id: intent.id,
@@ -88,6 +91,12 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &
     let mut value = Value::Object(shown);
     session.gate.redactor.redact_value(&mut value);
     value
+}
+
+fn holds_secret(session: &SessionShared, value: &Value) -> bool {
+    let mut masked = value.clone();
+    session.gate.redactor.redact_value(&mut masked);
+    masked != *value
 }
 
 /// A person judges by the diff and the resources; a megabyte of arguments would hide them.

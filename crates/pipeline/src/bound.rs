@@ -2,26 +2,31 @@
 //! whole as an artifact and shown in part, and the part says so. What cannot be kept is never a success.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use portcullis_base::{
     ArtifactKind, ArtifactRef, Code, FileFact, LineRange, Phase, Recorded, SideEffectState, Trust, Window,
     canonical_json, limits,
 };
-use portcullis_contract::{Content, seam};
+use portcullis_contract::{Anchor, Content, seam};
 use portcullis_event::{ContentFormat, ContentPart, Observed};
 use serde_json::json;
 
 use crate::append::Append;
 use crate::evidence::{Evidence, Label, RetainError};
-use crate::normalize::Settled;
+use crate::normalize::{Settled, settle_flags, unshowable};
 use crate::preview::{self, Limits, Preview, Segment, Totals};
+use crate::refuse::{ERROR_MAX, SUMMARY_MAX};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
 use crate::spool::{Captured, CapturedBytes};
 
+/// Warnings of one call that are shown.
+const WARNINGS: usize = 32;
+
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
-    let Settled { invocation, mut observed, content, streams, kept } = settled;
+    let Settled { invocation, mut observed, mut content, streams, kept } = settled;
     let intent = &invocation.authorized.validated.visible.intent;
     let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
 
@@ -41,19 +46,55 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
         retention_failed(&mut observed, &error);
     }
     redact(session, &mut observed);
+    brief(session, &mut observed, &mut content);
+    // Before the structured value is shrunk: if it is the channel, the model sees a preview of all of it.
+    let channel = Channel::of(content, &observed, &streams, session);
     shrink_structured(&evidence, &mut observed, facts).await;
 
-    let channel = Channel::of(content, &observed, &streams, session);
     let limits = limits_of(&invocation);
-    if let Err(error) = show(&evidence, &invocation, channel, &limits, &mut observed, facts).await {
-        retention_failed(&mut observed, &error);
+    match catch_unwind(AssertUnwindSafe(|| seam::anchors(&invocation.tool, &*channel.window()))) {
+        Ok(anchors) => {
+            let shown = show(&evidence, &invocation, channel, &limits, anchors.as_deref(), &mut observed, facts).await;
+            if let Err(error) = shown {
+                retention_failed(&mut observed, &error);
+            }
+        }
+        Err(panic) => {
+            unshowable(session, &*panic, &mut observed, facts);
+            settle_flags(session, &mut observed, seam::semantics(&invocation.tool).read_only);
+        }
     }
-    let shown: usize = observed.content.iter().filter_map(|part| part.text.as_ref()).map(String::len).sum();
     if let Some(turn) = &intent.turn {
-        turn.spend(shown);
+        turn.spend(shown_bytes(&observed));
     }
     facts.free.extend(invocation.keys);
     observed
+}
+
+/// A message too long for a line is content like any other: kept whole, shown in part.
+fn brief(session: &SessionShared, observed: &mut Observed, content: &mut Option<Vec<Content>>) {
+    if observed.summary.len() > SUMMARY_MAX {
+        if !observed.ok {
+            content.get_or_insert_default().push(Content::text(observed.summary.clone()));
+        }
+        observed.summary = session.tidy(&observed.summary, SUMMARY_MAX);
+    }
+    observed.title = session.tidy(&observed.title, ERROR_MAX);
+    let more = observed.warnings.len().saturating_sub(WARNINGS);
+    observed.warnings.truncate(WARNINGS);
+    for warning in &mut observed.warnings {
+        *warning = session.tidy(warning, ERROR_MAX);
+    }
+    if more > 0 {
+        observed.warnings.push(format!("{more} more warnings"));
+    }
+}
+
+/// What the model is shown of this settlement, in bytes: its channel, whichever that is (R9).
+fn shown_bytes(observed: &Observed) -> usize {
+    let text: usize = observed.content.iter().filter_map(|part| part.text.as_ref()).map(String::len).sum();
+    let structured = observed.structured.as_ref().filter(|_| observed.structured_is_channel);
+    text + structured.and_then(|value| canonical_json(value).ok()).map_or(0, |json| json.len())
 }
 
 fn limits_of(invocation: &Invocation) -> Limits {
@@ -157,14 +198,16 @@ impl<'a> Channel<'a> {
                     let window: Arc<dyn Window> = Arc::new(text.into_bytes());
                     channel.parts.push(Part { source: "output".to_owned(), window, stream: None, complete: true });
                 }
-                Content::Media { mime, artifact, name } => channel.media.push((mime, name, artifact)),
+                Content::Media { mime, artifact, name } => {
+                    channel.media.push((mime, session.tidy(&name, ERROR_MAX), artifact));
+                }
                 Content::Spool(spool) => {
                     let index = spool.index as usize;
                     if let Some(stream) = streams.get(index)
                         && let Some(window) = stream.window()
                     {
                         channel.parts.push(Part {
-                            source: stream.name.clone(),
+                            source: session.tidy(&stream.name, ERROR_MAX),
                             window,
                             stream: Some(index),
                             complete: stream.complete(),
@@ -239,6 +282,7 @@ async fn show(
     invocation: &Invocation,
     channel: Channel<'_>,
     limits: &Limits,
+    anchors: Option<&[Anchor]>,
     observed: &mut Observed,
     facts: &mut Append,
 ) -> Result<(), RetainError> {
@@ -249,18 +293,16 @@ async fn show(
     let io_error = |e: io::Error| RetainError::Io(e.to_string());
     let window = channel.window();
     let id = evidence.fresh_id();
-    let anchors = seam::anchors(&invocation.tool, &*window);
     let complete = channel.complete();
-    let header = |totals: &Totals| {
-        let kept = if complete { "in all" } else { "kept of more that was written" };
-        format!(
-            "[output cut: {} bytes, {} lines {kept}; read the rest with artifact_read {{\"id\":\"{id}\"}}]",
-            totals.bytes, totals.lines
-        )
+    let cut_with = |rest: &str| {
+        let header = |totals: &Totals| {
+            let kept = if complete { "in all" } else { "kept of more that was written" };
+            format!("[output cut: {} bytes, {} lines {kept}; {rest}]", totals.bytes, totals.lines)
+        };
+        let strategy = seam::semantics(&invocation.tool).truncation;
+        preview::preview(&*window, limits, strategy, anchors, &header).map_err(io_error)
     };
-    let strategy = seam::semantics(&invocation.tool).truncation;
-    let cut = preview::preview(&*window, limits, strategy, anchors.as_deref(), &header).map_err(io_error)?;
-    let Some(cut) = cut else {
+    let Some(cut) = cut_with(&format!("read the rest with artifact_read {{\"id\":\"{id}\"}}"))? else {
         if !channel.structured {
             for part in &channel.parts {
                 let bytes = part.window.slice(0, part.window.len()).map_err(io_error)?;
@@ -268,15 +310,22 @@ async fn show(
             }
             // A stream the producer wrote more of than was kept is not the whole output, however short.
             if !complete {
-                keep_channel(evidence, &channel, window, id, None, observed, facts).await?;
+                keep_channel(evidence, &channel, Arc::clone(&window), id, None, observed, facts).await?;
             }
         }
         return Ok(());
     };
     clip_delivered(&mut observed.files, &*window, &cut.segments).map_err(io_error)?;
-    apply_cut(&channel, cut, observed);
     let lines = Some(preview::totals(&*window).map_err(io_error)?.lines);
-    keep_channel(evidence, &channel, window, id, lines, observed, facts).await?;
+    let kept = keep_channel(evidence, &channel, Arc::clone(&window), id, lines, observed, facts).await;
+    if let Err(error) = kept {
+        // There is nothing to read the rest from, and the preview must not say that there is.
+        if let Some(cut) = cut_with("the rest could not be kept")? {
+            apply_cut(&channel, cut, observed);
+        }
+        return Err(error);
+    }
+    apply_cut(&channel, cut, observed);
     observed.suggested_next_tool = Some(json!({"tool": "artifact_read", "inputHint": {"id": id}}));
     Ok(())
 }

@@ -80,10 +80,15 @@ async fn watch(
 ) -> Outcome {
     let mut running = std::pin::pin!(running);
     let heeds = interrupt != Interrupt::Finish;
+    if heeds && interrupted.is_cancelled() {
+        // Stopped while its start was being written: it never runs.
+        return Outcome::Cancelled;
+    }
     let ended = tokio::select! {
+        // The interrupt first: a call that ends in the same moment has been cancelled all the same (L24).
         biased;
-        done = &mut running => return finished(done),
         () = interrupted.cancelled(), if heeds => Outcome::Cancelled,
+        done = &mut running => return finished(done),
         () = tokio::time::sleep(timeout) => Outcome::TimedOut,
     };
     // Asked to stop: it has a short grace to do so by itself. Whatever it returns now is not a success (L24).

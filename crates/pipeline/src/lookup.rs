@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::append::Append;
 use crate::intent::{Intent, Origin};
-use crate::refuse::{Refusal, refuse};
+use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::registry::Registered;
 use crate::session::SessionShared;
 use crate::step::Step;
@@ -37,7 +37,11 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
     }
     match found {
         Ok((name, registered)) => Step::Next(Visible { intent, name, registered }),
-        Err(refusal) => Step::Refused(refuse(session, &intent, refusal)),
+        Err(refusal) => {
+            // An approval of a tool that is no longer there is recorded as void (13.7).
+            crate::permission::void_answered(session, &intent, facts);
+            Step::Refused(refuse(session, &intent, refusal))
+        }
     }
 }
 
@@ -123,10 +127,10 @@ fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Re
             intent_id: intent.id,
             call_id: intent.proposal.call_id.clone(),
             message_id: intent.proposal.message_id,
-            tool: intent.proposal.tool.chars().take(128).collect(),
+            tool: session.tool_name(intent),
             raw_input,
             input_hash: intent.input_hash,
-            stated_reason: intent.proposal.stated_reason.clone(),
+            stated_reason: intent.proposal.stated_reason.as_ref().map(|reason| session.tidy(reason, SUMMARY_MAX)),
             menu_id: intent.menu_id,
             definition_version: offered.map(|entry| entry.definition.version.to_string()),
             parent_invocation_id: None,

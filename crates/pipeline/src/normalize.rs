@@ -1,18 +1,19 @@
 //! Phase 6, `RawResult → Settled`: one common shape for every outcome. The execution's facts are
 //! written before any projection runs, so that a projection bug cannot erase them (L23).
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects};
 use portcullis_contract::seam::{self, FailureParts, Kept};
 use portcullis_contract::{Content, UserText};
-use portcullis_event::Observed;
 use portcullis_event::facts::{Capture, Completed, Exit};
+use portcullis_event::{EventBody as _, Observed};
 use serde_json::Value;
 
 use crate::append::Append;
 use crate::execute::{Outcome, RawResult, words};
-use crate::refuse::blank;
+use crate::refuse::{ERROR_MAX, SUMMARY_MAX, blank};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
 use crate::spool::Captured;
@@ -43,7 +44,8 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     let mut meaning = meaning(outcome, &invocation);
     let read_only = seam::semantics(&invocation.tool).read_only;
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
-    let side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
+    let mut side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
+    mask_effects(session, &mut side_effects);
     let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let intent = &invocation.authorized.validated.visible.intent;
     let completed = Completed {
@@ -53,10 +55,10 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         exit_code: meaning.failure.as_ref().and_then(|failure| failure.exit_code),
         signal: meaning.failure.as_ref().and_then(|failure| failure.signal),
         duration_us,
-        capture: streams.iter().map(capture_fact).collect(),
+        capture: streams.iter().map(|stream| capture_fact(session, stream)).collect(),
         side_effects: side_effects.clone(),
         raw_ref: None,
-        defect: meaning.defect.take().map(|text| session.gate.redactor.redact_text(&text).into_owned()),
+        defect: meaning.defect.take().map(|text| session.tidy(&text, SUMMARY_MAX)),
     };
     session.note(facts, intent.turn_id, &completed);
 
@@ -78,7 +80,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     }
     if let Some(failure) = meaning.failure {
         observed.reason = failure.reason.map(Recorded::Known);
-        observed.tool_code = failure.tool_code;
+        observed.tool_code = failure.tool_code.map(|word| session.tidy(&word, ERROR_MAX));
         observed.retryable = failure.retryable;
     }
     let content = match meaning.output {
@@ -176,31 +178,44 @@ fn project(
             content
         }
         Err(panic) => {
-            let text = format!("a projection panicked: {}", words(&*panic));
-            record_defect(session, facts, &text);
-            observed.ok = false;
-            observed.phase = Recorded::Known(Phase::Normalize);
-            observed.code = Recorded::Known(Code::InternalError);
-            observed.summary = "the result could not be shown; the incident is recorded for an operator".to_owned();
-            observed.files.clear();
+            unshowable(session, &*panic, observed, facts);
             None
         }
     }
 }
 
+/// A view that panicked: a defect, and no output is presented as a success. The facts stand.
+pub(crate) fn unshowable(
+    session: &SessionShared,
+    panic: &(dyn Any + Send),
+    observed: &mut Observed,
+    facts: &mut Append,
+) {
+    let text = format!("a projection panicked: {}", words(panic));
+    record_defect(session, facts, &text);
+    observed.ok = false;
+    observed.phase = Recorded::Known(Phase::Normalize);
+    observed.code = Recorded::Known(Code::InternalError);
+    observed.summary = "the result could not be shown; the incident is recorded for an operator".to_owned();
+    observed.structured = None;
+    observed.structured_is_channel = false;
+    observed.files.clear();
+}
+
 /// A defect of a projection is a fact about the call: it goes into its `completed`.
 fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
     tracing::error!(session = %session.key.session, "{text}");
-    if let Some(last) = facts.events.last_mut()
-        && let Ok(mut completed) = serde_json::from_str::<Completed>(&last.payload)
+    let kind = Completed::KIND;
+    if let Some(draft) = facts.events.iter_mut().rfind(|draft| draft.kind == kind)
+        && let Ok(mut completed) = serde_json::from_str::<Completed>(&draft.payload)
     {
-        completed.defect = Some(session.gate.redactor.redact_text(text).into_owned());
-        *last = session.redraft(last, &completed);
+        completed.defect = Some(session.tidy(text, SUMMARY_MAX));
+        *draft = session.redraft(draft, &completed);
     }
 }
 
 /// The last promises of the code table: retry, recovery, synthetic, incident.
-fn settle_flags(session: &SessionShared, observed: &mut Observed, read_only: bool) {
+pub(crate) fn settle_flags(session: &SessionShared, observed: &mut Observed, read_only: bool) {
     let Some(code) = observed.code.known() else { return };
     let row = code.row();
     let nothing_happened = observed.side_effects.state == SideEffectState::None;
@@ -220,9 +235,22 @@ fn settle_flags(session: &SessionShared, observed: &mut Observed, read_only: boo
     }
 }
 
-fn capture_fact(stream: &Captured) -> Capture {
+/// What a tool names in its reports may hold what it was given.
+fn mask_effects(session: &SessionShared, effects: &mut SideEffects) {
+    if session.gate.redactor.is_empty() {
+        return;
+    }
+    for item in &mut effects.items {
+        let words = [Some(&mut item.kind), Some(&mut item.target), item.before.as_mut(), item.after.as_mut()];
+        for word in words.into_iter().flatten() {
+            *word = session.gate.redactor.redact_text(word).into_owned();
+        }
+    }
+}
+
+fn capture_fact(session: &SessionShared, stream: &Captured) -> Capture {
     Capture {
-        stream: stream.name.clone(),
+        stream: session.tidy(&stream.name, ERROR_MAX),
         total_bytes: stream.total,
         kept_bytes: stream.kept,
         complete: stream.complete(),

@@ -12,7 +12,7 @@ use crate::ask;
 use crate::gate::Approvals;
 use crate::intent::Intent;
 use crate::lookup::Visible;
-use crate::refuse::{Refusal, refuse};
+use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
 use crate::step::Step;
 use crate::validate::Validated;
@@ -79,7 +79,7 @@ impl Denied {
             let fact = Decided {
                 intent_id: visible.intent.id,
                 decision: Verdict::Deny,
-                reason: self.deny.reason.clone(),
+                reason: session.tidy(&self.deny.reason, SUMMARY_MAX),
                 policy_ids: policy_ids.clone(),
                 grant_ids: Vec::new(),
                 resources: Vec::new(),
@@ -118,7 +118,7 @@ fn decided(
     let fact = Decided {
         intent_id: intent.id,
         decision,
-        reason: reason.to_owned(),
+        reason: session.tidy(reason, SUMMARY_MAX),
         policy_ids: policy_ids.to_vec(),
         grant_ids: grant_ids.to_vec(),
         // The names are in `tool.validation` already; only what differs is worth its bytes.

@@ -8,6 +8,11 @@ use portcullis_event::{Observed, Permission};
 use crate::intent::Intent;
 use crate::session::SessionShared;
 
+/// Bytes of a summary: what does not fit is content, or was never worth more.
+pub(crate) const SUMMARY_MAX: usize = 2_048;
+/// Bytes of one message about an input, of a warning, of a name.
+pub(crate) const ERROR_MAX: usize = 512;
+
 /// Why an intent ends here.
 pub(crate) struct Refusal {
     pub(crate) phase: Phase,
@@ -47,7 +52,7 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
         observation_id: ObservationId::make(&*session.gate.ids, session.gate.clock.now()),
         intent_id: intent.id,
         call_id: intent.proposal.call_id.clone(),
-        tool: intent.proposal.tool.chars().take(128).collect(),
+        tool: session.tool_name(intent),
         turn_id: intent.turn_id,
         menu_id: intent.menu_id,
         invocation_id: None,
@@ -59,7 +64,7 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
         code: Recorded::Known(code),
         reason: None,
         tool_code: None,
-        title: intent.proposal.tool.chars().take(128).collect(),
+        title: session.tool_name(intent),
         summary: String::new(),
         content: Vec::new(),
         structured: None,
@@ -89,12 +94,20 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
     }
 }
 
+pub(crate) fn tidy_error(session: &SessionShared, error: InputError) -> InputError {
+    InputError {
+        path: session.tidy(&error.path, ERROR_MAX),
+        rule: error.rule,
+        message: session.tidy(&error.message, ERROR_MAX),
+    }
+}
+
 /// The observation of a refusal.
 pub(crate) fn refuse(session: &SessionShared, intent: &Intent, refusal: Refusal) -> Box<Observed> {
     let mut observed = blank(session, intent, refusal.phase, refusal.code);
     observed.reason = refusal.reason.map(Recorded::Known);
-    observed.summary = session.gate.redactor.redact_text(&refusal.summary).into_owned();
-    observed.errors = refusal.errors;
+    observed.summary = session.tidy(&refusal.summary, SUMMARY_MAX);
+    observed.errors = refusal.errors.into_iter().map(|error| tidy_error(session, error)).collect();
     observed.permission = refusal.permission;
     Box::new(observed)
 }

@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::append::Append;
 use crate::lookup::stale;
 use crate::permission::{Authorized, void_answered};
-use crate::refuse::{Refusal, refuse};
+use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
 use crate::step::{Halt, Step};
+use crate::validate::{broken, guarded};
 
 /// How long a call waits for a key before it is told who holds it.
 const KEY_WAIT: Duration = Duration::from_secs(10);
@@ -44,9 +45,8 @@ pub(crate) async fn schedule(
     let visible = &authorized.validated.visible;
     let intent = &visible.intent;
     if cancel.is_cancelled() {
-        let refusal = Refusal::new(Code::CancelledBeforeStart, "it was cancelled before it started");
         void_answered(session, intent, &mut facts);
-        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+        return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
     }
     let live = session.gate.effective(visible.name.as_str(), session.key.session);
     let Some(captured) = live.filter(|live| live.id == visible.registered.id) else {
@@ -55,7 +55,13 @@ pub(crate) async fn schedule(
     };
     let tool = captured.tool;
     let semantics = seam::semantics(&tool);
-    let (timeout, warnings) = timeout(&tool, &authorized);
+    let (timeout, warnings) = match guarded(|| timeout(&tool, &authorized)) {
+        Ok(found) => found,
+        Err(panic) => {
+            let refused = broken(session, visible, &*panic, &mut facts);
+            return Ok((facts, Step::Refused(refused)));
+        }
+    };
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
     let inert = semantics.inert();
     let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized)
@@ -66,7 +72,7 @@ pub(crate) async fn schedule(
 
     if !inert {
         facts.take.clone_from(&keys);
-        match commit_a(session, facts, intent).await? {
+        match commit_a(session, facts, intent, &cancel).await? {
             Ok(()) => facts = Append::new(),
             Err((mut facts, refusal)) => {
                 void_answered(session, intent, &mut facts);
@@ -78,11 +84,16 @@ pub(crate) async fn schedule(
     Ok((facts, Step::Next(invocation)))
 }
 
+fn cancelled_before_start() -> Refusal {
+    Refusal::new(Code::CancelledBeforeStart, "it was cancelled before it started")
+}
+
 /// Append A. A held key is waited for; a holder whose process is gone is recovered, which frees it.
 async fn commit_a(
     session: &SessionShared,
     facts: Append,
     intent: &crate::intent::Intent,
+    cancel: &CancellationToken,
 ) -> Result<Result<(), (Append, Refusal)>, Halt> {
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
     let mut pause = KEY_RETRY.0;
@@ -97,7 +108,13 @@ async fn commit_a(
                     return Ok(Err((facts, Refusal::new(Code::LockConflict, text))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
-                tokio::time::sleep(pause).await;
+                tokio::select! {
+                    () = cancel.cancelled() => {
+                        let facts = take_back(&mut commit, intent);
+                        return Ok(Err((facts, cancelled_before_start())));
+                    }
+                    () = tokio::time::sleep(pause) => {}
+                }
                 pause = (pause * 2).min(KEY_RETRY.1);
             }
             Err(other) => return Err(other.into()),
@@ -165,7 +182,7 @@ fn note_start(
         definition_version: seam::version(tool).to_string(),
         sandbox: None,
         env_names: semantics.variables.iter().map(|v| v.name.clone()).collect(),
-        cwd: authorized.validated.resolved.cwd.clone(),
+        cwd: authorized.validated.resolved.cwd.as_ref().map(|cwd| session.tidy(cwd, SUMMARY_MAX)),
         attempt: 1,
         read_only: semantics.read_only,
     };

@@ -62,6 +62,21 @@ impl SessionShared {
         }
     }
 
+    /// Words of a tool or a model as they may be written: known secrets masked (L69), and no longer than a
+    /// line that is read at once. Masked first, so that a cut cannot hide half a secret from the search.
+    pub(crate) fn tidy(&self, text: &str, most: usize) -> String {
+        let masked = self.gate.redactor.redact_text(text);
+        if masked.len() <= most {
+            return masked.into_owned();
+        }
+        format!("{}… ({} bytes in all)", &masked[..masked.floor_char_boundary(most)], masked.len())
+    }
+
+    /// A tool's name as proposed, which may be anything.
+    pub(crate) fn tool_name(&self, intent: &Intent) -> String {
+        self.gate.redactor.redact_text(&intent.proposal.tool).chars().take(128).collect()
+    }
+
     fn stamp(&self, turn_id: TurnId) -> Stamp<'_> {
         Stamp {
             ids: &*self.gate.ids,
@@ -222,11 +237,15 @@ impl Session {
     pub async fn release(self) -> Result<(), StoreError> {
         let shared = &self.shared;
         shared.save_snapshot().await?;
-        let more_work = shared.state().asks.answered().next().is_some();
+        let idle_at = {
+            let state = shared.state();
+            let nothing_left = state.asks.answered().next().is_none() && state.session.queued.is_empty();
+            nothing_left.then_some(state.seq)
+        };
         let store = &shared.gate.store;
         // Together: the store's group commit makes one sync of both.
         let (released, delivered) = tokio::join!(
-            store.release(shared.key, shared.lease.fence, more_work),
+            store.release(shared.key, shared.lease.fence, idle_at),
             portcullis_store::deliver_outbox(&**store)
         );
         delivered?;

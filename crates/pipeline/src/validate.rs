@@ -1,17 +1,22 @@
 //! Phase 2, `Visible → Validated`: is the input what the tool advertises, and can it run as things
 //! stand? Order (R5): schema, resolve, deny pre-check by names alone, then checks that may look at content.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use portcullis_base::{Code, Reason};
+use futures_util::FutureExt as _;
+use portcullis_base::{Code, IncidentId, Phase, Reason};
 use portcullis_contract::seam::{self, Decoded};
 use portcullis_contract::{AccessRequest, Caller, InputFault, Precondition, Prepared, Resolved};
+use portcullis_event::Observed;
 use portcullis_event::facts::{Checked, InputError, Stage};
 
 use crate::append::Append;
+use crate::execute::words;
 use crate::lookup::Visible;
 use crate::permission::precheck_denies;
-use crate::refuse::{Refusal, refuse};
+use crate::refuse::{Refusal, SUMMARY_MAX, refuse, tidy_error};
 use crate::session::SessionShared;
 use crate::step::Step;
 
@@ -31,19 +36,24 @@ pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &
     let tool = visible.tool();
     let caller = Arc::new(session.caller(&visible.intent));
 
-    let input = match seam::decode(tool, &visible.intent.proposal.input) {
-        Ok(input) => input,
-        Err(error) => {
+    let input = match guarded(|| seam::decode(tool, &visible.intent.proposal.input)) {
+        Ok(Ok(input)) => input,
+        Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
+        Ok(Err(error)) => {
             let text = format!("the input of `{}` is not what it takes: {}", visible.name, first(&error.faults));
             let refusal = Refusal::new(error.code, text).errors(shown(error.faults));
             return invalid(session, &visible, stage(Stage::Schema), refusal, facts);
         }
     };
-    let resolved = match seam::resolve(tool, &input, &caller) {
-        Ok(resolved) => resolved,
-        Err(found) => return invalid(session, &visible, stage(Stage::Resolve), failed(found), facts),
+    let resolved = match guarded(|| seam::resolve(tool, &input, &caller)) {
+        Ok(Ok(resolved)) => resolved,
+        Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
+        Ok(Err(found)) => return invalid(session, &visible, stage(Stage::Resolve), failed(found), facts),
     };
-    let access = seam::plan_access(tool, &visible.name, &input, &resolved);
+    let access = match guarded(|| seam::plan_access(tool, &visible.name, &input, &resolved)) {
+        Ok(access) => access,
+        Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
+    };
     if let Some(denied) = precheck_denies(session, &visible, &access) {
         checked(session, &visible, stage(Stage::Resolve), &resolved, facts);
         return denied.refuse(session, &visible, facts);
@@ -51,17 +61,48 @@ pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &
     if let Some(missing) = missing_variable(session, &visible) {
         return invalid(session, &visible, stage(Stage::Runtime), missing, facts);
     }
-    match seam::precheck(tool, &input, &resolved, &caller).await {
-        Ok(prepared) => {
+    let checking = AssertUnwindSafe(async { seam::precheck(tool, &input, &resolved, &caller).await }).catch_unwind();
+    match checking.await {
+        Err(panic) => Step::Refused(broken(session, &visible, &*panic, facts)),
+        Ok(Ok(prepared)) => {
             checked(session, &visible, stage(Stage::Runtime), &resolved, facts);
             Step::Next(Validated { visible, input, resolved, access, prepared, caller })
         }
-        Err(found) => invalid(session, &visible, stage(Stage::Runtime), failed(found), facts),
+        Ok(Err(found)) => invalid(session, &visible, stage(Stage::Runtime), failed(found), facts),
     }
 }
 
+/// Runs a tool's own code that comes before its execution.
+pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    std::panic::catch_unwind(AssertUnwindSafe(f))
+}
+
+/// A tool whose own code broke before anything started: a defect, and nothing happened. Its words are
+/// in the log, for operators (R6). Of the two phases of its code only `normalize` needs no start (L22).
+pub(crate) fn broken(
+    session: &SessionShared,
+    visible: &Visible,
+    panic: &(dyn Any + Send),
+    facts: &mut Append,
+) -> Box<Observed> {
+    let text = format!("the tool panicked before it started: {}", words(panic));
+    let message = session.tidy(&text, SUMMARY_MAX);
+    let errors = vec![InputError { path: String::new(), rule: Code::InternalError.as_str().to_owned(), message }];
+    let stage = if visible.intent.is_fresh() { Stage::Runtime } else { Stage::Recheck };
+    let fact = Checked { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
+    session.note(facts, visible.intent.turn_id, &fact);
+    crate::permission::void_answered(session, &visible.intent, facts);
+    let summary = "the tool broke before it started; the incident is recorded for an operator";
+    let mut refusal = Refusal::new(Code::InternalError, summary);
+    refusal.phase = Phase::Normalize;
+    let mut observed = refuse(session, &visible.intent, refusal);
+    observed.synthetic = true;
+    observed.incident_id = Some(IncidentId::make(&*session.gate.ids, session.gate.clock.now()));
+    observed
+}
+
 fn checked(session: &SessionShared, visible: &Visible, stage: Stage, resolved: &Resolved, facts: &mut Append) {
-    let names = resolved.resources.iter().map(|resource| resource.canonical.clone()).collect();
+    let names = resolved.resources.iter().map(|resource| session.tidy(&resource.canonical, SUMMARY_MAX)).collect();
     let fact = Checked { intent_id: visible.intent.id, stage, ok: true, errors: Vec::new(), resolved: names };
     session.note(facts, visible.intent.turn_id, &fact);
 }
@@ -79,6 +120,7 @@ fn invalid(
     } else {
         refusal.errors.clone()
     };
+    let errors = errors.into_iter().map(|error| tidy_error(session, error)).collect();
     let fact = Checked { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
     session.note(facts, visible.intent.turn_id, &fact);
     crate::permission::void_answered(session, &visible.intent, facts);

@@ -291,7 +291,9 @@ async fn l26_policy_denied_names_the_rule_and_l37_nothing_was_looked_at() {
         async { Ok(String::new()) }
     };
     let tool = acting(acts(), run)
-        .resolve(|input, _| Ok(Resolved { resources: touches(&input.text).resources().cloned().collect(), ..Resolved::default() }))
+        .resolve(|input, _| {
+            Ok(Resolved { resources: touches(&input.text).resources().cloned().collect(), ..Resolved::default() })
+        })
         .precheck(move |_, _, _| {
             counter.fetch_add(1, Ordering::SeqCst);
             async { Ok(Prepared::default()) }
@@ -383,7 +385,8 @@ async fn l42_lock_conflict_when_another_live_session_keeps_the_key() {
     assert_eq!(row(seen), (Phase::Schedule, Code::LockConflict, NONE, true, Recovery::Wait));
     assert!(seen.summary.contains("fs:/x") && seen.summary.contains(&world.session.to_string()), "{}", seen.summary);
     assert_eq!(world.effects.all(), ["x"], "only the holder ran");
-    let events = world.store.read(portcullis_store::SessionKey { session: second.session, ..world.key() }, 0, 100).await;
+    let events =
+        world.store.read(portcullis_store::SessionKey { session: second.session, ..world.key() }, 0, 100).await;
     let kinds: Vec<String> = events.expect("read").iter().map(|e| e.kind.to_string()).collect();
     assert!(!kinds.iter().any(|k| k == "tool.invocation.started"), "{kinds:?}");
     // Another key is free meanwhile; this one is when the holder is done.
@@ -425,7 +428,8 @@ async fn l24_a_call_that_is_cancelled_while_it_waits_for_a_key_never_starts() {
     assert!(begun.elapsed() < Duration::from_secs(2), "it does not wait on for a key it no longer wants");
     assert_eq!(world.effects.count(), 1, "the holder's own");
     leave.notify_one();
-    held.settled().await.expect("no halt");
+    let (facts, _) = held.settled().await.expect("no halt");
+    holder.commit(facts).await.expect("committed");
 }
 
 // --- execute -------------------------------------------------------------------------------------------
@@ -836,10 +840,15 @@ async fn l53_retention_failed_at_the_gate() {
     let long = |_, _| async { Ok("long\n".repeat(100_000)) };
     let process = world.process([
         ("looks", tool(Semantics::read_only(), long)),
-        ("acts", acting(acts(), |_, context: portcullis_contract::ToolContext| async move {
-            context.did(happened("done"));
-            Ok("long\n".repeat(100_000))
-        }).build().expect("a sound tool")),
+        (
+            "acts",
+            acting(acts(), |_, context: portcullis_contract::ToolContext| async move {
+                context.did(happened("done"));
+                Ok("long\n".repeat(100_000))
+            })
+            .build()
+            .expect("a sound tool"),
+        ),
     ]);
     let seen = process.call("looks", "x").await;
     let expected = (Phase::Bound, Code::RetentionFailed, NONE, true, Recovery::InspectThenDecide);
@@ -991,7 +1000,8 @@ async fn l21_the_executor_finds_its_own_start_in_the_log() {
 /// Everything that can happen to an intent, in one session; returns it with what ran.
 async fn zoo() -> (World, usize) {
     let mut world = World::new().await;
-    world.rules = "[[rules]]\nid = \"no\"\naction = \"change\"\npath = \"/workspace/denied\"\neffect = \"deny\"\n".to_owned();
+    world.rules =
+        "[[rules]]\nid = \"no\"\naction = \"change\"\npath = \"/workspace/denied\"\neffect = \"deny\"\n".to_owned();
     let ran = Arc::new(AtomicUsize::new(0));
     let counting = |semantics: Semantics, ends: fn() -> Result<String, ToolFailure>| {
         let ran = Arc::clone(&ran);
@@ -1209,10 +1219,8 @@ async fn l46_a_timeout_beyond_the_longest_is_lowered_and_said() {
 async fn a_dropped_admission_detaches_and_still_settles() {
     let world = World::new().await;
     let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let process = world.process([
-        ("t", holding(&world.effects, acts(), &entered, &leave)),
-        ("look", look(&world.effects)),
-    ]);
+    let process =
+        world.process([("t", holding(&world.effects, acts(), &entered, &leave)), ("look", look(&world.effects))]);
     let session = process.open().await;
     let turn = turn_of(&session).await;
     let mut changes = world.store.changes();

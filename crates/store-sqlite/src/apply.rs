@@ -143,7 +143,7 @@ fn write(conn: &Connection, commit: &Commit, planned: Planned, now: Timestamp) -
     heads::write(conn, key, &planned.head)?;
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
-        conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND ?4 = ?4")?
+        conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?
             .execute(params![tenant, id(lock.location.as_u128()), lock.key, session])?;
     }
     let fence = match &commit.writer {

@@ -92,13 +92,13 @@ pub(crate) fn renew(tx: &Tx<'_>, key: SessionKey, fence: u64, ttl: Duration) -> 
 }
 
 /// Gives a lease back; of a fence that is gone nothing changes.
-pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, more_work: bool) -> Result<(), Fail> {
+pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), Fail> {
     if let Some(mut head) = heads::read(tx.conn, key)?
         && head.fence == fence
     {
         head.lease_owner = None;
         head.lease_until = None;
-        head.next_due_at = more_work.then(|| tx.env.clock.now());
+        head.next_due_at = head.due_after_release(idle_at, tx.env.clock.now());
         heads::write(tx.conn, key, &head)?;
     }
     Ok(())

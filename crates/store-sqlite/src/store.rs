@@ -258,8 +258,8 @@ impl Queue for SqliteStore {
         self.write(Some(key), no_trace, move |tx| leases::renew(tx, key, fence, ttl)).await
     }
 
-    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| leases::release(tx, key, fence, more_work)).await
+    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
+        self.write(Some(key), no_trace, move |tx| leases::release(tx, key, fence, idle_at)).await
     }
 }
 

@@ -101,7 +101,7 @@ impl Side {
             }
             (8, Some((key, lease))) => format!("{:?}", self.store.renew(key, lease.fence, ttl).await),
             (9, Some((key, lease))) => {
-                format!("{:?}", self.store.release(key, lease.fence, which.is_multiple_of(2)).await)
+                format!("{:?}", self.store.release(key, lease.fence, which.is_multiple_of(2).then_some(u64::MAX)).await)
             }
             (10, _) => {
                 world.clock.advance(Duration::from_secs(u64::from(which % 40)));

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
+use portcullis_base::{
+    ArtifactId, AskId, Clock, Digest, EventId, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp,
+};
 use portcullis_event::{
     AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, SessionStatus, ledger_of, operator_log_of,
 };
@@ -35,6 +37,8 @@ struct Tables {
     snapshots: HashMap<SessionKey, Snapshot>,
     records: BTreeMap<(TenantId, String, String), Record>,
     idempotency: HashMap<(TenantId, String, String), (Digest, Value)>,
+    /// Every event id ever appended: a repeat is found without reading a log.
+    event_ids: HashSet<(SessionKey, EventId)>,
     delivered: HashSet<(SessionKey, String)>,
     outbox: BTreeMap<OutboxId, OutboxEntry>,
 }
@@ -101,8 +105,7 @@ impl Tables {
         {
             return Ok(Some(again(None)));
         }
-        let first = commit.events.first().map(|draft| draft.id);
-        let known = self.events.get(&commit.key).is_some_and(|events| events.iter().rev().any(|e| Some(e.id) == first));
+        let known = commit.events.first().is_some_and(|draft| self.event_ids.contains(&(commit.key, draft.id)));
         Ok(known.then(|| again(None)))
     }
 
@@ -186,6 +189,7 @@ impl Tables {
         self.outbox.extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
         let last_seq = planned.head.last_seq;
         self.heads.insert(key, planned.head);
+        self.event_ids.extend(planned.events.iter().map(|event| (key, event.id)));
         self.events.entry(key).or_default().extend(planned.events.iter().cloned());
         Committed { events: planned.events, last_seq, repeat: false, response }
     }
@@ -445,7 +449,7 @@ impl Queue for MemoryStore {
         Ok(until)
     }
 
-    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
+    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
         if let Some(head) = tables.heads.get_mut(&key)
@@ -453,7 +457,7 @@ impl Queue for MemoryStore {
         {
             head.lease_owner = None;
             head.lease_until = None;
-            head.next_due_at = more_work.then_some(now);
+            head.next_due_at = head.due_after_release(idle_at, now);
         }
         Ok(())
     }

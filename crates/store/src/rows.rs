@@ -28,6 +28,17 @@ pub struct Head {
     pub updated_at: Timestamp,
 }
 
+impl Head {
+    /// When the session is due after its holder gave it back: not at all if the holder had nothing
+    /// left to do and saw the whole log; at once otherwise, so that what a client appended behind
+    /// its back is never forgotten (S11).
+    #[must_use]
+    pub fn due_after_release(&self, idle_at: Option<u64>, now: Timestamp) -> Option<Timestamp> {
+        let done = idle_at.is_some_and(|seen| seen >= self.last_seq);
+        (!done).then(|| self.next_due_at.map_or(now, |due| due.min(now)))
+    }
+}
+
 /// One intent as the projection table has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IntentRow {

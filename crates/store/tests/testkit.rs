@@ -12,7 +12,7 @@ async fn scenario(world: &World, store: &FaultyStore<portcullis_store::MemorySto
     let lease = world.claim(store, key, 1).await?;
     store.commit(world.work(key, &lease, world.inert_call("x"))).await?;
     store.renew(key, lease.fence, Duration::from_secs(30)).await?;
-    store.release(key, lease.fence, false).await
+    store.release(key, lease.fence, Some(u64::MAX)).await
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn counts_are_of_what_was_written() {
     stale.fence = 9;
     store.commit(world.work(key, &stale, world.inert_call("x"))).await.expect_err("another fence");
     store.head(key).await.expect("a head");
-    store.release(key, lease.fence, false).await.expect("a release");
+    store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
     let wanted = Counts { commits: 2, claims: 1, renews: 0, releases: 1, writes: 0, reads: 1 };
     assert_eq!(store.counts(), wanted);
 }

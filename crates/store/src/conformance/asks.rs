@@ -16,7 +16,7 @@ async fn park(world: &World, store: &dyn Store) -> (SessionKey, AskId) {
     let lease = world.claim(store, key, 1).await.expect("a lease");
     let parked = world.parked();
     store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
-    store.release(key, lease.fence, false).await.expect("a release");
+    store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
     (key, parked.ask)
 }
 

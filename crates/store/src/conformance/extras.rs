@@ -7,7 +7,7 @@ use portcullis_event::{Body, ledger_of};
 use serde_json::json;
 
 use super::{Make, assert_sound, setup, whole};
-use crate::{ArtifactRow, Blob, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox};
+use crate::{ArtifactRow, Blob, Commit, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox};
 
 fn artifact(id: u128, bytes: &[u8]) -> ArtifactRef {
     ArtifactRef {
@@ -77,6 +77,13 @@ pub async fn the_outbox_is_delivered_exactly_once(make: Make) {
     assert_eq!(deliver_outbox(store).await, Ok(1), "only the new session's entry takes effect");
     assert_eq!(whole(store, ledger).await.len(), before.len() + 1);
     store.outbox_done(vec![waiting[0].id]).await.expect("a missing entry is no error");
+
+    // The key alone decides: another event under a key that was delivered takes no effect either.
+    let once = || Commit::outbox(ledger, "some:key".to_owned(), world.append(), vec![world.queued("x")]);
+    assert!(!store.commit(once()).await.expect("a delivery").repeat);
+    let length = whole(store, ledger).await.len();
+    assert!(store.commit(once()).await.expect("the same key").repeat);
+    assert_eq!(whole(store, ledger).await.len(), length);
 }
 
 pub async fn the_ledger_names_sessions_and_checkpoints(make: Make) {

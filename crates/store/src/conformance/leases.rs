@@ -18,7 +18,7 @@ pub async fn s03_fences_rise_and_belong_to_one_worker(make: Make) {
         let lease = world.claim(store, key, round).await.expect("a lease");
         store.commit(world.work(key, &lease, world.inert_call("x"))).await.expect("an append");
         if round % 2 == 0 {
-            store.release(key, lease.fence, false).await.expect("a release");
+            store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
         } else {
             world.clock.advance(TTL);
         }
@@ -119,10 +119,10 @@ pub async fn renew_and_release_know_their_fence(make: Make) {
     world.clock.advance(TTL);
     let second = world.claim(store, key, 2).await.expect("a takeover");
     assert_eq!(store.renew(key, first.fence, TTL).await, Err(lost(1, 2)));
-    store.release(key, first.fence, true).await.expect("an old fence may be given back");
+    store.release(key, first.fence, None).await.expect("an old fence may be given back");
     let head = store.head(key).await.expect("a head").expect("the session");
     assert_eq!(head.lease_owner, Some(second.owner.clone()), "and it changes nothing");
-    store.release(key, second.fence, true).await.expect("a release");
+    store.release(key, second.fence, None).await.expect("a release");
     let head = store.head(key).await.expect("a head").expect("the session");
     assert_eq!((head.lease_owner, head.lease_until, head.fence), (None, None, 2));
     assert!(head.next_due_at.is_some(), "more work was announced");
@@ -144,13 +144,30 @@ pub async fn s12_input_makes_a_session_due_and_a_block_holds_it(make: Make) {
     assert_eq!(due().await, Some(first), "a claim leaves it: a worker that dies must be followed");
     let parked = world.parked();
     store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
-    store.release(key, lease.fence, false).await.expect("a release");
+    store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
     assert_eq!(due().await, None);
     store.commit(world.input(key, "while blocked")).await.expect("input");
     assert_eq!(due().await, None, "while an ask waits, input does not wake the session");
     let reply = vec![world.replied(parked.ask, portcullis_event::facts::Reply::AllowOnce)];
     store.commit(crate::Commit::client(key, world.append(), reply)).await.expect("an answer");
     assert!(due().await.is_some(), "an answer does");
+}
+
+pub async fn s11_a_release_does_not_forget_what_came_meanwhile(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let seen = store.head(key).await.expect("a head").expect("the session").last_seq;
+    store.commit(world.input(key, "behind its back")).await.expect("input");
+    store.release(key, lease.fence, Some(seen)).await.expect("a release");
+    let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+    assert!(due.is_some(), "the holder never saw the input, so it is still to be done");
+    let again = world.claim(store, key, 2).await.expect("a lease");
+    let seen = store.head(key).await.expect("a head").expect("the session").last_seq;
+    store.release(key, again.fence, Some(seen)).await.expect("a release");
+    let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+    assert_eq!(due, None, "this one saw it all");
 }
 
 pub async fn s12_claim_takes_due_sessions_only(make: Make) {

@@ -124,9 +124,9 @@ impl<S: Store + ?Sized> Queue for CountingStore<S> {
         self.inner.renew(key, fence, ttl).await
     }
 
-    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
+    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         Self::one(&self.cells.releases);
-        self.inner.release(key, fence, more_work).await
+        self.inner.release(key, fence, idle_at).await
     }
 }
 

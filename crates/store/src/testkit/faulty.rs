@@ -266,8 +266,8 @@ impl<S: Store + ?Sized> Queue for FaultyStore<S> {
         self.call(self.inner.renew(key, fence, ttl)).await
     }
 
-    async fn release(&self, key: SessionKey, fence: u64, more_work: bool) -> Result<(), StoreError> {
-        self.call(self.inner.release(key, fence, more_work)).await
+    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
+        self.call(self.inner.release(key, fence, idle_at)).await
     }
 }
 
