@@ -41,11 +41,14 @@ impl fmt::Display for EventType {
 }
 
 /// A payload with a type word and a version of its own.
-pub trait EventBody: Serialize {
+pub trait EventBody: Serialize + Clone {
     /// The type word.
     const KIND: EventType;
     /// The payload version that this program writes.
     const VERSION: u32 = 1;
+
+    /// The same content as one of all bodies.
+    fn to_body(&self) -> Body;
 
     /// The payload text, serialised once.
     fn to_payload(&self) -> String {
@@ -67,13 +70,19 @@ macro_rules! bodies {
 
         $(impl EventBody for $variant {
             const KIND: EventType = EventType::known($word);
+
+            fn to_body(&self) -> Body {
+                Body::$variant(self.clone())
+            }
         })*
 
         impl Body {
             /// The type words this program writes.
             pub const KINDS: &'static [&'static str] = &[$($word,)*];
 
-            pub(crate) fn decode(kind: &EventType, v: u32, payload: Option<&str>) -> Self {
+            /// Reads a stored payload. Whatever this program does not know is [`Body::Unknown`].
+            #[must_use]
+            pub fn decode(kind: &EventType, v: u32, payload: Option<&str>) -> Self {
                 let unknown = || Self::Unknown { kind: kind.clone(), raw: payload.map(str::to_owned) };
                 let Some(text) = payload else { return unknown() };
                 let Some(text) = upcast(kind.as_str(), v, Cow::Borrowed(text)) else { return unknown() };

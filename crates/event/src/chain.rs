@@ -7,7 +7,7 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use portcullis_base::{Digest, DigestWriter, EventId, SessionId};
+use portcullis_base::{Digest, EventId, SessionId};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
@@ -22,39 +22,53 @@ pub fn first_prev_hash(session: SessionId) -> Digest {
 /// The hash of an event over its predecessor's hash, its payload's hash and every envelope column.
 #[must_use]
 pub fn chain_hash(event: &Event) -> Digest {
-    let mut hasher = DigestWriter::default();
-    hasher.update(event.prev_hash.as_bytes());
-    hasher.update(event.payload_hash.as_bytes());
-    let mut number = |value: u64| prefixed(&mut hasher, Some(&value.to_be_bytes()));
-    number(event.seq);
-    prefixed(&mut hasher, Some(event.id.to_string().as_bytes()));
-    prefixed(&mut hasher, Some(event.kind.as_str().as_bytes()));
-    prefixed(&mut hasher, Some(&event.at.as_micros().to_be_bytes()));
-    prefixed(&mut hasher, Some(event.actor.as_str().as_bytes()));
-    text(&mut hasher, event.worker_id);
-    prefixed(&mut hasher, event.fence.map(u64::to_be_bytes).as_ref().map(<[u8; 8]>::as_slice));
-    text(&mut hasher, event.wake_id);
-    text(&mut hasher, event.turn_id);
-    text(&mut hasher, event.session_thread_id);
-    prefixed(&mut hasher, Some(event.append_id.to_string().as_bytes()));
-    prefixed(&mut hasher, Some(&u64::from(event.v).to_be_bytes()));
-    hasher.finish()
+    // One buffer and one pass: an envelope is a few hundred bytes.
+    let mut bytes = Vec::with_capacity(512);
+    bytes.extend_from_slice(event.prev_hash.as_bytes());
+    bytes.extend_from_slice(event.payload_hash.as_bytes());
+    number(&mut bytes, Some(event.seq));
+    text(&mut bytes, Some(event.id));
+    prefixed(&mut bytes, event.kind.as_str().as_bytes());
+    prefixed(&mut bytes, &event.at.as_micros().to_be_bytes());
+    prefixed(&mut bytes, event.actor.as_str().as_bytes());
+    text(&mut bytes, event.worker_id);
+    number(&mut bytes, event.fence);
+    text(&mut bytes, event.wake_id);
+    text(&mut bytes, event.turn_id);
+    text(&mut bytes, event.session_thread_id);
+    text(&mut bytes, Some(event.append_id));
+    number(&mut bytes, Some(u64::from(event.v)));
+    Digest::of(&bytes)
 }
 
-fn text<T: fmt::Display>(hasher: &mut DigestWriter, value: Option<T>) {
-    prefixed(hasher, value.map(|v| v.to_string()).as_deref().map(str::as_bytes));
+/// `lp(x)`: u32be length, then the bytes.
+fn prefixed(into: &mut Vec<u8>, bytes: &[u8]) {
+    into.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX - 1).to_be_bytes());
+    into.extend_from_slice(bytes);
 }
 
-/// `lp(x)`: u32be length, then the bytes; absent is length 0xFFFFFFFF and no bytes.
-fn prefixed(hasher: &mut DigestWriter, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => {
-            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX - 1);
-            hasher.update(&len.to_be_bytes());
-            hasher.update(bytes);
-        }
-        None => hasher.update(&u32::MAX.to_be_bytes()),
+/// Absent is length 0xFFFFFFFF and no bytes.
+fn absent(into: &mut Vec<u8>) {
+    into.extend_from_slice(&u32::MAX.to_be_bytes());
+}
+
+fn number(into: &mut Vec<u8>, value: Option<u64>) {
+    match value {
+        Some(value) => prefixed(into, &value.to_be_bytes()),
+        None => absent(into),
     }
+}
+
+/// An id by its text, which is what anyone else sees of it.
+fn text<T: fmt::Display>(into: &mut Vec<u8>, value: Option<T>) {
+    use std::io::Write as _;
+    let Some(value) = value else { return absent(into) };
+    let at = into.len();
+    into.extend_from_slice(&[0; 4]);
+    // Writing to a vector cannot fail.
+    let _ = write!(into, "{value}");
+    let len = u32::try_from(into.len() - at - 4).unwrap_or(u32::MAX - 1);
+    into[at..at + 4].copy_from_slice(&len.to_be_bytes());
 }
 
 /// What is wrong with a log, and at which event.

@@ -1,6 +1,8 @@
 //! The envelope of an event: who, when, in which append; and the exact payload bytes.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use portcullis_base::{AppendId, Clock, Digest, EventId, IdGen, SessionId, Timestamp, TurnId, WakeId, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -82,9 +84,30 @@ impl Stamp<'_> {
             v: B::VERSION,
             payload_hash: Digest::of(payload.as_bytes()),
             payload,
+            typed: Typed(Some(Arc::new(body.to_body()))),
         }
     }
 }
+
+/// The content an event was made of, kept beside its bytes while it travels through this process,
+/// so that nobody has to read back what was just written. Not part of the event: two events are
+/// equal by their bytes.
+#[derive(Clone, Default)]
+pub struct Typed(Option<Arc<Body>>);
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
+impl PartialEq for Typed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Typed {}
 
 /// An event before it has a place in a log: everything but seq, fence and chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +122,7 @@ pub struct Draft {
     pub v: u32,
     pub payload: String,
     pub payload_hash: Digest,
+    pub typed: Typed,
 }
 
 /// One event of a log.
@@ -122,6 +146,8 @@ pub struct Event {
     pub payload_hash: Digest,
     pub prev_hash: Digest,
     pub hash: Digest,
+    #[serde(skip)]
+    pub typed: Typed,
 }
 
 impl Event {
@@ -129,6 +155,15 @@ impl Event {
     /// [`Body::Unknown`] and lose nothing.
     #[must_use]
     pub fn body(&self) -> Body {
-        Body::decode(&self.kind, self.v, self.payload.as_deref())
+        self.body_ref().into_owned()
+    }
+
+    /// The typed content, without a copy where this process made the event itself.
+    #[must_use]
+    pub fn body_ref(&self) -> Cow<'_, Body> {
+        match &self.typed.0 {
+            Some(body) if self.payload.is_some() => Cow::Borrowed(body),
+            _ => Cow::Owned(Body::decode(&self.kind, self.v, self.payload.as_deref())),
+        }
     }
 }

@@ -129,25 +129,25 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
     let moved = |intent_id, state, invocation_id, seq| RowChange::IntentMoved { intent_id, state, invocation_id, seq };
     for event in events {
         let seq = event.seq;
-        match event.body() {
+        match &*event.body_ref() {
             Body::SessionCreated(created) => changes.push(RowChange::Session(SessionRow {
                 root_session_id: created.root_session_id,
                 parent_session_id: created.parent_session_id,
-                title: created.name,
-                tags: created.tags,
+                title: created.name.clone(),
+                tags: created.tags.clone(),
                 created_at: event.at,
                 config_hash: created.config_hash,
-                workspace: created.workspace,
+                workspace: created.workspace.clone(),
             })),
             Body::IntentProposed(intent) => changes.push(RowChange::IntentAdmitted {
                 intent_id: intent.intent_id,
                 call_key: format!("{}/{}", intent.message_id, intent.call_id),
-                tool: intent.tool,
-                definition_version: intent.definition_version,
+                tool: intent.tool.clone(),
+                definition_version: intent.definition_version.clone(),
                 seq,
             }),
             Body::Asked(asked) => {
-                let tool_use_id = events.iter().find_map(|other| match other.body() {
+                let tool_use_id = events.iter().find_map(|other| match &*other.body_ref() {
                     Body::ToolUse(used) if used.intent_id == asked.intent_id => Some(other.id),
                     _ => None,
                 });
@@ -156,19 +156,19 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                     ask_id: asked.ask_id,
                     intent_id: asked.intent_id,
                     tool_use_id,
-                    kind: asked.kind,
+                    kind: asked.kind.clone(),
                     input_hash: asked.input_hash,
-                    definition_version: asked.definition_version,
+                    definition_version: asked.definition_version.clone(),
                     pinned: asked.pinned,
-                    facts: asked.facts,
+                    facts: asked.facts.clone(),
                     expires_at: asked.expires_at,
                     seq,
                 });
             }
             Body::Replied(replied) => changes.push(RowChange::AskAnswered {
                 ask_id: replied.ask_id,
-                reply: replied.reply,
-                approver: replied.approver,
+                reply: replied.reply.clone(),
+                approver: replied.approver.clone(),
                 seq,
             }),
             Body::AskClosed(closed) => {
@@ -198,7 +198,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
 pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> HeadChange {
     let mut change = HeadChange::default();
     for event in events {
-        match event.body() {
+        match &*event.body_ref() {
             Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
             Body::StatusIdle(_) => change.status = Some(SessionStatus::Idle),
             Body::StatusTerminated(_) | Body::SessionDeleted(_) => change.status = Some(SessionStatus::Terminated),

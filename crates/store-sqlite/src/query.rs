@@ -4,7 +4,7 @@ use portcullis_base::{
     AppendId, ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
     TurnId, WakeId, WorkerId,
 };
-use portcullis_event::{Actor, Event, EventType, SessionRow, ledger_of, operator_log_of};
+use portcullis_event::{Actor, Event, EventType, SessionRow, Typed, ledger_of, operator_log_of};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot,
 };
@@ -59,6 +59,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         payload_hash: digest_at(row, 13)?,
         prev_hash: digest_at(row, 14)?,
         hash: digest_at(row, 15)?,
+        typed: Typed::default(),
     })
 }
 

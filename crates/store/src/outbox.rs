@@ -1,7 +1,7 @@
 //! Delivering the outbox: at least once, taking effect once (each entry names its dedupe key).
 
 use portcullis_base::{Digest, OutboxId};
-use portcullis_event::{Actor, Draft, EventType};
+use portcullis_event::{Actor, Draft, EventType, Typed};
 
 use crate::{Commit, OutboxEntry, OutboxKind, SessionKey, Store, StoreError};
 
@@ -42,6 +42,7 @@ fn delivery(entry: &OutboxEntry) -> Commit {
         v: 1,
         payload_hash: Digest::of(payload.as_bytes()),
         payload: payload.clone(),
+        typed: Typed::default(),
     };
     let key = SessionKey { tenant: entry.tenant, session: *session_id };
     let mut commit = Commit::outbox(key, dedupe.clone(), *append_id, vec![draft]);

@@ -175,6 +175,7 @@ fn seal(
         payload_hash: draft.payload_hash,
         prev_hash: head.last_hash,
         hash: Digest::from_bytes([0; 32]),
+        typed: draft.typed.clone(),
     };
     event.hash = chain_hash(&event);
     event

@@ -47,14 +47,13 @@ pub(crate) fn head(text: &[u8], limits: &PageLimits) -> Cut {
 /// Where the last page of `text` begins; `None` if its last line fits no page.
 pub(crate) fn tail(text: &[u8], limits: &PageLimits) -> Option<usize> {
     let mut start = text.len();
-    let mut lines = 0;
     let mut room = Room::new(limits);
-    for line in text.split_inclusive(|byte| *byte == b'\n').rev() {
-        if lines == limits.lines || !room.take(line) {
+    let most = usize::try_from(limits.lines).unwrap_or(usize::MAX);
+    for line in text.split_inclusive(|byte| *byte == b'\n').rev().take(most) {
+        if !room.take(line) {
             break;
         }
         start -= line.len();
-        lines += 1;
     }
     (start < text.len() || text.is_empty() || limits.lines == 0).then_some(start)
 }

@@ -37,7 +37,7 @@ impl State {
             return;
         }
         self.seq = event.seq;
-        let body = event.body();
+        let body = event.body_ref();
         self.session.apply(event, &body);
         self.intents.apply(event, &body);
         self.asks.apply(event, &body);

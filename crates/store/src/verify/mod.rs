@@ -243,7 +243,7 @@ impl Ledger {
         for entry in store.outbox(WAITING).await? {
             let OutboxKind::Session { session_id, event_type, payload, .. } = entry.work;
             if entry.tenant == tenant && session_id == ledger_of(tenant) {
-                self.take_in(decode(event_type, payload), None);
+                self.take_in(decode(event_type, &payload), None);
             }
         }
         Ok(())
@@ -260,28 +260,8 @@ impl Ledger {
     }
 }
 
-fn decode(event_type: String, payload: String) -> Body {
-    let at = portcullis_base::Timestamp::from_micros(0);
-    let zero = Digest::from_bytes([0; 32]);
-    Event {
-        seq: 0,
-        id: EventId::from_u128(0),
-        kind: EventType::recorded(event_type),
-        at,
-        actor: portcullis_event::Actor::system(),
-        worker_id: None,
-        fence: None,
-        wake_id: None,
-        turn_id: None,
-        session_thread_id: None,
-        append_id: portcullis_base::AppendId::from_u128(0),
-        v: 1,
-        payload: Some(payload),
-        payload_hash: zero,
-        prev_hash: zero,
-        hash: zero,
-    }
-    .body()
+fn decode(event_type: String, payload: &str) -> Body {
+    Body::decode(&EventType::recorded(event_type), 1, Some(payload))
 }
 
 /// Verifies every log of a tenant, then the ledger's statements against the logs, then the ledger

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use portcullis_base::{Digest, Effect, FileFact, LineRange, Reason, Risk, limits};
+use portcullis_base::{Digest, Effect, FileFact, Hunk, LineRange, Reason, Risk, limits};
 use portcullis_contract::{
     BuildError, Caller, Content, Precondition, Prepared, Resolved, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_event::fold::Baseline;
-use portcullis_sandbox::{self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, replace_literal};
+use portcullis_sandbox::{
+    self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, Written, replace_literal,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +23,9 @@ use crate::{executor, off_thread, on_disk};
 const DESCRIPTION: &str = "Replaces text in a file of the workspace. old_string is taken literally, must stand in the \
 file exactly once (or give replace_all), and must lie in lines that were read before. Line ends, mode and byte order \
 mark of the file stay.";
+
+/// Changed regions that one event lists.
+const HUNKS_MAX: usize = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct EditInput {
@@ -170,6 +175,7 @@ fn edit(
 ) -> Result<EditOutput, ToolFailure> {
     let place = parts.place(resolved).map_err(failure)?;
     let baseline = parts.baseline(context.caller(), &place);
+    let full = baseline.as_ref().is_some_and(Baseline::is_full);
     // Worked out anew from what stands there now; the swap then holds only for exactly that content.
     let Edit { before, replacement, .. } =
         work_out(&place, baseline, input, parts.coverage).map_err(ToolFailure::precondition)?;
@@ -177,15 +183,7 @@ fn edit(
     let plan = WritePlan { content: &after, expect: Expect::Sha256(before), create_parents: false };
     let written = sandbox::write_file(&place, &plan).map_err(failure)?;
     let first_changed_line = replacement.hunks.first().map_or(1, |hunk| hunk.first);
-    context.file(FileFact::Edited {
-        path: place.path().as_str().to_owned(),
-        before,
-        sha256: written.sha256,
-        size: written.size,
-        mtime: written.mtime,
-        total_lines: replacement.after.line_count(),
-        hunks: replacement.hunks,
-    });
+    context.file(fact(&place, before, &written, replacement.after.line_count(), replacement.hunks, full));
     let kept = report(context, &place, &written, &String::from_utf8_lossy(&after));
     Ok(EditOutput {
         path: shown(&place).to_owned(),
@@ -198,6 +196,27 @@ fn edit(
         diff_artifact: kept.diff_artifact,
         diff: Some(kept.change.text),
     })
+}
+
+/// How the baseline moves. An edit in very many places does not list them all, for an event must stay
+/// small: then the whole file stays known, or has to be read again.
+fn fact(
+    place: &sandbox::Resolved,
+    before: Digest,
+    written: &Written,
+    total_lines: u64,
+    hunks: Vec<Hunk>,
+    full: bool,
+) -> FileFact {
+    let path = place.path().as_str().to_owned();
+    let Written { sha256, size, mtime, .. } = *written;
+    if hunks.len() <= HUNKS_MAX {
+        FileFact::Edited { path, before, sha256, size, mtime, total_lines, hunks }
+    } else if full {
+        FileFact::Written { path, sha256, size, mtime, total_lines }
+    } else {
+        FileFact::Delivered { path, sha256, size, mtime, total_lines, lines: Vec::new() }
+    }
 }
 
 fn said(output: &Value) -> String {

@@ -52,9 +52,9 @@ fn content() -> impl Strategy<Value = String> {
 fn op() -> impl Strategy<Value = Op> {
     let file = || 0..FILES.len();
     prop_oneof![
-        4 => (file(), 1..4u64, 1..4u64).prop_map(|(file, first, count)| Op::Read { file, first, count }),
-        4 => (file(), content().prop_filter("not empty", |c| !c.is_empty()), content(), any::<bool>())
-            .prop_map(|(file, old, new, all)| Op::Edit { file, old, new, all }),
+        5 => (file(), prop::sample::select(vec![1u64, 1, 1, 2]), 1..7u64).prop_map(|(file, first, count)| Op::Read { file, first, count }),
+        6 => (file(), prop::sample::select(vec!["x", "y", "x\n", "\n"]), content(), prop::bool::weighted(0.8))
+            .prop_map(|(file, old, new, all)| Op::Edit { file, old: old.to_owned(), new, all }),
         2 => (file(), content()).prop_map(|(file, content)| Op::Write { file, content }),
         3 => (file(), prop::option::weighted(0.9, content())).prop_map(|(file, content)| Op::Outside { file, content }),
         1 => Just(Op::Restart),
@@ -265,6 +265,25 @@ async fn l62_own_edits_shift_and_extend_what_is_known() {
     hand.done("edit", edit("and\nmore\nline 6", "")).await;
     let outside = edit("line 7", "x");
     hand.refused("edit", outside, PRECONDITION, Some(Reason::RegionNotRead), Phase::Validate).await;
+}
+
+#[tokio::test]
+async fn l62_an_edit_in_very_many_places_keeps_the_event_small_and_claims_nothing_unread() {
+    let world = World::new();
+    world.put("whole", "x\n\n".repeat(1_400));
+    world.put("part", format!("{}rest\n", "x\n\n".repeat(1_400)));
+    let process = world.start();
+    let hand = process.open(world.session().await).await;
+    for (path, still_known) in [("whole", true), ("part", false)] {
+        for page in [[1, 1_000], [1_001, 2_800]] {
+            hand.done("read", json!({"file_path": path, "view_range": page})).await;
+        }
+        let all = json!({"file_path": path, "old_string": "x", "new_string": "y", "replace_all": true});
+        let edited = hand.done("edit", all).await;
+        assert!(serde_json::to_string(&edited.files).expect("json").len() < 1_000);
+        let baseline = hand.baseline(path).expect("a baseline");
+        assert_eq!((baseline.is_full(), baseline.coverage.ranges().is_empty()), (still_known, !still_known), "{path}");
+    }
 }
 
 #[tokio::test]

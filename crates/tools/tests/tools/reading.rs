@@ -2,6 +2,7 @@
 
 use portcullis_base::{Code, FileFact, LineRange, Phase, Reason};
 use portcullis_event::ContentFormat;
+use portcullis_pipeline::Append;
 use serde_json::{Value, json};
 
 use crate::world::{World, numbered, text};
@@ -137,6 +138,30 @@ async fn l62_a_cut_page_covers_only_what_it_delivered() {
     .await;
 }
 
+/// Needs the bounding phase: a late read of a full turn gets a small share, and only that counts as read.
+#[tokio::test]
+async fn l62_lines_that_bounding_cut_away_are_not_covered() {
+    let world = World::new();
+    world.put("a", numbered(&"x".repeat(90), 500));
+    let process = world.start();
+    let hand = process.open(world.session().await).await;
+    let mut facts = Append::new();
+    let turn = hand.session.begin_turn(&mut facts);
+    hand.session.commit(facts).await.expect("a commit");
+    let mut last = None;
+    for _ in 0..6 {
+        let read = hand.propose_in(&turn, Append::new(), "read", &json!({"file_path": "a"}));
+        last = Some(hand.settle(read).await);
+        // Each time a new content, so that the baseline is that of the last read alone.
+        world.put("a", format!("{}changed\n", world.get("a")));
+    }
+    let last = last.expect("reads");
+    assert!(last.ok && last.truncated && text(&last).len() <= 4_096, "{} bytes", text(&last).len());
+    let shown: u64 = delivered(&last.files).iter().map(|range| range.len()).sum();
+    assert!(shown > 10 && shown <= text(&last).lines().count() as u64, "{shown} lines");
+    assert_eq!(hand.baseline("a").expect("a baseline").coverage.ranges(), delivered(&last.files));
+}
+
 #[tokio::test]
 async fn a_line_longer_than_a_page_is_shown_in_part_and_not_counted_as_read() {
     let world = World::new();
@@ -270,28 +295,4 @@ async fn a_large_file_is_read_off_the_main_thread_with_the_same_result() {
     assert_eq!(text(&read), "a line of some length 39999\na line of some length 40000\n");
     hand.done("edit", json!({"file_path": "a", "old_string": "h 40000\n", "new_string": "h x"})).await;
     assert!(world.get("a").ends_with("39999\na line of some length x"));
-}
-
-#[tokio::test]
-async fn zz_timing() {
-    let world = World::new();
-    world.put("a", "x".repeat(63).repeat(1).chars().chain(['\n']).collect::<String>().repeat(64));
-    let process = world.start();
-    let hand = process.open(world.session().await).await;
-    let t = std::time::Instant::now();
-    let mut d = 0;
-    for _ in 0..300 {
-        d += hand.done("read", json!({"file_path": "a"})).await.duration_us;
-    }
-    eprintln!("tool alone: {} us", d / 300);
-    eprintln!("4KiB read through gate: {:?} each", t.elapsed() / 300);
-    let m = portcullis_sandbox::MountTable::workspace(world.dir.path(), world.owner).expect("m");
-    let t = std::time::Instant::now();
-    for _ in 0..300 { let p = m.resolve("a").expect("p"); portcullis_sandbox::stat(&p).expect("s"); let c = portcullis_sandbox::read_file(&p, 1<<20).expect("c"); portcullis_sandbox::TextFile::parse(c.bytes).expect("t"); }
-    eprintln!("sandbox part: {:?} each", t.elapsed() / 300);
-    let t = std::time::Instant::now();
-    for _ in 0..300 { hand.call("read", json!({"file_path": ""})).await; }
-    eprintln!("refused at schema: {:?} each", t.elapsed() / 300);
-    let s = serde_json::to_string_pretty(&process.definitions(hand.id())["read"].input_schema).expect("json");
-    eprintln!("{s}");
 }

@@ -15,7 +15,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_event::{Actor, Observed, Stamp};
 use portcullis_pipeline::{
     Admission, Append, Approvals, ArtifactShelf, BaselineBook, Disposition, Gate, GateParts, Opened, Placement,
-    Proposal, RegistrationGuard, Registry, Session,
+    Proposal, RegistrationGuard, Registry, Session, Turn,
 };
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
@@ -206,14 +206,14 @@ impl Hand<'_> {
     pub fn propose(&self, tool: &str, input: &Value) -> Admission {
         let mut facts = Append::new();
         let turn = self.session.begin_turn(&mut facts);
-        let proposal = Proposal {
-            message_id: MessageId::from_u128(self.process.ids.next(Timestamp::from_micros(0))),
-            call_id: "c1".to_owned(),
-            tool: tool.to_owned(),
-            input: input.to_string(),
-            stated_reason: None,
-        };
-        self.session.admit(facts, &turn, proposal)
+        self.propose_in(&turn, facts, tool, input)
+    }
+
+    /// Proposes a call of a turn that has begun.
+    pub fn propose_in(&self, turn: &Arc<Turn>, facts: Append, tool: &str, input: &Value) -> Admission {
+        let message_id = MessageId::from_u128(self.process.ids.next(Timestamp::from_micros(0)));
+        let (call_id, tool, input) = ("c1".to_owned(), tool.to_owned(), input.to_string());
+        self.session.admit(facts, turn, Proposal { message_id, call_id, tool, input, stated_reason: None })
     }
 
     pub async fn settle(&self, admission: Admission) -> Observed {
