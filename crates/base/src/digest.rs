@@ -36,15 +36,21 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Digest {
+    fn hex(&self) -> [u8; 64] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0u8; 64];
         for (i, byte) in self.0.iter().enumerate() {
             text[2 * i] = HEX[usize::from(byte >> 4)];
             text[2 * i + 1] = HEX[usize::from(byte & 15)];
         }
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(std::str::from_utf8(&self.hex()).unwrap_or_default())
     }
 }
 
@@ -78,7 +84,7 @@ impl FromStr for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(std::str::from_utf8(&self.hex()).unwrap_or_default())
     }
 }
 

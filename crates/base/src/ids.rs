@@ -22,9 +22,13 @@ pub struct ParseIdError {
 
 fn encode(value: u128) -> [u8; ENCODED_LEN] {
     let mut out = [0u8; ENCODED_LEN];
-    for (i, slot) in out.iter_mut().enumerate() {
-        let shift = 5 * (ENCODED_LEN - 1 - i);
-        *slot = ALPHABET[((value >> shift) & 31) as usize];
+    // Two halves of 65 bits: 13 characters each, shifted as plain words.
+    let (high, low) = out.split_at_mut(ENCODED_LEN / 2);
+    for (half, mut bits) in [(high, value >> 65), (low, value & ((1 << 65) - 1))] {
+        for slot in half.iter_mut().rev() {
+            *slot = ALPHABET[(bits & 31) as usize];
+            bits >>= 5;
+        }
     }
     out
 }
@@ -39,6 +43,36 @@ fn decode(text: &str) -> Option<u128> {
         let digit = ALPHABET.iter().position(|c| c == byte)?;
         Some((acc << 5) | digit as u128)
     })
+}
+
+/// The text of an id, on the stack: ids are written in every event, and formatting machinery is slow.
+#[derive(Clone, Copy)]
+pub struct IdText {
+    bytes: [u8; Self::CAPACITY],
+    len: usize,
+}
+
+impl IdText {
+    /// The longest prefix has 9 characters; then `_` and 26 more.
+    const CAPACITY: usize = 9 + 1 + ENCODED_LEN;
+
+    fn new(prefix: &str, value: u128) -> Self {
+        let mut bytes = [0u8; Self::CAPACITY];
+        let at = prefix.len();
+        bytes[..at].copy_from_slice(prefix.as_bytes());
+        bytes[at] = b'_';
+        bytes[at + 1..at + 1 + ENCODED_LEN].copy_from_slice(&encode(value));
+        Self { bytes, len: at + 1 + ENCODED_LEN }
+    }
+}
+
+impl std::ops::Deref for IdText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        // Prefixes and the alphabet are ASCII.
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
 }
 
 macro_rules! ids {
@@ -63,6 +97,12 @@ macro_rules! ids {
                 self.0
             }
 
+            /// The text, without an allocation.
+            #[must_use]
+            pub fn text(self) -> IdText {
+                IdText::new($prefix, self.0)
+            }
+
             /// A fresh id made at `at`.
             #[must_use]
             pub fn make(ids: &dyn crate::IdGen, at: crate::Timestamp) -> Self {
@@ -72,9 +112,7 @@ macro_rules! ids {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let encoded = encode(self.0);
-                f.write_str(concat!($prefix, "_"))?;
-                f.write_str(std::str::from_utf8(&encoded).unwrap_or_default())
+                f.pad(&self.text())
             }
         }
 
@@ -96,7 +134,7 @@ macro_rules! ids {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(&self.text())
             }
         }
 

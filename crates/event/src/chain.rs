@@ -7,7 +7,7 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use portcullis_base::{Digest, EventId, SessionId};
+use portcullis_base::{Digest, EventId, IdText, SessionId};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
@@ -27,16 +27,16 @@ pub fn chain_hash(event: &Event) -> Digest {
     bytes.extend_from_slice(event.prev_hash.as_bytes());
     bytes.extend_from_slice(event.payload_hash.as_bytes());
     number(&mut bytes, Some(event.seq));
-    text(&mut bytes, Some(event.id));
+    text(&mut bytes, Some(event.id.text()));
     prefixed(&mut bytes, event.kind.as_str().as_bytes());
     prefixed(&mut bytes, &event.at.as_micros().to_be_bytes());
     prefixed(&mut bytes, event.actor.as_str().as_bytes());
-    text(&mut bytes, event.worker_id);
+    text(&mut bytes, event.worker_id.map(|id| id.text()));
     number(&mut bytes, event.fence);
-    text(&mut bytes, event.wake_id);
-    text(&mut bytes, event.turn_id);
-    text(&mut bytes, event.session_thread_id);
-    text(&mut bytes, Some(event.append_id));
+    text(&mut bytes, event.wake_id.map(|id| id.text()));
+    text(&mut bytes, event.turn_id.map(|id| id.text()));
+    text(&mut bytes, event.session_thread_id.map(|id| id.text()));
+    text(&mut bytes, Some(event.append_id.text()));
     number(&mut bytes, Some(u64::from(event.v)));
     Digest::of(&bytes)
 }
@@ -60,15 +60,11 @@ fn number(into: &mut Vec<u8>, value: Option<u64>) {
 }
 
 /// An id by its text, which is what anyone else sees of it.
-fn text<T: fmt::Display>(into: &mut Vec<u8>, value: Option<T>) {
-    use std::io::Write as _;
-    let Some(value) = value else { return absent(into) };
-    let at = into.len();
-    into.extend_from_slice(&[0; 4]);
-    // Writing to a vector cannot fail.
-    let _ = write!(into, "{value}");
-    let len = u32::try_from(into.len() - at - 4).unwrap_or(u32::MAX - 1);
-    into[at..at + 4].copy_from_slice(&len.to_be_bytes());
+fn text(into: &mut Vec<u8>, value: Option<IdText>) {
+    match value {
+        Some(value) => prefixed(into, value.as_bytes()),
+        None => absent(into),
+    }
 }
 
 /// What is wrong with a log, and at which event.
