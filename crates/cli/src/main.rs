@@ -1,1 +1,63 @@
-fn main() {}
+//! The `portcullis` binary: a thin user of the library crates.
+//!
+//! Owns: arguments, configuration files, where things are on disk, what a person reads, exit codes.
+//! Knows nothing of: how a call is decided, run or kept. One file a subcommand; the one renderer is
+//! [`render`].
+
+mod approvals;
+mod args;
+mod ask_view;
+mod audit;
+mod call;
+mod completions;
+mod config;
+mod doctor;
+mod exit;
+mod export;
+mod home;
+mod person;
+mod render;
+mod replay;
+mod sessions;
+mod tools;
+mod watch;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command};
+use exit::Ended;
+use render::Term;
+
+fn main() -> ExitCode {
+    exit::plain_panics();
+    let cli = Cli::parse();
+    let term = Term::new(&cli.globals);
+    exit::report(&term, run(cli, &term))
+}
+
+fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
+    if let Command::Completions { shell } = cli.command {
+        return completions::run(shell, term);
+    }
+    // One thread is enough: the store writes on a thread of its own, and files are read on blocking ones.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        let globals = &cli.globals;
+        match cli.command {
+            Command::Call(args) => call::run(&args, globals, term).await,
+            Command::Approvals { what } => approvals::run(what.unwrap_or_default(), globals, term).await,
+            Command::Sessions { what } => sessions::run(what.unwrap_or_default(), globals, term).await,
+            Command::Tools { what } => tools::run(&what.unwrap_or_default(), globals, term),
+            Command::Audit { what } => audit::run(what, globals, term).await,
+            Command::Replay(args) => replay::run(&args, globals, term).await,
+            Command::Doctor => doctor::run(globals, term).await,
+            Command::Completions { .. } => Ok(Ended::Done),
+        }
+    });
+    // What still reads the disk on a blocking thread must not hold up a person who left.
+    runtime.shutdown_background();
+    ended
+}

@@ -1,0 +1,122 @@
+//! `approvals`: the inbox. An answer is a durable append of its own; then the call runs, once, in
+//! the workspace of the session that asked.
+
+use portcullis::{Answer, Reply, Runtime};
+use portcullis_base::AskId;
+use portcullis_event::LOCAL_TENANT;
+use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
+use serde_json::json;
+
+use crate::args::{Approvals, Globals};
+use crate::ask_view::{self, Whole};
+use crate::config::Settings;
+use crate::exit::{Ended, failed};
+use crate::render::{self, Term};
+use crate::world::World;
+use crate::{call, person, watch};
+
+pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    match what {
+        Approvals::List => list(globals, term).await,
+        Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, globals, term)?, term).await,
+        Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
+        Approvals::Allow { ask } => {
+            let world = World::existing(globals)?;
+            let row = row(&world, ask).await?;
+            settle(&world, &row, person::answer(Reply::AllowOnce, "cli", None), term).await
+        }
+        Approvals::Deny { ask, feedback, stop } => {
+            let world = World::existing(globals)?;
+            let row = row(&world, ask).await?;
+            let reply = match (stop, &feedback) {
+                (true, _) => Reply::DenyAndStop,
+                (false, Some(_)) => Reply::DenyWithFeedback,
+                (false, None) => Reply::Deny,
+            };
+            settle(&world, &row, person::answer(reply, "cli", feedback), term).await
+        }
+    }
+}
+
+pub async fn pending(world: &World) -> Result<Vec<AskRow>, StoreError> {
+    world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await
+}
+
+async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
+    Ok(world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?)
+}
+
+async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let rows = match World::look(Settings::load(globals)?, globals)? {
+        Some(world) => pending(&world).await?,
+        None => Vec::new(),
+    };
+    if term.json {
+        term.document(&json!({"asks": rows}))?;
+    } else if rows.is_empty() {
+        term.note("nothing waits for an answer");
+    } else {
+        let line = |row: &AskRow| {
+            let id = row.ask_id.to_string();
+            vec![id, ask_view::tool(row), ask_view::touches(row), ask_view::expiry(row.expires_at)]
+        };
+        term.print(&render::table(&["ASK", "TOOL", "TOUCHES", "EXPIRES"], rows.iter().map(line).collect()))?;
+    }
+    Ok(Ended::Done)
+}
+
+async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
+    let whole = Whole::load(world, row(world, ask).await?).await?;
+    if term.json {
+        term.document(&whole.document()?)?;
+    } else {
+        term.print(&whole.text(world, true))?;
+    }
+    Ok(Ended::Done)
+}
+
+/// Records an answer and sees the call through.
+pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) -> anyhow::Result<Ended> {
+    let ask = row.ask_id;
+    let refusal = !answer.reply.allows();
+    // Before the reply: an allow that cannot run here must not be spent.
+    let runtime = world.runtime_of(row.session_id, "portcullis approvals").await?;
+    match runtime.reply(ask, answer).await {
+        Ok(()) => {}
+        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, term).await,
+        Err(error @ StoreError::AskExpired(_)) => {
+            // Its call is still to be told that nobody answered.
+            runtime.attend(row.session_id).await?;
+            return Err(error.into());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let observed = call::see_through(world, &runtime, row, term).await?;
+    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?;
+    // A refusal that was recorded is what was asked for.
+    Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
+}
+
+/// An ask that was answered before. If whoever answered it died before the call ran, it runs now.
+async fn left_over(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) -> anyhow::Result<Ended> {
+    let ask = row.ask_id;
+    let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
+    let now = self::row(world, ask).await?;
+    let by = now.approver.map(|name| format!(" by {name}")).unwrap_or_default();
+    let state = render::word(&now.state);
+    match observed {
+        Some(observed) => {
+            let outcome = observed.code.to_string();
+            Err(failed(format!(
+                "already_settled: ask {ask} is {state}{by}, and its call ended as {outcome}; the first answer counts"
+            )))
+        }
+        None => {
+            term.note(&format!(
+                "already_settled: ask {ask} is {state}{by}; its call has not ended yet and is seen through"
+            ));
+            let observed = call::see_through(world, runtime, row, term).await?;
+            call::show(world, row.session_id, &observed, term)
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The command line as data. What is not listed here this build cannot do.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use portcullis_base::{AskId, SessionId};
+
+/// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Data is kept in $PORTCULLIS_HOME, else $XDG_DATA_HOME/portcullis, else \
+~/.local/share/portcullis.\nExit codes: 0 done, 1 the work failed, 2 wrong usage, 3 waits for an answer, 4 denied, \
+5 the store or the machine failed, 130 interrupted.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub globals: Globals,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that mean the same everywhere, before and after the subcommand.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Globals {
+    /// The folder that tools work in [default: here]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Where logs are kept, as sqlite:PATH [env: PORTCULLIS_STORE]
+    #[arg(long, global = true, value_name = "URL")]
+    pub store: Option<String>,
+    /// Where large outputs are kept, as file:PATH [env: PORTCULLIS_ARTIFACTS]
+    #[arg(long, global = true, value_name = "URL")]
+    pub artifacts: Option<String>,
+    /// The user's configuration file [env: PORTCULLIS_CONFIG] [default: $XDG_CONFIG_HOME/portcullis/config.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print one JSON document, or one a line for streams
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print results and errors only
+    #[arg(long, global = true)]
+    pub quiet: bool,
+    /// Colours (NO_COLOR turns them off too)
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub color: Color,
+    /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
+    /// [env: PORTCULLIS_APPROVALS] [default: ask]
+    #[arg(long, global = true, value_enum, value_name = "HOW")]
+    pub approvals: Option<ApprovalMode>,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// What becomes of this run's own asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ApprovalMode {
+    #[default]
+    Ask,
+    Allow,
+    Deny,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Put one tool call through the whole gate and print what it gave
+    Call(CallArgs),
+    /// Calls that wait for a person: list, show, answer
+    Approvals {
+        #[command(subcommand)]
+        what: Option<Approvals>,
+    },
+    /// Sessions and their logs
+    Sessions {
+        #[command(subcommand)]
+        what: Option<Sessions>,
+    },
+    /// The tools that are offered here, and those that are not
+    Tools {
+        #[command(subcommand)]
+        what: Option<Tools>,
+    },
+    /// Prove that logs are whole and unaltered
+    Audit {
+        #[command(subcommand)]
+        what: Audit,
+    },
+    /// Go through a recorded session again; executes nothing
+    Replay(ReplayArgs),
+    /// Check the installation: store, keys, rules, isolation
+    Doctor,
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// The tool's name, as `portcullis tools` lists it
+    pub tool: String,
+    /// Its input: JSON, @FILE, or - for standard input
+    #[arg(default_value = "{}", allow_hyphen_values = true)]
+    pub input: String,
+    /// Use this session instead of the workspace's own
+    #[arg(long, value_name = "ID")]
+    pub session: Option<SessionId>,
+}
+
+#[derive(Debug, Subcommand, Default)]
+pub enum Approvals {
+    /// Calls that wait
+    #[default]
+    List,
+    /// Wait for new ones; on a terminal one key answers each
+    Watch,
+    /// Everything a person needs to judge one
+    Show {
+        /// The ask
+        ask: AskId,
+    },
+    /// Allow it once and run it
+    Allow {
+        /// The ask
+        ask: AskId,
+    },
+    /// Refuse it
+    Deny {
+        /// The ask
+        ask: AskId,
+        /// Words for whoever proposed the call
+        #[arg(long, value_name = "TEXT")]
+        feedback: Option<String>,
+        /// Also tell them to stop
+        #[arg(long)]
+        stop: bool,
+    },
+}
+
+#[derive(Debug, Subcommand, Default)]
+pub enum Sessions {
+    /// Sessions, newest first
+    #[default]
+    List,
+    /// One session and its calls
+    Show {
+        /// The session
+        session: SessionId,
+    },
+    /// The log of one session
+    Events {
+        /// The session
+        session: SessionId,
+        /// Only events after this one
+        #[arg(long, value_name = "SEQ", default_value_t = 0)]
+        after: u64,
+        /// At most so many
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+        /// Go on printing what is appended, until Ctrl-C
+        #[arg(long)]
+        follow: bool,
+    },
+    /// The log with everything needed to verify it elsewhere, as NDJSON
+    Export {
+        /// The session
+        session: SessionId,
+        /// Write to this file, which must not exist [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand, Default)]
+pub enum Tools {
+    /// Every tool with who runs it, what the gate does by default, and its version
+    #[default]
+    List,
+    /// One tool with its schemas
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Verify chains, checkpoints and the ledger; names the first bad event
+    Verify {
+        /// Only this session
+        session: Option<SessionId>,
+        /// A ledger head saved earlier: SEQ:HASH, or a file that holds it
+        #[arg(long, value_name = "FILE|SEQ:HASH", conflicts_with = "session")]
+        against: Option<String>,
+    },
+    /// Print the ledger's head, to be kept elsewhere
+    Head,
+    /// Write every log, the ledger and a verification report into one folder
+    Export {
+        /// The folder, which must not exist [default: evidence/ in the data folder]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The session
+    pub session: SessionId,
+    /// Step through in words, or fold the log and compare with what is stored
+    #[arg(long, value_enum, default_value_t)]
+    pub mode: ReplayMode,
+    /// Stop after this event
+    #[arg(long, value_name = "SEQ")]
+    pub until: Option<u64>,
+}
+
+/// What a replay does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ReplayMode {
+    #[default]
+    Inspect,
+    Rebuild,
+}

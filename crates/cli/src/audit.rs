@@ -1,0 +1,231 @@
+//! `audit`: proving that logs are whole and unaltered (store §2), and taking the proof elsewhere.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_base::{Digest, SessionId};
+use portcullis_event::{LOCAL_TENANT, ledger_of};
+use portcullis_store::{
+    Audit as Walk, Log as _, Proof, StoreError, Verified, deliver_outbox, verify_session, verify_tenant,
+};
+use serde_json::{Value, json};
+
+use crate::args::{Audit, Globals};
+use crate::exit::{Ended, failed, usage};
+use crate::export;
+use crate::render::{self, GREEN, RED, Term, styled};
+use crate::world::{World, key};
+
+pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    match what {
+        Audit::Verify { session, against } => {
+            let against = against.as_deref().map(saved_head).transpose()?;
+            let world = World::existing(globals)?;
+            match session {
+                Some(session) => verify_one(&world, session, term).await,
+                None => verify_all(&world, against, term).await,
+            }
+        }
+        Audit::Head => head(&World::existing(globals)?, term).await,
+        Audit::Export { out } => bundle(&World::existing(globals)?, out, term).await,
+    }
+}
+
+/// `SEQ:HASH`, or a file that holds it.
+fn saved_head(text: &str) -> anyhow::Result<(u64, Digest)> {
+    if let Some(head) = parse_head(text) {
+        return Ok(head);
+    }
+    let wanted = "a saved head SEQ:HASH, or a file with one; `portcullis audit head` prints it";
+    let saved = fs::read_to_string(text).map_err(|e| usage(format!("--against `{text}`: {e}; give {wanted}")))?;
+    parse_head(saved.trim()).ok_or_else(|| usage(format!("--against {text}: it holds no head; give {wanted}")))
+}
+
+fn parse_head(text: &str) -> Option<(u64, Digest)> {
+    let (seq, hash) = text.split_once(':')?;
+    Some((seq.parse().ok()?, hash.parse().ok()?))
+}
+
+fn proof_words(proof: Proof) -> String {
+    match proof {
+        Proof::ProvedUpTo(seq) => format!("proved up to seq {seq}"),
+        Proof::Consistent => "consistent".to_owned(),
+        Proof::Empty => "empty".to_owned(),
+    }
+}
+
+fn name_of(session: SessionId) -> String {
+    if session == ledger_of(LOCAL_TENANT) { "the ledger".to_owned() } else { session.to_string() }
+}
+
+fn verified_line(log: &Verified) -> String {
+    let events = render::count(log.last_seq, "event");
+    match &log.fault {
+        None => format!("{} {}: {events}, {}", styled(GREEN, "ok"), name_of(log.session), proof_words(log.proof)),
+        Some(fault) => format!("{} {fault}", styled(RED, "broken")),
+    }
+}
+
+fn verified_document(log: &Verified) -> Value {
+    let (proved, words) = match log.proof {
+        Proof::ProvedUpTo(seq) => (Some(seq), "proved"),
+        Proof::Consistent => (None, "consistent"),
+        Proof::Empty => (None, "empty"),
+    };
+    json!({
+        "session_id": log.session,
+        "last_seq": log.last_seq,
+        "proof": words,
+        "proved_up_to": proved,
+        "fault": log.fault.as_ref().map(ToString::to_string),
+    })
+}
+
+fn ended(holds: bool) -> Ended {
+    if holds { Ended::Done } else { Ended::Failed }
+}
+
+async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::Result<Ended> {
+    if world.store.head(key(session)).await?.is_none() && world.store.read(key(session), 0, 1).await?.is_empty() {
+        return Err(StoreError::NoSession(session).into());
+    }
+    let log = verify_session(&*world.store, key(session), world.checkpoint_key.as_ref()).await?;
+    if term.json {
+        term.document(&verified_document(&log))?;
+    } else {
+        term.print(&verified_line(&log))?;
+    }
+    Ok(ended(log.fault.is_none()))
+}
+
+async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
+    let walk = verify_tenant(&*world.store, LOCAL_TENANT, world.checkpoint_key.as_ref(), against).await?;
+    if term.json {
+        term.document(&walk_document(&walk, against))?;
+        return Ok(ended(walk.holds()));
+    }
+    let mut text = String::new();
+    for log in &walk.logs {
+        let _ = writeln!(text, "{}", verified_line(log));
+    }
+    let in_logs = |fault: &&_| walk.logs.iter().any(|log| log.fault.as_ref() == Some(*fault));
+    for fault in walk.faults.iter().filter(|fault| !in_logs(fault)) {
+        let _ = writeln!(text, "{} {fault}", styled(RED, "broken"));
+    }
+    if let Some((seq, hash)) = walk.ledger_head {
+        let _ = writeln!(text, "ledger head {seq}:{hash}");
+    }
+    if let (true, Some((seq, _))) = (walk.holds(), against) {
+        let _ = writeln!(text, "the saved ledger head {seq} is in the ledger");
+    }
+    term.print(&text)?;
+    if walk.holds() {
+        term.note(match (&world.checkpoint_key, against) {
+            (None, _) => "everything agrees with itself; with keys/checkpoint.key more could be proved",
+            (Some(_), None) => {
+                "save the ledger head elsewhere: `--against` it also proves that no tail or session is gone"
+            }
+            (Some(_), Some(_)) => "everything holds",
+        });
+    } else {
+        term.error(&format!("{}; keep the store as it is and compare with a backup", walk.faults[0]));
+    }
+    Ok(ended(walk.holds()))
+}
+
+fn walk_document(walk: &Walk, against: Option<(u64, Digest)>) -> Value {
+    let logs: Vec<Value> = walk.logs.iter().map(verified_document).collect();
+    let faults: Vec<String> = walk.faults.iter().map(ToString::to_string).collect();
+    json!({
+        "holds": walk.holds(),
+        "logs": logs,
+        "ledger_head": walk.ledger_head.map(|(seq, hash)| format!("{seq}:{hash}")),
+        "against": against.map(|(seq, hash)| format!("{seq}:{hash}")),
+        "faults": faults,
+    })
+}
+
+async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
+    deliver_outbox(&*world.store).await?;
+    let head = export::ledger_head(world).await?;
+    let head = head.ok_or_else(|| failed("the ledger is empty: there are no sessions yet"))?;
+    if term.json {
+        term.document(&head)?;
+    } else {
+        term.print(&format!("{}:{}", head.seq, head.hash))?;
+    }
+    Ok(Ended::Done)
+}
+
+/// Every log, the ledger, a manifest and the report, in a folder of their own.
+async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
+    let walk = verify_tenant(&*world.store, LOCAL_TENANT, world.checkpoint_key.as_ref(), None).await?;
+    let folder = out.unwrap_or_else(|| world.settings.home.root().join("evidence").join(world.tag()));
+    if folder.exists() {
+        return Err(failed(format!("{} exists already; name a folder that does not", folder.display())));
+    }
+    let sessions = folder.join("sessions");
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&sessions);
+    made.with_context(|| format!("cannot make {}", sessions.display()))?;
+    let mut manifests = Vec::new();
+    for log in world.store.logs(LOCAL_TENANT).await? {
+        let ledger = log == ledger_of(LOCAL_TENANT);
+        let path = if ledger { folder.join("ledger.ndjson") } else { sessions.join(format!("{log}.ndjson")) };
+        // A damaged log is evidence too: what can be read of it is written, the report says the rest.
+        let mut file = create(&path)?;
+        let written = export::write(world, log, |lines| Ok(file.write_all(lines)?)).await;
+        file.sync_all().with_context(|| path.display().to_string())?;
+        let name = path.strip_prefix(&folder).unwrap_or(&path).display().to_string();
+        match written {
+            Ok(manifest) => manifests.push(json!({"file": name, "manifest": manifest})),
+            Err(error) if matches!(error.downcast_ref(), Some(StoreError::Corrupt(_))) => {
+                manifests.push(json!({"file": name, "incomplete": error.to_string()}));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let report = walk_document(&walk, None);
+    let manifest = json!({
+        "format": "portcullis-evidence-1",
+        "ledger_head": report["ledger_head"],
+        "holds": walk.holds(),
+        "logs": manifests,
+    });
+    for (name, value) in [("verify.json", &report), ("manifest.json", &manifest)] {
+        let path = folder.join(name);
+        let mut file = create(&path)?;
+        file.write_all(serde_json::to_string_pretty(value)?.as_bytes())?;
+        file.sync_all()?;
+    }
+    if term.json {
+        term.document(&json!({"folder": folder, "holds": walk.holds(), "logs": manifests.len()}))?;
+    } else {
+        let logs = render::count(manifests.len() as u64, "log");
+        let state = if walk.holds() { "everything holds" } else { "broken: see verify.json" };
+        term.print(&format!("{logs} in {}; {state}", folder.display()))?;
+    }
+    Ok(ended(walk.holds()))
+}
+
+fn create(path: &Path) -> anyhow::Result<fs::File> {
+    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    opened.with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_head_is_read_from_text_or_file() {
+        let hash = Digest::of(b"x");
+        assert_eq!(parse_head(&format!("7:{hash}")), Some((7, hash)));
+        assert_eq!(parse_head("7:zz"), None);
+        let error = saved_head("/no/such/file").expect_err("no head").to_string();
+        assert!(error.contains("audit head"), "{error}");
+    }
+}

@@ -1,0 +1,15 @@
+//! `completions`: a script for a shell.
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::exit::Ended;
+use crate::render::Term;
+
+pub fn run(shell: Shell, term: &Term) -> anyhow::Result<Ended> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "portcullis", &mut script);
+    term.bytes(&script)?;
+    Ok(Ended::Done)
+}

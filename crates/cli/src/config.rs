@@ -1,0 +1,367 @@
+//! Configuration: flag, environment variable, project file, user file, default. A file that is not
+//! understood whole stops the program; nothing in it is passed over.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portcullis_base::limits;
+use portcullis_policy::{EnterprisePolicy, Layer, Policy, PolicyBuilder, Rule, parse_rules};
+use portcullis_store_sqlite::Durability;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::args::{ApprovalMode, Globals};
+use crate::exit::usage;
+use crate::home::{self, Home};
+
+/// A longer file is not a configuration.
+const MAX_BYTES: u64 = 4 << 20;
+/// Every table and its keys.
+const KEYS: &[(&str, &[&str])] = &[
+    ("store", &["url", "durability"]),
+    ("artifacts", &["url", "quota"]),
+    ("approvals", &["default", "ask_expiry"]),
+    ("rules", &[]),
+];
+
+/// What the user's file says, each with the default it replaces.
+#[derive(Debug, Clone)]
+struct UserFile {
+    store: Option<PathBuf>,
+    durability: Durability,
+    artifacts: Option<PathBuf>,
+    quota: u64,
+    approvals: ApprovalMode,
+    ask_expiry: Duration,
+    rules: Vec<Rule>,
+}
+
+impl Default for UserFile {
+    fn default() -> Self {
+        Self {
+            store: None,
+            durability: Durability::Full,
+            artifacts: None,
+            quota: limits::ARTIFACT_QUOTA,
+            approvals: ApprovalMode::Ask,
+            ask_expiry: limits::ASK_EXPIRY,
+            rules: Vec::new(),
+        }
+    }
+}
+
+/// Everything a run needs to know before it opens anything.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub home: Home,
+    pub database: PathBuf,
+    pub artifacts: PathBuf,
+    pub durability: Durability,
+    pub quota: u64,
+    pub approvals: ApprovalMode,
+    pub ask_expiry: Duration,
+    /// The user's file, if there is one.
+    pub user_file: Option<PathBuf>,
+    pub enterprise: EnterprisePolicy,
+    user_rules: Vec<Rule>,
+}
+
+impl Settings {
+    /// Reads every file but the project's.
+    pub fn load(globals: &Globals) -> anyhow::Result<Self> {
+        let home = Home::find()?;
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let named = globals.config.clone().or_else(|| variable("PORTCULLIS_CONFIG").map(PathBuf::from));
+        let (user_file, text) = match named {
+            Some(path) => {
+                let text = read(&path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
+                (Some(path), text)
+            }
+            None => match home::user_config() {
+                Some(path) => read(&path)?.map_or_else(|| (None, String::new()), |text| (Some(path), text)),
+                None => (None, String::new()),
+            },
+        };
+        let name = user_file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+        let file = parse_user(&text, &name)?;
+        let enterprise = EnterprisePolicy::load(Path::new(EnterprisePolicy::PATH))?;
+
+        let store = match globals.store.clone().or_else(|| variable("PORTCULLIS_STORE")) {
+            Some(url) => Some(local("sqlite", &url).map_err(|why| usage(format!("--store: {why}")))?),
+            None => file.store,
+        };
+        let artifacts = match globals.artifacts.clone().or_else(|| variable("PORTCULLIS_ARTIFACTS")) {
+            Some(url) => Some(local("file", &url).map_err(|why| usage(format!("--artifacts: {why}")))?),
+            None => file.artifacts,
+        };
+        let approvals = match (globals.approvals, variable("PORTCULLIS_APPROVALS")) {
+            (Some(mode), _) => mode,
+            (None, Some(word)) => approval_mode(&word).map_err(|why| usage(format!("PORTCULLIS_APPROVALS: {why}")))?,
+            (None, None) => file.approvals,
+        };
+        permitted(approvals, &enterprise)?;
+        Ok(Self {
+            database: store.unwrap_or_else(|| home.database()),
+            artifacts: artifacts.unwrap_or_else(|| home.artifacts()),
+            durability: file.durability,
+            quota: file.quota,
+            approvals,
+            ask_expiry: file.ask_expiry,
+            user_file,
+            enterprise,
+            user_rules: file.rules,
+            home,
+        })
+    }
+
+    /// The rules that hold in a workspace.
+    pub fn policy(&self, workspace: &Path) -> anyhow::Result<Policy> {
+        let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(self.user_rules.iter().cloned());
+        Ok(builder.rules(project_rules(workspace)?).build()?)
+    }
+}
+
+/// Only the organisation can forbid it, and nothing here can overrule that.
+fn permitted(approvals: ApprovalMode, enterprise: &EnterprisePolicy) -> anyhow::Result<()> {
+    if approvals == ApprovalMode::Allow && !enterprise.approvals_allow() {
+        let path = EnterprisePolicy::PATH;
+        return Err(usage(format!("{path} forbids `--approvals allow`; answer each ask with `portcullis approvals`")));
+    }
+    Ok(())
+}
+
+/// Where a project keeps what it wants of us.
+pub fn project_file(workspace: &Path) -> PathBuf {
+    workspace.join(".portcullis/config.toml")
+}
+
+fn project_rules(workspace: &Path) -> anyhow::Result<Vec<Rule>> {
+    let path = project_file(workspace);
+    match read(&path)? {
+        None => Ok(Vec::new()),
+        Some(text) => parse_project(&text, &path.display().to_string()),
+    }
+}
+
+/// The text of a file, `None` if there is none.
+fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    let cannot = |why: String| usage(format!("cannot read {}: {why}", path.display()));
+    match fs::metadata(path) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(cannot(e.to_string())),
+        // Opening a pipe would wait for a writer.
+        Ok(facts) if !facts.is_file() => return Err(cannot("it is not a regular file".to_owned())),
+        Ok(facts) if facts.len() > MAX_BYTES => return Err(cannot("it is longer than 4 MiB".to_owned())),
+        Ok(_) => {}
+    }
+    fs::read_to_string(path).map(Some).map_err(|e| cannot(e.to_string()))
+}
+
+/// A file's text with its name, for messages that name the line.
+struct Document<'t> {
+    file: &'t str,
+    text: &'t str,
+}
+
+impl Document<'_> {
+    fn fault(&self, offset: usize, problem: &str) -> anyhow::Error {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        usage(format!("{}:{line}: {problem}", self.file))
+    }
+
+    /// The tables, after every key was found to be known.
+    fn tables(&self) -> anyhow::Result<DeTable<'_>> {
+        let table = DeTable::parse(self.text).map(Spanned::into_inner).map_err(|e| {
+            let problem = format!("not valid TOML: {}", e.message().replace('\n', "; "));
+            self.fault(e.span().map_or(0, |span| span.start), &problem)
+        })?;
+        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+        for (key, value) in &table {
+            let name: &str = key.get_ref();
+            let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == name) else {
+                return Err(self.unknown(key.span().start, name, &names));
+            };
+            match value.get_ref() {
+                // The rules are read by those who know them.
+                _ if name == "rules" => {}
+                DeValue::Table(fields) => {
+                    for key in fields.keys() {
+                        let name: &str = key.get_ref();
+                        if !keys.contains(&name) {
+                            return Err(self.unknown(key.span().start, name, keys));
+                        }
+                    }
+                }
+                _ => return Err(self.fault(key.span().start, &format!("`{name}` must be a table, written [{name}]"))),
+            }
+        }
+        Ok(table)
+    }
+
+    fn unknown(&self, offset: usize, key: &str, known: &[&str]) -> anyhow::Error {
+        let near = similar::get_close_matches(key, known, 1, 0.0).first().copied().unwrap_or("rules");
+        self.fault(offset, &format!("unknown key `{key}`; the nearest known one is `{near}`"))
+    }
+
+    /// `table.key` through `read`, if it is there.
+    fn value<T>(
+        &self,
+        tables: &DeTable<'_>,
+        (table, key): (&str, &str),
+        read: impl FnOnce(&DeValue<'_>) -> Result<T, String>,
+    ) -> anyhow::Result<Option<T>> {
+        let Some(DeValue::Table(fields)) = tables.get(table).map(Spanned::get_ref) else { return Ok(None) };
+        let Some(value) = fields.get(key) else { return Ok(None) };
+        let read = read(value.get_ref()).map(Some);
+        read.map_err(|why| self.fault(value.span().start, &format!("`{table}.{key}`: {why}")))
+    }
+}
+
+fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
+    let document = Document { file, text };
+    let tables = document.tables()?;
+    let default = UserFile::default();
+    let text_of = |value: &DeValue<'_>| match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        _ => Err("must be a string".to_owned()),
+    };
+    let store = document.value(&tables, ("store", "url"), |v| local("sqlite", &text_of(v)?))?;
+    let durability = document.value(&tables, ("store", "durability"), |v| match text_of(v)?.as_str() {
+        "full" => Ok(Durability::Full),
+        "relaxed" => Ok(Durability::Relaxed),
+        other => Err(format!("`{other}` is not one of full, relaxed")),
+    })?;
+    let artifacts = document.value(&tables, ("artifacts", "url"), |v| local("file", &text_of(v)?))?;
+    let quota = document.value(&tables, ("artifacts", "quota"), |v| size(&text_of(v)?))?;
+    let approvals = document.value(&tables, ("approvals", "default"), |v| approval_mode(&text_of(v)?))?;
+    let ask_expiry = document.value(&tables, ("approvals", "ask_expiry"), |v| duration(&text_of(v)?))?;
+    Ok(UserFile {
+        store,
+        durability: durability.unwrap_or(default.durability),
+        artifacts,
+        quota: quota.unwrap_or(default.quota),
+        approvals: approvals.unwrap_or(default.approvals),
+        ask_expiry: ask_expiry.unwrap_or(default.ask_expiry),
+        rules: parse_rules(text, file, Layer::User)?,
+    })
+}
+
+/// A repository must not choose where a person's data goes or who answers: only its rules are read.
+fn parse_project(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+    let document = Document { file, text };
+    let tables = document.tables()?;
+    if let Some(key) = tables.keys().find(|key| key.get_ref().as_ref() != "rules") {
+        let name = key.get_ref();
+        let problem = format!("`{name}` is not taken from a project's file; move it to your own configuration");
+        return Err(document.fault(key.span().start, &problem));
+    }
+    Ok(parse_rules(text, file, Layer::Project)?)
+}
+
+/// `scheme:PATH`, made absolute.
+fn local(scheme: &str, url: &str) -> Result<PathBuf, String> {
+    let path = url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix(':')).filter(|path| !path.is_empty());
+    let path =
+        path.ok_or_else(|| format!("`{url}` is not of the form {scheme}:PATH, the only one this build knows"))?;
+    // `sqlite:///x` means /x too.
+    let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    std::path::absolute(path).map_err(|e| format!("`{path}`: {e}"))
+}
+
+fn approval_mode(word: &str) -> Result<ApprovalMode, String> {
+    clap::ValueEnum::from_str(word, false).map_err(|_| format!("`{word}` is not one of ask, allow, deny"))
+}
+
+/// `2GiB`, `500MB`, `1024`.
+fn size(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is not a size such as 2GiB, 500MB or 4096");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ').len();
+    let factor: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(bad()),
+    };
+    text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(bad)
+}
+
+/// `24h`, `15min`, `1h 30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    parsed.filter(|span| !span.is_zero()).ok_or_else(|| format!("`{text}` is not a time such as 24h or 15min"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../../config.example.toml");
+
+    #[test]
+    fn the_example_is_accepted_as_it_stands_and_with_every_key_uncommented() {
+        parse_user(EXAMPLE, "config.example.toml").expect("as it stands");
+        let uncommented: String = EXAMPLE
+            .lines()
+            .map(|line| line.strip_prefix("#: ").unwrap_or(line))
+            .fold(String::new(), |text, line| text + line + "\n");
+        let file = parse_user(&uncommented, "config.example.toml").expect("uncommented");
+        assert!(!file.rules.is_empty(), "it shows rules");
+        for (table, keys) in KEYS {
+            assert!(uncommented.contains(&format!("[{table}]")), "{table} is documented");
+            for key in *keys {
+                assert!(EXAMPLE.contains(&format!("#: {key} = ")), "{table}.{key} is documented");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest_with_file_and_line() {
+        let error = parse_user("\n[store]\nulr = \"x\"\n", "c.toml").expect_err("unknown").to_string();
+        assert_eq!(error, "c.toml:3: unknown key `ulr`; the nearest known one is `url`");
+        let error = parse_user("[stor]\n", "c.toml").expect_err("unknown").to_string();
+        assert_eq!(error, "c.toml:1: unknown key `stor`; the nearest known one is `store`");
+    }
+
+    #[test]
+    fn a_bad_value_names_its_line_and_what_is_wanted() {
+        let fault = |text: &str| parse_user(text, "c").expect_err("bad").to_string();
+        assert_eq!(
+            fault("[approvals]\ndefault = \"yes\""),
+            "c:2: `approvals.default`: `yes` is not one of ask, allow, deny"
+        );
+        assert!(fault("[approvals]\nask_expiry = \"soon\"").contains("24h"));
+        assert!(fault("[artifacts]\nquota = \"lots\"").contains("2GiB"));
+        assert!(fault("[store]\nurl = \"postgres://x\"").contains("sqlite:PATH"));
+        assert!(fault("store = 1").contains("[store]"));
+        assert!(fault("[[rules]]\neffect = \"deny").contains("c:2: not valid TOML"));
+    }
+
+    #[test]
+    fn a_project_chooses_rules_and_nothing_else() {
+        let error = parse_project("[approvals]\ndefault = \"allow\"\n", "p").expect_err("refused").to_string();
+        assert!(error.starts_with("p:1: `approvals` is not taken from a project's file"), "{error}");
+    }
+
+    #[test]
+    fn the_organisation_can_forbid_allowing_everything() {
+        let strict = EnterprisePolicy::parse("approvals_allow = false", "policy.toml").expect("parses");
+        assert!(permitted(ApprovalMode::Allow, &strict).is_err());
+        assert!(permitted(ApprovalMode::Deny, &strict).is_ok());
+        assert!(permitted(ApprovalMode::Allow, &EnterprisePolicy::default()).is_ok());
+    }
+
+    #[test]
+    fn sizes_and_times_are_read_as_people_write_them() {
+        assert_eq!((size("2GiB"), size("4096"), size("1 MB")), (Ok(2 << 30), Ok(4096), Ok(1_000_000)));
+        assert!(size("-1").is_err() && size("GiB").is_err() && size("99999999999GiB").is_err());
+        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
+        assert!(duration("-1h").is_err() && duration("0s").is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! `doctor`: every finding with what to do about it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use portcullis_base::{Entropy, SystemIds};
+use portcullis_event::{LOCAL_TENANT, ledger_of};
+use portcullis_policy::{EnterprisePolicy, Policy, Rule};
+use portcullis_store::{Log as _, RecordWrite, Records as _, StoreError, verify_session};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::Globals;
+use crate::config::{Settings, project_file};
+use crate::exit::Ended;
+use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
+use crate::world::{World, key, workspace};
+
+/// Room for some thousand calls with their outputs.
+const LOW_SPACE: u64 = 512 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Grade {
+    Ok,
+    Note,
+    Broken,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    grade: Grade,
+    about: &'static str,
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_do: Option<String>,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn ok(&mut self, about: &'static str, what: impl Into<String>) {
+        self.0.push(Finding { grade: Grade::Ok, about, what: what.into(), to_do: None });
+    }
+
+    fn note(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
+        self.0.push(Finding { grade: Grade::Note, about, what: what.into(), to_do: Some(to_do.into()) });
+    }
+
+    fn broken(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
+        self.0.push(Finding { grade: Grade::Broken, about, what: what.into(), to_do: Some(to_do.into()) });
+    }
+}
+
+pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let mut findings = Findings::default();
+    match Settings::load(globals) {
+        Err(error) => findings.broken("configuration", format!("{error:#}"), "correct that, then run doctor again"),
+        Ok(settings) => {
+            configuration(&settings, &mut findings);
+            rules(&settings, globals, &mut findings);
+            data(&settings, &mut findings);
+            store(settings, globals, &mut findings).await;
+        }
+    }
+    findings.ok(
+        "isolation",
+        "this build has no tools that run commands: the file tools work inside this process, confined to the \
+         workspace by directory handles; no kernel isolation is used or needed",
+    );
+    let broken = findings.0.iter().any(|finding| finding.grade == Grade::Broken);
+    if term.json {
+        term.document(&json!({"healthy": !broken, "findings": findings.0}))?;
+    } else {
+        term.print(&findings.0.iter().map(line).collect::<String>())?;
+    }
+    Ok(if broken { Ended::Failed } else { Ended::Done })
+}
+
+fn line(finding: &Finding) -> String {
+    let grade = match finding.grade {
+        Grade::Ok => styled(GREEN, "ok     "),
+        Grade::Note => styled(YELLOW, "note   "),
+        Grade::Broken => styled(RED, "broken "),
+    };
+    let to_do = finding.to_do.as_ref().map(|words| format!("\n        {}", styled(DIM, &format!("→ {}", safe(words)))));
+    format!("{grade} {}: {}{}\n", finding.about, safe(&finding.what), to_do.unwrap_or_default())
+}
+
+fn configuration(settings: &Settings, findings: &mut Findings) {
+    let file = match &settings.user_file {
+        Some(path) => format!("read from {}", path.display()),
+        None => "no file of yours; defaults hold".to_owned(),
+    };
+    findings.ok("configuration", file);
+    if Path::new(EnterprisePolicy::PATH).exists() {
+        let rules = render::count(settings.enterprise.rules().len() as u64, "deny rule");
+        let allow = if settings.enterprise.approvals_allow() { "" } else { "; `--approvals allow` is forbidden" };
+        findings.ok("configuration", format!("{}: {rules}{allow}", EnterprisePolicy::PATH));
+    }
+}
+
+fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
+    let policy = workspace(globals).and_then(|folder| Ok((settings.policy(&folder)?, folder)));
+    let (policy, folder) = match policy {
+        Ok(policy) => policy,
+        Err(error) => {
+            return findings.broken(
+                "rules",
+                format!("{error:#}"),
+                "correct that: nothing runs before all rules are read",
+            );
+        }
+    };
+    let in_force = policy.rules().len() - policy.inert_rules().count();
+    findings.ok("rules", format!("{} in force in {}", render::count(in_force as u64, "rule"), folder.display()));
+    for rule in in_force_rules(&policy) {
+        findings.ok("rules", format!("{} {} ({})", rule.effect.as_str(), rule.id, rule.source));
+    }
+    for rule in policy.inert_rules() {
+        let file = project_file(&folder);
+        let to_do = format!(
+            "a project's allow rules do nothing until trusted, which this build cannot do yet; copy it from {} into your own configuration",
+            file.display()
+        );
+        findings.note("rules", format!("allow {} ({}) is inert", rule.id, rule.source), to_do);
+    }
+}
+
+fn in_force_rules(policy: &Policy) -> impl Iterator<Item = &Rule> {
+    policy.rules().iter().filter(|rule| !policy.inert_rules().any(|inert| inert.id == rule.id))
+}
+
+fn data(settings: &Settings, findings: &mut Findings) {
+    let root = settings.home.root();
+    match fs::metadata(root) {
+        Err(_) => findings.ok("data", format!("{} does not exist yet; the first call makes it", root.display())),
+        Ok(facts) => {
+            let mode = facts.permissions().mode() & 0o777;
+            let shown = format!("{} (mode {mode:03o})", root.display());
+            if mode & 0o077 == 0 {
+                findings.ok("data", shown);
+            } else {
+                findings.note(
+                    "data",
+                    format!("{shown} can be entered by others"),
+                    format!("chmod 700 {}", root.display()),
+                );
+            }
+            space(root, findings);
+        }
+    }
+    let (ids, fresh) = (SystemIds::new(), !settings.database.exists());
+    let home = &settings.home;
+    keep_key("checkpoint.key", &home.checkpoint_key_path(), fresh, &ids, findings, |ids| {
+        home.checkpoint_key(ids).map(drop)
+    });
+    keep_key("sealing.key", &home.sealing_key_path(), fresh, &ids, findings, |ids| home.sealing_key(ids).map(drop));
+}
+
+fn space(root: &Path, findings: &mut Findings) {
+    let Ok(facts) = rustix::fs::statvfs(root) else { return };
+    let free = facts.f_bavail.saturating_mul(facts.f_frsize);
+    let shown = format!("{} MiB free", free >> 20);
+    if free < LOW_SPACE {
+        findings.note("data", format!("only {shown}"), "make room: a call whose record does not fit is refused");
+    } else {
+        findings.ok("data", shown);
+    }
+}
+
+/// Looks at a key that is there; makes none.
+fn keep_key(
+    name: &'static str,
+    path: &Path,
+    fresh: bool,
+    ids: &SystemIds,
+    findings: &mut Findings,
+    load: impl Fn(&dyn Entropy) -> anyhow::Result<()>,
+) {
+    if path.exists() {
+        match load(ids) {
+            Ok(()) => findings.ok("keys", format!("{name} is there, for its owner alone")),
+            Err(error) => findings.broken("keys", format!("{error:#}"), "without it nothing is recorded"),
+        }
+    } else if fresh {
+        findings.ok("keys", format!("{name} is made with the store"));
+    } else if name == "checkpoint.key" {
+        let to_do = "restore it from a backup: until then nothing new gets a checkpoint, and old ones prove nothing";
+        findings.broken("keys", format!("{} is missing though there is a store", path.display()), to_do);
+    } else {
+        let to_do = "restore it from a backup, or let the next call make a new one: waiting calls with secret inputs are then lost";
+        findings.note("keys", format!("{} is missing", path.display()), to_do);
+    }
+}
+
+async fn store(settings: Settings, globals: &Globals, findings: &mut Findings) {
+    let path = settings.database.clone();
+    let world = match World::look(settings, globals) {
+        Ok(Some(world)) => world,
+        Ok(None) => {
+            return findings.ok("store", format!("{} does not exist yet; the first call makes it", path.display()));
+        }
+        Err(error) => {
+            let to_do = "see to the file and its folder; a copy of it can be checked with --store";
+            return findings.broken("store", format!("{error:#}"), to_do);
+        }
+    };
+    let size = fs::metadata(&path).map(|facts| facts.len()).unwrap_or(0);
+    findings.ok("store", format!("{} opens, its schema is this program's ({} KiB)", path.display(), size >> 10));
+    match probe(&world).await {
+        Ok(()) => findings.ok("store", "it takes writes"),
+        Err(error) => {
+            findings.broken("store", format!("it takes no writes: {error}"), "see to the disk and its permissions");
+        }
+    }
+    let sessions = world.store.sessions(LOCAL_TENANT, 1).await;
+    let newest = sessions.ok().and_then(|all| all.first().map(|summary| summary.session_id));
+    for log in newest.into_iter().chain([ledger_of(LOCAL_TENANT)]) {
+        match verify_session(&*world.store, key(log), world.checkpoint_key.as_ref()).await {
+            Ok(seen) => match seen.fault {
+                None => findings
+                    .ok("store", format!("the chain of {log} holds ({})", render::count(seen.last_seq, "event"))),
+                Some(fault) => findings.broken("store", fault.to_string(), "portcullis audit verify names everything"),
+            },
+            Err(error) => findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
+        }
+    }
+}
+
+/// A row that comes and goes: only a write proves that writing works.
+async fn probe(world: &World) -> Result<(), StoreError> {
+    let write = |body| RecordWrite { kind: "doctor".to_owned(), id: world.tag(), expected: None, body };
+    let (there, gone) = (write(Some(json!({}))), write(None));
+    let gone = RecordWrite { id: there.id.clone(), ..gone };
+    world.store.put_record(LOCAL_TENANT, there).await?;
+    world.store.put_record(LOCAL_TENANT, gone).await?;
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! How a run ends: exit codes, and the one line an error is printed as.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use portcullis::RuntimeError;
+use portcullis_base::{Code, Recorded};
+use portcullis_event::Observed;
+use portcullis_pipeline::{Halt, ShelfError};
+use portcullis_policy::PolicyError;
+use portcullis_secret::KeyFileError;
+use portcullis_store::StoreError;
+
+use crate::render::Term;
+
+/// How a command ended that did what it could (cli.md §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    Waits = 3,
+    Denied = 4,
+    Broken = 5,
+    Interrupted = 130,
+}
+
+impl Ended {
+    /// How the command that made this call ends.
+    pub fn of(observed: &Observed) -> Self {
+        match &observed.code {
+            _ if observed.ok => Self::Done,
+            Recorded::Known(Code::PolicyDenied | Code::UserDenied) => Self::Denied,
+            Recorded::Known(Code::PersistFailed | Code::FenceLost) => Self::Broken,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// An error of this crate's own: what went wrong, where, what to do; and how the process ends.
+#[derive(Debug)]
+pub struct Fault {
+    ended: Ended,
+    text: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Wrong usage or configuration.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    fault(Ended::Usage, text)
+}
+
+/// The work failed.
+pub fn failed(text: impl Into<String>) -> anyhow::Error {
+    fault(Ended::Failed, text)
+}
+
+/// An error with an ending of the caller's choosing.
+pub fn fault(ended: Ended, text: impl Into<String>) -> anyhow::Error {
+    Fault { ended, text: text.into() }.into()
+}
+
+/// Prints what is to be printed and gives the exit code.
+pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
+    let ended = match outcome {
+        Ok(ended) => ended,
+        // Whoever read our output has had enough: `portcullis … | head` is no error.
+        Err(error) if is_broken_pipe(&error) => Ended::Done,
+        Err(error) => {
+            term.error(&one_line(&error));
+            // Only taken where RUST_BACKTRACE asks for it.
+            if error.backtrace().status() == std::backtrace::BacktraceStatus::Captured {
+                term.note(&error.backtrace().to_string());
+            }
+            ended_by(&error)
+        }
+    };
+    ExitCode::from(ended as u8)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let piped = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(piped)
+}
+
+/// The chain of causes on one line. Some errors print their source themselves.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if line.contains(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+    }
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn ended_by(error: &anyhow::Error) -> Ended {
+    for cause in error.chain() {
+        if let Some(fault) = cause.downcast_ref::<Fault>() {
+            return fault.ended;
+        }
+        if let Some(error) = cause.downcast_ref::<RuntimeError>() {
+            return match error {
+                RuntimeError::Store(error) => store_ending(error),
+                RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
+                RuntimeError::Workspace(_) => Ended::Usage,
+                RuntimeError::NoObservation(_) => Ended::Failed,
+                _ => Ended::Broken,
+            };
+        }
+        if let Some(error) = cause.downcast_ref::<StoreError>() {
+            return store_ending(error);
+        }
+        if cause.is::<PolicyError>() {
+            return Ended::Usage;
+        }
+        if cause.is::<KeyFileError>() || cause.is::<io::Error>() {
+            return Ended::Broken;
+        }
+        if cause.is::<ShelfError>() {
+            return Ended::Failed;
+        }
+    }
+    Ended::Failed
+}
+
+/// What a person asked for and is not there is failed work; the rest is the store's fault.
+fn store_ending(error: &StoreError) -> Ended {
+    match error {
+        StoreError::NoSession(_) | StoreError::NoAsk(_) | StoreError::AskSettled { .. } => Ended::Failed,
+        StoreError::AskExpired(_) => Ended::Denied,
+        _ => Ended::Broken,
+    }
+}
+
+/// Waits for `work`. The first Ctrl-C calls `cancel` and waits on, the second leaves.
+pub async fn interruptible<T>(
+    term: &Term,
+    cancel: impl Fn(),
+    work: impl Future<Output = T>,
+) -> anyhow::Result<(T, bool)> {
+    let mut interrupted = false;
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return Ok((done, interrupted)),
+            signal = tokio::signal::ctrl_c() => {
+                signal?;
+                if interrupted {
+                    return Err(fault(Ended::Interrupted, "left before the call was settled; its session can be resumed"));
+                }
+                interrupted = true;
+                cancel();
+                term.note("interrupted: waiting for the call to settle; Ctrl-C again leaves at once");
+            }
+        }
+    }
+}
+
+/// A defect is one line too, unless someone wants to see where it came from.
+pub fn plain_panics() {
+    if std::env::var_os("RUST_BACKTRACE").is_some() {
+        return;
+    }
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default();
+        let what = info.payload_as_str().unwrap_or("no message");
+        eprintln!("defect at {place}: {what}; please report it (RUST_BACKTRACE=1 tells more)");
+    }));
+}

@@ -1,0 +1,95 @@
+//! Where things are on disk (cli.md §3). Nothing is ever kept in the workspace.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_base::{Digest, Entropy};
+use portcullis_event::CheckpointKey;
+use portcullis_secret::SealingKey;
+
+use crate::exit::usage;
+
+/// The data folder.
+#[derive(Debug, Clone)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// A variable that names an absolute path; XDG says to ignore any other.
+fn folder(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// `$xdg/portcullis`, else `~/fallback/portcullis`.
+fn xdg(variable: &str, fallback: &str) -> Option<PathBuf> {
+    let base = folder(variable).or_else(|| folder("HOME").map(|home| home.join(fallback)))?;
+    Some(base.join("portcullis"))
+}
+
+/// The user's configuration, if there is a place for one.
+pub fn user_config() -> Option<PathBuf> {
+    xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("config.toml"))
+}
+
+impl Home {
+    /// Finds it; makes nothing.
+    pub fn find() -> anyhow::Result<Self> {
+        if let Some(named) = env::var_os("PORTCULLIS_HOME").filter(|name| !name.is_empty()) {
+            let root = std::path::absolute(&named).context("PORTCULLIS_HOME is not a path")?;
+            return Ok(Self { root });
+        }
+        let root = xdg("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
+            usage("there is no place for data: HOME is not set; set HOME, or PORTCULLIS_HOME to a folder of your own")
+        })?;
+        Ok(Self { root })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.root.join("portcullis.db")
+    }
+
+    pub fn artifacts(&self) -> PathBuf {
+        self.root.join("artifacts")
+    }
+
+    pub fn keys(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+
+    pub fn checkpoint_key_path(&self) -> PathBuf {
+        self.keys().join("checkpoint.key")
+    }
+
+    pub fn sealing_key_path(&self) -> PathBuf {
+        self.keys().join("sealing.key")
+    }
+
+    /// The key that inputs are sealed with until they settle; made if missing.
+    pub fn sealing_key(&self, entropy: &dyn Entropy) -> anyhow::Result<SealingKey> {
+        Ok(SealingKey::load_or_create(&self.sealing_key_path(), entropy)?)
+    }
+
+    /// The key of checkpoints; made if missing.
+    pub fn checkpoint_key(&self, entropy: &dyn Entropy) -> anyhow::Result<CheckpointKey> {
+        let path = self.checkpoint_key_path();
+        // Both keys are files of one form with one set of checks: making and checking it is done there.
+        SealingKey::load_or_create(&path, entropy)?;
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes: Digest = text.trim_end().to_ascii_lowercase().parse().with_context(|| path.display().to_string())?;
+        Ok(CheckpointKey::from_bytes(*bytes.as_bytes()))
+    }
+
+    /// The key of checkpoints, if there is one.
+    pub fn existing_checkpoint_key(&self, entropy: &dyn Entropy) -> anyhow::Result<Option<CheckpointKey>> {
+        match self.checkpoint_key_path().try_exists() {
+            Ok(false) => Ok(None),
+            _ => self.checkpoint_key(entropy).map(Some),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The one renderer: where text goes, what may reach a terminal, and how an observation reads.
+//!
+//! Invariant: text that a file, a tool or a model wrote passes [`safe`] or [`safe_line`] before a
+//! person sees it. `--json` is for programs and carries it as it is.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use portcullis_event::{ContentFormat, Observed};
+use serde::Serialize;
+
+use crate::args::{Color, Globals};
+
+pub const BOLD: Style = Style::new().bold();
+pub const DIM: Style = Style::new().dimmed();
+pub const RED: Style = AnsiColor::Red.on_default();
+pub const GREEN: Style = AnsiColor::Green.on_default();
+pub const CYAN: Style = AnsiColor::Cyan.on_default();
+pub const YELLOW: Style = AnsiColor::Yellow.on_default();
+
+/// `text` in `style`; the terminal's stream drops the style where it is not wanted.
+pub fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Where output goes and in what form.
+#[derive(Debug, Clone, Copy)]
+pub struct Term {
+    pub json: bool,
+    quiet: bool,
+    color: ColorChoice,
+}
+
+impl Term {
+    pub fn new(globals: &Globals) -> Self {
+        let color = match globals.color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::AlwaysAnsi,
+            Color::Never => ColorChoice::Never,
+        };
+        Self { json: globals.json, quiet: globals.quiet, color }
+    }
+
+    /// Whether a person sits at both ends.
+    pub fn interactive(self) -> bool {
+        !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// A result for a person; a line end is added if it has none.
+    pub fn print(self, text: &str) -> io::Result<()> {
+        let mut out = AutoStream::new(io::stdout().lock(), self.color);
+        out.write_all(text.as_bytes())?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        out.flush()
+    }
+
+    /// One JSON document on one line.
+    pub fn document<T: Serialize>(self, value: &T) -> anyhow::Result<()> {
+        let mut line = serde_json::to_string(value)?;
+        line.push('\n');
+        Ok(self.bytes(line.as_bytes())?)
+    }
+
+    /// Something besides the result. Quiet runs do without it.
+    pub fn note(self, text: &str) {
+        if !self.quiet {
+            self.error_text(text);
+        }
+    }
+
+    /// An error, on one line.
+    pub fn error(self, text: &str) {
+        self.error_text(&format!("{}: {}", styled(RED.bold(), "error"), safe(text)));
+    }
+
+    fn error_text(self, text: &str) {
+        let mut err = AutoStream::new(io::stderr().lock(), self.color);
+        // Nobody is left to be told that nobody can be told.
+        let _ = writeln!(err, "{}", text.trim_end_matches('\n'));
+    }
+}
+
+/// Characters that change how other text looks without being seen themselves.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text fit for a terminal: no escape sequences, no control characters but line ends and tabs, and
+/// hidden characters made visible as `<U+202E>`.
+pub fn safe(text: &str) -> Cow<'_, str> {
+    let harmless = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c));
+    if text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    let stripped = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n");
+    let mut shown = String::with_capacity(stripped.len());
+    for c in stripped.chars() {
+        if harmless(c) {
+            shown.push(c);
+        } else {
+            let _ = write!(shown, "<U+{:04X}>", u32::from(c));
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The same on one line, at most `max` characters.
+pub fn safe_line(text: &str, max: usize) -> String {
+    let text = safe(text);
+    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((cut, _)) = words.char_indices().nth(max) {
+        words.truncate(cut);
+        words.push('…');
+    }
+    words
+}
+
+/// A count of microseconds as a person says it.
+pub fn span(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100),
+        _ => format!("{}.{} s", micros / 1_000_000, micros % 1_000_000 / 100_000),
+    }
+}
+
+/// `1 event`, `2 events`.
+pub fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Columns without lines, for people and for `awk`.
+pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(header.to_vec());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    let mut text = String::new();
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What a call gave: its content for a person on standard output, the rest on standard error.
+pub fn observation(term: &Term, observed: &Observed) -> anyhow::Result<()> {
+    if term.json {
+        return term.document(observed);
+    }
+    let content = content(observed);
+    if !content.is_empty() {
+        term.print(&content)?;
+    }
+    if observed.ok {
+        term.note(&styled(DIM, &success(observed)));
+    } else {
+        term.error(&failure(observed));
+        // The first is in the summary already.
+        for error in observed.errors.iter().take(10).filter(|_| observed.errors.len() > 1) {
+            let path = if error.path.is_empty() { "the input" } else { &error.path };
+            term.note(&format!("  {}: {} ({})", safe(path), safe(&error.message), safe(&error.rule)));
+        }
+    }
+    for warning in &observed.warnings {
+        term.note(&format!("warning: {}", safe_line(warning, 400)));
+    }
+    Ok(())
+}
+
+fn content(observed: &Observed) -> String {
+    let mut text = String::new();
+    for part in &observed.content {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        match (&part.text, &part.artifact) {
+            (Some(words), _) if part.format == ContentFormat::Diff => text.push_str(&diff(words)),
+            (Some(words), _) => text.push_str(&safe(words)),
+            (None, Some(artifact)) => {
+                let _ = write!(text, "[{}, {} bytes: artifact {}]", safe(&artifact.mime), artifact.bytes, artifact.id);
+            }
+            (None, None) => {}
+        }
+    }
+    if text.is_empty()
+        && observed.ok
+        && let Some(value) = &observed.structured
+    {
+        text = safe(&serde_json::to_string_pretty(value).unwrap_or_default()).into_owned();
+    }
+    text
+}
+
+fn success(observed: &Observed) -> String {
+    let mut line = format!("{}: {} in {}", safe(&observed.tool), observed.code, span(observed.duration_us));
+    for words in [&observed.title, &observed.summary] {
+        if !words.is_empty() {
+            let _ = write!(line, "; {}", safe_line(words, 200));
+        }
+    }
+    for artifact in &observed.artifacts {
+        let _ = write!(line, "; {} kept as {}", word(&artifact.kind), artifact.id);
+    }
+    line
+}
+
+/// Phase, code, reason, summary, recovery: on one line.
+fn failure(observed: &Observed) -> String {
+    let mut line = format!("{}: {}: {}", safe(&observed.tool), observed.phase, observed.code);
+    let detail = observed.reason.as_ref().map(ToString::to_string).or_else(|| observed.tool_code.clone());
+    if let Some(detail) = detail {
+        let _ = write!(line, " ({})", safe(&detail));
+    }
+    let _ = write!(line, ": {}", safe_line(&observed.summary, 1_000));
+    let _ = write!(line, " [recovery: {}; side effects: {}]", observed.recovery, word(&observed.side_effects.state));
+    line
+}
+
+/// The word a value is written as.
+pub fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// A diff with its lines coloured.
+pub fn diff(text: &str) -> String {
+    let mut shown = String::new();
+    for line in safe(text).lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            Some(b'@') => CYAN,
+            _ => Style::new(),
+        };
+        shown.push_str(&styled(style, line));
+        shown.push('\n');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_taken_out_or_made_visible() {
+        assert_eq!(safe("plain\ttext\n"), "plain\ttext\n");
+        assert_eq!(safe("a\x1b[31mred\x1b[0m\r\nb"), "ared\nb");
+        assert!(!safe("\x1b]0;title\x07x\x1b[2J").contains('\x1b'));
+        assert_eq!(safe("good\rbad"), "good<U+000D>bad");
+        assert_eq!(safe("x\u{202e}y\u{200b}"), "x<U+202E>y<U+200B>");
+        assert!(matches!(safe("größer 日本"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_bounded() {
+        assert_eq!(safe_line("a\n b\t c", 80), "a b c");
+        assert_eq!(safe_line("abcdef", 3), "abc…");
+    }
+}

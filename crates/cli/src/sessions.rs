@@ -1,0 +1,228 @@
+//! `sessions`: what is recorded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use portcullis_base::{IntentId, SessionId};
+use portcullis_event::{Body, Event, LOCAL_TENANT, Observed};
+use portcullis_store::{AskFilter, IntentRow, Log as _, Notices as _, SessionSummary, StoreError};
+use serde_json::{Value, json};
+
+use crate::args::{Globals, Sessions};
+use crate::config::Settings;
+use crate::exit::{Ended, failed};
+use crate::export;
+use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use crate::world::{World, key};
+
+/// Sessions in a list.
+const LISTED: usize = 1_000;
+/// Characters of a payload in a list.
+const SHORT: usize = 100;
+
+pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    match what {
+        Sessions::List => list(globals, term).await?,
+        Sessions::Show { session } => show(&World::existing(globals)?, session, term).await?,
+        Sessions::Events { session, after, limit, follow } => {
+            let world = World::existing(globals)?;
+            let mut cursor = Cursor { session, after, left: limit.unwrap_or(u64::MAX) };
+            exists(&world, session).await?;
+            events(&world, &mut cursor, follow, term).await?;
+        }
+        Sessions::Export { session, out } => {
+            let world = World::existing(globals)?;
+            write_export(&world, session, out.as_deref(), term).await?;
+        }
+    }
+    Ok(Ended::Done)
+}
+
+/// A log with that name, the ledger included.
+async fn exists(world: &World, session: SessionId) -> anyhow::Result<()> {
+    match world.store.head(key(session)).await? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NoSession(session).into()),
+    }
+}
+
+fn row_of(summary: &SessionSummary) -> Value {
+    let SessionSummary { session_id, row, head } = summary;
+    json!({
+        "session_id": session_id,
+        "title": row.title,
+        "workspace": row.workspace,
+        "status": head.status,
+        "events": head.last_seq,
+        "waiting": head.blocked_n,
+        "created_at": row.created_at,
+        "updated_at": head.updated_at,
+        "head_hash": head.last_hash,
+    })
+}
+
+async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
+    let all = match World::look(Settings::load(globals)?, globals)? {
+        Some(world) => world.store.sessions(LOCAL_TENANT, LISTED).await?,
+        None => Vec::new(),
+    };
+    if term.json {
+        let rows: Vec<Value> = all.iter().map(row_of).collect();
+        return term.document(&json!({"sessions": rows}));
+    }
+    if all.is_empty() {
+        term.note("no sessions yet; `portcullis call` makes one");
+        return Ok(());
+    }
+    let line = |summary: &SessionSummary| {
+        let SessionSummary { session_id, row, head } = summary;
+        vec![
+            session_id.to_string(),
+            safe_line(row.title.as_deref().unwrap_or("-"), 40),
+            safe_line(row.workspace.as_deref().unwrap_or("-"), 80),
+            render::word(&head.status),
+            head.last_seq.to_string(),
+            head.blocked_n.to_string(),
+            head.updated_at.to_string(),
+        ]
+    };
+    let header = ["SESSION", "NAME", "WORKSPACE", "STATUS", "EVENTS", "WAITING", "UPDATED"];
+    term.print(&render::table(&header, all.iter().map(line).collect()))?;
+    if all.len() == LISTED {
+        term.note(&format!("only the newest {LISTED} are listed"));
+    }
+    Ok(())
+}
+
+async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
+    let created = world.created(session).await?;
+    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
+    let intents = world.store.intents(key(session), false).await?;
+    let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
+    let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
+    world
+        .each_page(session, 0, |page| {
+            for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
+                if let Body::Observed(fact) = event.body() {
+                    observed.insert(fact.intent_id, fact);
+                }
+            }
+            Ok(())
+        })
+        .await?;
+    if term.json {
+        let calls: Vec<Value> = intents.iter().map(|row| call_document(row, observed.get(&row.intent_id))).collect();
+        return term.document(&json!({
+            "session_id": session,
+            "title": created.name,
+            "workspace": created.workspace,
+            "status": head.status,
+            "events": head.last_seq,
+            "head_hash": head.last_hash,
+            "lease": head.lease_owner.map(|owner| owner.to_string()),
+            "calls": calls,
+            "asks": asks,
+        }));
+    }
+    let mut text = format!("{} {}\n", styled(BOLD, &session.to_string()), safe(created.name.as_deref().unwrap_or("")));
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "  {label:<11}{value}");
+    };
+    line("workspace", &safe(created.workspace.as_deref().unwrap_or("-")));
+    line("status", &render::word(&head.status));
+    line("events", &format!("{}, last {}", head.last_seq, head.last_hash));
+    if let Some(owner) = &head.lease_owner {
+        line("held by", &owner.to_string());
+    }
+    let rows = intents.iter().map(|row| call_line(row, observed.get(&row.intent_id))).collect();
+    text.push('\n');
+    text.push_str(&render::table(&["INTENT", "TOOL", "STATE", "CODE", "TIME", "SUMMARY"], rows));
+    for ask in &asks {
+        let command = world.command(&format!("approvals show {}", ask.ask_id));
+        let _ = writeln!(text, "waits for an answer: {command}");
+    }
+    Ok(term.print(&text)?)
+}
+
+fn call_document(row: &IntentRow, observed: Option<&Observed>) -> Value {
+    let mut value = json!(row);
+    if let Some(observed) = observed {
+        value["ok"] = json!(observed.ok);
+        value["code"] = json!(observed.code);
+        value["duration_us"] = json!(observed.duration_us);
+        value["summary"] = json!(observed.summary);
+    }
+    value
+}
+
+fn call_line(row: &IntentRow, observed: Option<&Observed>) -> Vec<String> {
+    let mut line = vec![row.intent_id.to_string(), safe_line(&row.tool, 40), render::word(&row.state)];
+    line.extend(match observed {
+        Some(seen) => [seen.code.to_string(), render::span(seen.duration_us), safe_line(&seen.summary, 60)],
+        None => ["-".to_owned(), "-".to_owned(), String::new()],
+    });
+    line
+}
+
+/// How far a reader is.
+struct Cursor {
+    session: SessionId,
+    after: u64,
+    left: u64,
+}
+
+async fn events(world: &World, cursor: &mut Cursor, follow: bool, term: &Term) -> anyhow::Result<()> {
+    let mut changes = world.store.changes();
+    loop {
+        changes.mark_unchanged();
+        while cursor.left > 0 {
+            let want = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(crate::world::PAGE);
+            let page = world.store.read(key(cursor.session), cursor.after, want).await?;
+            let Some(last) = page.last() else { break };
+            cursor.after = last.seq;
+            cursor.left -= page.len() as u64;
+            print_events(&page, term)?;
+        }
+        if !follow || cursor.left == 0 {
+            return Ok(());
+        }
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return Ok(()) },
+            signal = tokio::signal::ctrl_c() => { signal?; return Ok(()) }
+        }
+    }
+}
+
+fn print_events(page: &[Event], term: &Term) -> anyhow::Result<()> {
+    let mut text = String::new();
+    for event in page {
+        if term.json {
+            text.push_str(&serde_json::to_string(event)?);
+            text.push('\n');
+            continue;
+        }
+        let payload = match &event.payload {
+            Some(payload) => safe_line(payload, SHORT),
+            None => "(erased)".to_owned(),
+        };
+        let (seq, at, kind, actor) = (event.seq, event.at, safe(event.kind.as_str()), safe(event.actor.as_str()));
+        let _ = writeln!(text, "{seq:>6}  {at}  {kind:<26}  {actor}  {}", styled(DIM, &payload));
+    }
+    if term.json { Ok(term.bytes(text.as_bytes())?) } else { Ok(term.print(&text)?) }
+}
+
+async fn write_export(world: &World, session: SessionId, out: Option<&Path>, term: &Term) -> anyhow::Result<()> {
+    exists(world, session).await?;
+    let Some(path) = out else {
+        return export::write(world, session, |lines| Ok(term.bytes(lines)?)).await.map(drop);
+    };
+    let cannot = |e: std::io::Error| failed(format!("cannot write {}: {e}", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
+    let manifest = export::write(world, session, |lines| file.write_all(lines).map_err(cannot)).await?;
+    file.sync_all().map_err(cannot)?;
+    term.note(&format!("{} in {}", render::count(manifest.events, "event"), path.display()));
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! `approvals watch`: every new ask as it comes. On a terminal one key answers it; elsewhere each is
+//! a line, and the end of standard input ends the watch.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd as _;
+
+use portcullis::Reply;
+use portcullis_base::AskId;
+use portcullis_event::{AskState, LOCAL_TENANT};
+use portcullis_store::{AskRow, Log as _, Notices as _};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use tokio::sync::{mpsc, watch};
+
+use crate::approvals::{pending, settle};
+use crate::ask_view::{self, Whole};
+use crate::exit::Ended;
+use crate::person;
+use crate::render::{self, BOLD, Term, styled};
+use crate::world::World;
+
+/// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it (a panic unwinds,
+/// too) restores what was.
+struct KeyMode {
+    before: Termios,
+}
+
+impl KeyMode {
+    fn enter() -> io::Result<Self> {
+        let stdin = io::stdin();
+        let before = tcgetattr(stdin.as_fd())?;
+        let mut keys = before.clone();
+        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+        tcsetattr(stdin.as_fd(), OptionalActions::Now, &keys)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for KeyMode {
+    fn drop(&mut self) {
+        // The terminal is gone or it is restored; there is no third thing to do.
+        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// Bytes of standard input; the channel closes at its end. The thread ends with the process: a
+/// blocked read cannot be called back.
+fn keys() -> mpsc::Receiver<u8> {
+    let (send, receive) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let mut byte = [0u8; 1];
+        loop {
+            match rustix::io::read(io::stdin().as_fd(), &mut byte) {
+                Ok(1) if send.blocking_send(byte[0]).is_ok() => {}
+                Err(rustix::io::Errno::INTR) => {}
+                _ => return,
+            }
+        }
+    });
+    receive
+}
+
+/// What ends a wait.
+enum Woke {
+    Changed,
+    Key(u8),
+    Left,
+}
+
+struct Watch<'a> {
+    world: &'a World,
+    term: &'a Term,
+    changes: watch::Receiver<u64>,
+    keys: mpsc::Receiver<u8>,
+    /// Shown already, answered or skipped.
+    seen: BTreeSet<AskId>,
+}
+
+pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
+    let interactive = term.interactive();
+    let _mode = if interactive { Some(KeyMode::enter()?) } else { None };
+    let mut watch = Watch { world, term, changes: world.store.changes(), keys: keys(), seen: BTreeSet::new() };
+    if interactive {
+        term.note("waiting for asks of every session; q or Ctrl-C leaves");
+    }
+    loop {
+        // Seen before reading: what is committed meanwhile wakes the next wait.
+        watch.changes.mark_unchanged();
+        for row in pending(world).await? {
+            if !watch.seen.insert(row.ask_id) {
+                continue;
+            }
+            if !interactive {
+                watch.line(row)?;
+            } else if !watch.ask(row).await? {
+                return Ok(Ended::Done);
+            }
+        }
+        match watch.wait().await? {
+            Woke::Left => return Ok(Ended::Done),
+            Woke::Key(b'q') if interactive => return Ok(Ended::Done),
+            Woke::Changed | Woke::Key(_) => {}
+        }
+    }
+}
+
+impl Watch<'_> {
+    async fn wait(&mut self) -> anyhow::Result<Woke> {
+        tokio::select! {
+            changed = self.changes.changed() => Ok(if changed.is_ok() { Woke::Changed } else { Woke::Left }),
+            key = self.keys.recv() => Ok(key.map_or(Woke::Left, Woke::Key)),
+            signal = tokio::signal::ctrl_c() => { signal?; Ok(Woke::Left) }
+        }
+    }
+
+    /// One ask as a line.
+    fn line(&self, row: AskRow) -> anyhow::Result<()> {
+        if self.term.json {
+            return self.term.document(&row);
+        }
+        let (id, tool, touches) = (row.ask_id, ask_view::tool(&row), ask_view::touches(&row));
+        let command = self.world.command(&format!("approvals show {id}"));
+        Ok(self.term.print(&format!("{id} {tool} {touches}: {command}"))?)
+    }
+
+    /// Shows one ask and takes its key; `false` to leave.
+    async fn ask(&mut self, row: AskRow) -> anyhow::Result<bool> {
+        let whole = Whole::load(self.world, row).await?;
+        self.term.print(&whole.text(self.world, false))?;
+        self.term.note(&styled(BOLD, "a allow once   d deny   s skip   q leave"));
+        loop {
+            let reply = match self.wait().await? {
+                Woke::Left | Woke::Key(b'q') => return Ok(false),
+                Woke::Key(b'a') => Reply::AllowOnce,
+                Woke::Key(b'd') => Reply::Deny,
+                Woke::Key(b's') => return Ok(true),
+                Woke::Key(_) => continue,
+                // Someone else may have answered it.
+                Woke::Changed => match self.world.store.ask(LOCAL_TENANT, whole.row.ask_id).await? {
+                    Some(now) if now.state == AskState::Pending => continue,
+                    now => {
+                        let state = now.map(|row| render::word(&row.state)).unwrap_or_default();
+                        self.term.note(&format!("{} is {state} meanwhile", whole.row.ask_id));
+                        return Ok(true);
+                    }
+                },
+            };
+            // A call that fails is that call's matter; the watch goes on.
+            if let Err(error) = settle(self.world, &whole.row, person::answer(reply, "cli", None), self.term).await {
+                self.term.error(&format!("{error:#}"));
+            }
+            return Ok(true);
+        }
+    }
+}

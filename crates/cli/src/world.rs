@@ -1,0 +1,230 @@
+//! Opening what a command needs, and no more: the store, or a runtime over it for one workspace.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use portcullis::{Runtime, RuntimeBuilder};
+use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
+use portcullis_event::facts::SessionCreated;
+use portcullis_event::{Body, CheckpointKey, Event, LOCAL_TENANT};
+use portcullis_store::{HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError};
+use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
+
+use crate::args::Globals;
+use crate::config::Settings;
+use crate::exit::{failed, usage};
+use crate::render::Term;
+
+/// Events read at once.
+pub const PAGE: usize = 500;
+
+/// The key of a session of the one tenant this build serves.
+pub fn key(session: SessionId) -> SessionKey {
+    SessionKey { tenant: LOCAL_TENANT, session }
+}
+
+/// The folder that this run is about, links in its path resolved.
+pub fn workspace(globals: &Globals) -> anyhow::Result<PathBuf> {
+    let named = globals.workspace.clone().unwrap_or_else(|| PathBuf::from("."));
+    let cannot =
+        |why: &dyn std::fmt::Display| usage(format!("the workspace {} cannot be used: {why}", named.display()));
+    let folder = named.canonicalize().map_err(|e| cannot(&e))?;
+    if !folder.is_dir() {
+        return Err(cannot(&"it is not a folder"));
+    }
+    Ok(folder)
+}
+
+/// The session of calls in a workspace: the same for every process.
+pub fn call_session(workspace: &Path) -> SessionId {
+    use std::os::unix::ffi::OsStrExt as _;
+    let digest = Digest::of(&[b"portcullis-call-session-1:", workspace.as_os_str().as_bytes()].concat());
+    SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
+}
+
+/// A runtime in the making that knows no store: enough to say what is offered.
+pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
+    Ok(Runtime::builder().workspace(workspace).policy(settings.policy(workspace)?))
+}
+
+/// An open store with what goes with it.
+pub struct World {
+    pub settings: Settings,
+    pub store: Arc<SqliteStore>,
+    pub checkpoint_key: Option<CheckpointKey>,
+    ids: Arc<SystemIds>,
+    /// Flags that a command must repeat to find this store again.
+    flags: String,
+}
+
+impl World {
+    /// Opens the store, making it and its keys if there are none.
+    pub fn open(settings: Settings, globals: &Globals, term: &Term) -> anyhow::Result<Self> {
+        let ids = Arc::new(SystemIds::new());
+        let fresh = !settings.database.exists();
+        let has_key = settings.home.existing_checkpoint_key(&*ids)?;
+        let checkpoint_key = match has_key {
+            None if fresh => Some(settings.home.checkpoint_key(&*ids)?),
+            None => {
+                let path = settings.home.checkpoint_key_path();
+                term.note(&format!(
+                    "warning: {} is missing: events are recorded without checkpoints; restore it from a backup",
+                    path.display()
+                ));
+                None
+            }
+            found => found,
+        };
+        Self::with_key(settings, globals, ids, checkpoint_key)
+    }
+
+    /// Opens the store if there is one, to look at it.
+    pub fn look(settings: Settings, globals: &Globals) -> anyhow::Result<Option<Self>> {
+        let exists = settings.database.try_exists();
+        if !exists.with_context(|| format!("cannot look at {}", settings.database.display()))? {
+            return Ok(None);
+        }
+        let ids = Arc::new(SystemIds::new());
+        let checkpoint_key = settings.home.existing_checkpoint_key(&*ids)?;
+        Self::with_key(settings, globals, ids, checkpoint_key).map(Some)
+    }
+
+    /// Opens the store, which must be there.
+    pub fn existing(globals: &Globals) -> anyhow::Result<Self> {
+        let settings = Settings::load(globals)?;
+        let database = settings.database.clone();
+        Self::look(settings, globals)?.ok_or_else(|| {
+            failed(format!("there is no store at {} yet; `portcullis call` makes one", database.display()))
+        })
+    }
+
+    fn with_key(
+        settings: Settings,
+        globals: &Globals,
+        ids: Arc<SystemIds>,
+        checkpoint_key: Option<CheckpointKey>,
+    ) -> anyhow::Result<Self> {
+        let store = SqliteStore::open(SqliteConfig {
+            path: settings.database.clone(),
+            durability: settings.durability,
+            clock: Arc::new(SystemClock::new()),
+            ids: Arc::clone(&ids) as _,
+            liveness: Arc::new(HostLiveness::new()),
+            checkpoint_key: checkpoint_key.clone(),
+        })?;
+        let flags = repeated_flags(globals, &settings);
+        Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags })
+    }
+
+    /// A command line that goes on from here.
+    pub fn command(&self, words: &str) -> String {
+        format!("portcullis{} {words}", self.flags)
+    }
+
+    pub fn artifacts(&self) -> anyhow::Result<Arc<LocalArtifacts>> {
+        let root = &self.settings.artifacts;
+        let opened = LocalArtifacts::open(root, Arc::clone(&self.ids) as _);
+        Ok(Arc::new(opened.with_context(|| format!("cannot keep artifacts in {}", root.display()))?))
+    }
+
+    /// A runtime for one workspace over this store.
+    pub fn runtime(&self, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
+        let settings = &self.settings;
+        let builder = offering(settings, workspace)?
+            .store(Arc::clone(&self.store) as _, self.artifacts()? as _)
+            .sealing_key(settings.home.sealing_key(&*self.ids)?)
+            .artifact_quota(settings.quota)
+            .ask_expiry(settings.ask_expiry)
+            .called(called);
+        Ok(builder.build()?)
+    }
+
+    /// A runtime for the workspace that a session was made in.
+    pub async fn runtime_of(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
+        let created = self.created(session).await?;
+        let folder = created.workspace.ok_or_else(|| failed(format!("session {session} has no workspace")))?;
+        if !Path::new(&folder).is_dir() {
+            return Err(failed(format!(
+                "the workspace {folder} of session {session} is gone; bring it back, then try again"
+            )));
+        }
+        self.runtime(Path::new(&folder), called)
+    }
+
+    /// How a session was made.
+    pub async fn created(&self, session: SessionId) -> anyhow::Result<SessionCreated> {
+        let first = self.store.read(key(session), 0, 1).await?;
+        match first.first().map(Event::body) {
+            Some(Body::SessionCreated(created)) => Ok(created),
+            _ => Err(StoreError::NoSession(session).into()),
+        }
+    }
+
+    /// Every event of a log after `after`, a page at a time.
+    pub async fn each_page(
+        &self,
+        session: SessionId,
+        mut after: u64,
+        mut visit: impl FnMut(&[Event]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let page = self.store.read(key(session), after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.seq;
+            visit(&page)?;
+        }
+    }
+
+    /// A few random bytes in hex, for names that must not collide.
+    pub fn tag(&self) -> String {
+        let mut bytes = [0u8; 4];
+        self.ids.fill(&mut bytes);
+        format!("{:08x}", u32::from_be_bytes(bytes))
+    }
+}
+
+fn repeated_flags(globals: &Globals, settings: &Settings) -> String {
+    let mut flags = String::new();
+    let mut add = |flag: &str, value: String| {
+        flags.push_str(&format!(" {flag} {}", quoted(&value)));
+    };
+    if globals.store.is_some() {
+        add("--store", format!("sqlite:{}", settings.database.display()));
+    }
+    if globals.artifacts.is_some() {
+        add("--artifacts", format!("file:{}", settings.artifacts.display()));
+    }
+    if let Some(path) = &globals.config {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        add("--config", path.display().to_string());
+    }
+    flags
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_has_one_call_session_whoever_asks() {
+        let here = call_session(Path::new("/a"));
+        assert_eq!(here, call_session(Path::new("/a")));
+        assert_ne!(here, call_session(Path::new("/b")));
+    }
+
+    #[test]
+    fn a_printed_command_can_be_pasted() {
+        assert_eq!(quoted("sqlite:/tmp/x.db"), "sqlite:/tmp/x.db");
+        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

@@ -1,0 +1,336 @@
+//! Transcripts of asking and answering, each step a process of its own.
+
+mod common;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Ran, World, edit};
+use portcullis::{Answer, Reply, Runtime, SystemClock, SystemIds};
+use portcullis_base::{IdGen as _, Timestamp, WorkerId};
+use portcullis_event::LOCAL_TENANT;
+use portcullis_store::{Claim, HostLiveness, LeaseOwner, LocalArtifacts, Queue as _, SessionKey};
+use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+
+const READ: &str = r#"{"file_path":"a.txt"}"#;
+
+fn asking() -> (World, String) {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "gamma");
+    (world, ask)
+}
+
+/// The store of a world, opened by this very process.
+fn store(world: &World) -> Arc<SqliteStore> {
+    let config = SqliteConfig {
+        path: world.database(),
+        durability: Durability::Full,
+        clock: Arc::new(SystemClock::new()),
+        ids: Arc::new(SystemIds::new()),
+        liveness: Arc::new(HostLiveness::new()),
+        checkpoint_key: None,
+    };
+    Arc::new(SqliteStore::open(config).expect("opens"))
+}
+
+#[test]
+fn an_edit_of_a_read_file_asks_and_prints_the_exact_commands_that_go_on() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    world.run(&["call", "read", READ]).ends(0);
+    let ran = world.run(&["call", "edit", &edit("a.txt", "beta", "gamma")]).ends(3);
+    let ask = ran.id("ask_");
+    ran.says(&format!("portcullis approvals show {ask}")).says(&format!("portcullis approvals allow {ask}"));
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    world.run(&["approvals"]).ends(0).says(&ask).says("/workspace/a.txt");
+    let listed = world.run(&["approvals", "list", "--json"]).ends(0).json();
+    assert_eq!(listed["asks"][0]["ask_id"], ask.as_str());
+}
+
+#[test]
+fn show_prints_every_fact_and_the_diff() {
+    let (world, ask) = asking();
+    let mut ran = world.run(&["approvals", "show", &ask]).ends(0);
+    for fact in [
+        "what            edit",
+        "in              /workspace",
+        "touches         path /workspace/a.txt",
+        "\"old_string\":\"beta\"",
+        "project scripts cannot run",
+        "sandbox ",
+        "network         disabled",
+        "output limit    2000 lines",
+        "risk            write",
+        "reversible      yes",
+        "rule            tool_default:edit",
+        "expires         in 24 h",
+        "@@ -1,2 +1,2 @@",
+        "-beta",
+        "+gamma",
+        "would allow: /workspace/a.txt",
+        "would not allow: ",
+    ] {
+        ran = ran.says(fact);
+    }
+    let whole = world.run(&["approvals", "show", &ask, "--json"]).ends(0).json();
+    assert!(whole["diff_text"].as_str().is_some_and(|diff| diff.contains("+gamma")));
+    assert_eq!(whole["suggested_rules"][0]["effect"], "allow");
+    let coloured = world.run(&["approvals", "show", &ask, "--color", "always"]).ends(0);
+    assert!(coloured.out.contains("\u{1b}[32m+gamma"), "{:?}", coloured.out);
+}
+
+#[test]
+fn the_rule_that_asked_is_shown_with_file_and_line() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let path = world.configure("\n\n[[rules]]\nid = \"look-first\"\naction = \"edit\"\neffect = \"ask_pinned\"\n");
+    let ask = world.ask_to_edit("a.txt", "alpha", "x");
+    let place = format!("rule            look-first ({}:3)", path.display());
+    world.run(&["approvals", "show", &ask]).ends(0).says(&place).says("pinned");
+}
+
+#[test]
+fn allow_runs_the_stored_call_once_and_a_second_allow_is_already_settled() {
+    let (world, ask) = asking();
+    let ran = world.run(&["approvals", "allow", &ask]).ends(0).says("gamma").warns("edit: ok");
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+    let session = ran.id("sesn_");
+    // Put the old text back: a second run would find it and change it again.
+    world.write("a.txt", "alpha\nbeta\n");
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("already_settled").warns("answered").one_error_line();
+    world.run(&["approvals", "deny", &ask]).ends(1).warns("already_settled");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    let events = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("tool.permission.replied"), of("tool.observation")), (1, 2));
+    let replied = events.iter().find(|event| event["type"] == "tool.permission.replied").expect("one");
+    let fact: serde_json::Value = serde_json::from_str(replied["payload"].as_str().expect("text")).expect("JSON");
+    assert_eq!((&fact["channel"], &fact["reply"]), (&"cli".into(), &"allow_once".into()));
+    assert!(fact["approver"].is_string() && fact["parent_process"].is_string() && fact["terminal"].is_null());
+}
+
+#[test]
+fn allow_works_from_another_folder_in_the_session_s_own_workspace() {
+    let (world, ask) = asking();
+    let output = world.command(&["approvals", "allow", &ask]).current_dir("/").output().expect("runs");
+    Ran::from(output).ends(0);
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+}
+
+#[test]
+fn a_file_changed_outside_meanwhile_is_left_untouched() {
+    let (world, ask) = asking();
+    world.write("a.txt", "alpha\nbeta\nand mine\n");
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("stale_file_baseline").warns("recovery: reread");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\nand mine\n");
+}
+
+#[test]
+fn a_kill_between_ask_and_allow_changes_nothing() {
+    let (world, ask) = asking();
+    let mut watching =
+        world.command(&["approvals", "watch"]).stdin(std::process::Stdio::piped()).spawn().expect("starts");
+    // It has shown the ask, so it is in the middle of its watch.
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(watching.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
+    assert!(line.contains(&ask), "{line}");
+    watching.kill().expect("killed");
+    watching.wait().expect("ended");
+    world.run(&["approvals", "allow", &ask]).ends(0);
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+    world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn deny_settles_the_call_with_the_feedback_and_is_no_failure() {
+    let (world, ask) = asking();
+    let ran = world.run(&["approvals", "deny", &ask, "--feedback", "not in this file"]).ends(0);
+    let session = ran.says("refused: edit").id("sesn_");
+    let shown = world.run(&["sessions", "show", &session, "--json"]).ends(0).json();
+    assert_eq!(shown["calls"][1]["code"], "user_denied");
+    assert!(shown["calls"][1]["summary"].as_str().is_some_and(|s| s.contains("not in this file")));
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "x");
+    let seen = world.run(&["approvals", "deny", &ask, "--stop", "--json"]).ends(0).json();
+    assert_eq!(seen["code"], "user_denied");
+}
+
+#[test]
+fn the_flag_answers_this_run_s_own_ask_and_no_other() {
+    let (world, other) = asking();
+    world.run(&["call", "edit", &edit("a.txt", "alpha", "omega"), "--approvals", "deny"]).ends(4).warns("user_denied");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    world.run(&["call", "edit", &edit("a.txt", "alpha", "omega"), "--approvals", "allow"]).ends(0);
+    assert_eq!(world.read("a.txt"), "omega\nbeta\n");
+    world.run(&["approvals"]).ends(0).says(&other);
+}
+
+#[test]
+fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
+    let (world, ask) = asking();
+    let runtime = tokio::runtime::Runtime::new().expect("runs");
+    runtime.block_on(async {
+        let artifacts = LocalArtifacts::open(&world.home.join("artifacts"), Arc::new(SystemIds::new())).expect("opens");
+        let builder = Runtime::builder().workspace(&world.workspace).store(store(&world), Arc::new(artifacts));
+        let answered = builder.build().expect("builds");
+        answered.reply(ask.parse().expect("an id"), Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    });
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n", "answered, and not run");
+    world.run(&["approvals", "allow", &ask]).ends(0).warns("already_settled").warns("seen through");
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+}
+
+#[test]
+fn unknown_and_malformed_asks_say_where_to_look() {
+    let (world, _) = asking();
+    world
+        .run(&["approvals", "show", "ask_00000000000000000000000000"])
+        .ends(1)
+        .warns("approvals list")
+        .one_error_line();
+    world.run(&["approvals", "allow", "nonsense"]).ends(2).warns("`ask_`");
+    let gone = World::new();
+    gone.run(&["approvals", "allow", "ask_00000000000000000000000000"]).ends(1).warns("no store");
+    gone.run(&["approvals"]).ends(0).warns("nothing waits");
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_named_and_the_allow_is_not_spent() {
+    let (world, ask) = asking();
+    let away = world.workspace.with_file_name("away");
+    fs::rename(&world.workspace, &away).expect("moved");
+    let allow = |world: &World| -> Ran {
+        world.command(&["approvals", "allow", &ask]).current_dir("/").output().expect("runs").into()
+    };
+    allow(&world).ends(1).warns("is gone").one_error_line();
+    fs::rename(&away, &world.workspace).expect("moved back");
+    allow(&world).ends(0);
+}
+
+#[test]
+fn watch_prints_what_waits_as_lines_and_ends_with_its_input() {
+    let (world, ask) = asking();
+    world.run(&["approvals", "watch"]).ends(0).says(&ask).says("portcullis approvals show");
+    let line = world.run(&["approvals", "watch", "--json"]).ends(0).lines();
+    assert_eq!(line[0]["ask_id"], ask.as_str());
+}
+
+/// Reads until `text` was printed; what was printed.
+fn until(out: &mut impl std::io::Read, text: &str) -> String {
+    let (mut seen, mut chunk) = (Vec::new(), [0u8; 1024]);
+    loop {
+        let n = out.read(&mut chunk).expect("readable");
+        assert!(n > 0, "it ended before `{text}`: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&chunk[..n]);
+        let shown = String::from_utf8_lossy(&seen);
+        if shown.contains(text) {
+            return shown.into_owned();
+        }
+    }
+}
+
+/// `script` gives the watch a terminal; it is part of util-linux, which every Linux system has.
+#[test]
+fn on_a_terminal_one_key_answers_each_ask() {
+    let (world, ask) = asking();
+    let watch = format!("{} approvals watch", common::binary().display());
+    let mut command = world.command(&[]);
+    let envs: Vec<_> = command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    command = std::process::Command::new("script");
+    command.args(["-qfec", &watch, "/dev/null"]).current_dir("/").env_clear().envs(envs).env("PATH", "/usr/bin:/bin");
+    let piped = std::process::Stdio::piped;
+    let mut child = command.stdin(piped()).stdout(piped()).spawn().expect("`script` (util-linux) runs");
+    let (mut keys, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let shown = until(&mut out, "s skip");
+    assert!(shown.contains(&ask) && shown.contains("+gamma"), "{shown}");
+    std::io::Write::write_all(&mut keys, b"xa").expect("typed");
+    until(&mut out, "recorded: session");
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+    // What comes while it watches is shown as well.
+    let next = world.ask_to_edit("a.txt", "gamma", "delta");
+    assert!(until(&mut out, "s skip").contains(&next));
+    std::io::Write::write_all(&mut keys, b"d").expect("typed");
+    until(&mut out, "refused: edit");
+    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    assert!(child.wait().expect("ends").success());
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+    world.run(&["approvals"]).ends(0).warns("nothing waits");
+}
+
+#[test]
+fn many_processes_of_one_session_wait_for_each_other() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let children: Vec<_> = (0..6).map(|_| world.command(&["call", "read", READ]).spawn().expect("starts")).collect();
+    for child in children {
+        let ran: Ran = child.wait_with_output().expect("ends").into();
+        assert_eq!(ran.ends(0).out, "alpha\n");
+    }
+    world.run(&["audit", "verify"]).ends(0).says("proved up to");
+}
+
+/// A session held by this very process until it is released.
+struct Holding {
+    runtime: tokio::runtime::Runtime,
+    store: Arc<SqliteStore>,
+    key: SessionKey,
+    fence: u64,
+}
+
+impl Holding {
+    /// Held by a process that lives: this one.
+    fn take(world: &World) -> Self {
+        Self::take_as(world, std::process::id())
+    }
+
+    fn take_as(world: &World, pid: u32) -> Self {
+        let session = world.run(&["call", "read", READ]).ends(0).id("sesn_").parse().expect("an id");
+        let runtime = tokio::runtime::Runtime::new().expect("runs");
+        let store = store(world);
+        let worker = WorkerId::from_u128(SystemIds::new().next(Timestamp::from_micros(1)));
+        let owner = HostLiveness::new().this_process(worker, "a test that holds it");
+        let owner = LeaseOwner { pid, ..owner };
+        let key = SessionKey { tenant: LOCAL_TENANT, session };
+        let claim = runtime.block_on(store.claim_session(key, owner, Duration::from_secs(60))).expect("asked");
+        let Claim::Granted(lease) = claim else { panic!("held by someone else") };
+        Self { runtime, store, key, fence: lease.fence }
+    }
+
+    fn release(self) {
+        self.runtime.block_on(self.store.release(self.key, self.fence, None)).expect("released");
+    }
+}
+
+#[test]
+fn ctrl_c_waits_for_settlement_and_a_second_one_leaves() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let holding = Holding::take(&world);
+    let mut child = world.command(&["call", "read", READ]).spawn().expect("starts");
+    common::interrupt(&child);
+    let mut err = child.stderr.take().expect("piped");
+    until(&mut err, "Ctrl-C again leaves at once");
+    common::interrupt(&child);
+    assert_eq!(child.wait().expect("ends").code(), Some(130));
+    holding.release();
+    world.run(&["call", "read", READ]).ends(0);
+}
+
+#[test]
+fn a_session_that_a_live_process_holds_is_named_with_its_holder() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let holding = Holding::take(&world);
+    world.run(&["call", "read", READ]).ends(5).warns("a test that holds it (pid").one_error_line();
+    holding.release();
+    world.run(&["call", "read", READ]).ends(0);
+}
+
+#[test]
+fn a_session_whose_holder_died_is_taken_over_at_once() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let mut child = std::process::Command::new("true").spawn().expect("runs");
+    let pid = child.id();
+    child.wait().expect("ends");
+    let _held = Holding::take_as(&world, pid);
+    let start = std::time::Instant::now();
+    world.run(&["call", "read", READ]).ends(0);
+    assert!(start.elapsed() < Duration::from_secs(2), "it took {:?}", start.elapsed());
+}
