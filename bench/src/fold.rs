@@ -28,8 +28,7 @@ pub async fn run() -> Result<Vec<Row>> {
         .semantics(Semantics::read_only())
         .execute(|_, _| async { Ok("done".to_owned()) })
         .build()?;
-    let runtime =
-        Runtime::builder().store(store.clone(), artifacts(folder.path())?).tool("nothing", tool)?.build()?;
+    let runtime = Runtime::builder().store(store.clone(), artifacts(folder.path())?).tool("nothing", tool)?.build()?;
     let id = runtime.create_session("bench").await?;
     let session = hold(&runtime, id).await?;
     for n in 0..CALLS {

@@ -33,7 +33,10 @@ pub async fn run() -> Result<Vec<Row>> {
             Ok(Output { spool: spool.finish() })
         })
         .to_model(|_, output| {
-            serde_json::from_value::<SpoolRef>(output["spool"].clone()).map(portcullis::Content::Spool).into_iter().collect()
+            serde_json::from_value::<SpoolRef>(output["spool"].clone())
+                .map(portcullis::Content::Spool)
+                .into_iter()
+                .collect()
         })
         .build()?;
     let runtime = Runtime::builder().store(store, artifacts(folder.path())?).tool("flood", tool)?.build()?;

@@ -20,16 +20,5 @@ pub fn run(args: &[String]) -> Result<()> {
     if !repo.path(MANIFEST).is_file() {
         bail!("there are no measurements: {MANIFEST} (package `portcullis-bench`) does not exist");
     }
-    process::run(
-        repo.cargo()
-            .args([
-                "run",
-                "--release",
-                "--locked",
-                "--package",
-                "portcullis-bench",
-                "--",
-            ])
-            .args(args),
-    )
+    process::run(repo.cargo().args(["run", "--release", "--locked", "--package", "portcullis-bench", "--"]).args(args))
 }

@@ -17,21 +17,14 @@ pub fn check(repo: &Repo, target: &Path) -> Result<String> {
     if !repo.path(MANIFEST).is_file() {
         bail!("{MANIFEST} does not exist; the example is a part of the product and is not skipped");
     }
-    let source =
-        fs::read_to_string(repo.path(MAIN)).with_context(|| format!("{MAIN} cannot be read"))?;
+    let source = fs::read_to_string(repo.path(MAIN)).with_context(|| format!("{MAIN} cannot be read"))?;
     let lines = source.lines().count();
     if lines >= rules::EMBED_LINES {
-        bail!(
-            "{MAIN} has {lines} lines; an embedder's first program must stay below {}",
-            rules::EMBED_LINES
-        );
+        bail!("{MAIN} has {lines} lines; an embedder's first program must stay below {}", rules::EMBED_LINES);
     }
     // `cargo fmt --all` of the workspace does not come here.
-    process::run(
-        repo.cargo()
-            .args(["fmt", "--check", "--manifest-path", MANIFEST]),
-    )
-    .context("examples/embed is not formatted")?;
+    process::run(repo.cargo().args(["fmt", "--check", "--manifest-path", MANIFEST]))
+        .context("examples/embed is not formatted")?;
     let tree = process::output(repo.cargo().args([
         "tree",
         "--locked",
@@ -57,9 +50,7 @@ pub fn check(repo: &Repo, target: &Path) -> Result<String> {
 
 /// The first unwanted crate in `cargo tree --prefix none`, where each line is `name vX.Y.Z …`.
 fn heavy(tree: &str) -> Option<&str> {
-    tree.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .find(|name| rules::EMBED_ABSENT.contains(name))
+    tree.lines().filter_map(|line| line.split_whitespace().next()).find(|name| rules::EMBED_ABSENT.contains(name))
 }
 
 #[cfg(test)]

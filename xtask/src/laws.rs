@@ -37,12 +37,7 @@ struct Law {
 
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}{}",
-            rules::LAW_SERIES[self.series].letter,
-            self.number
-        )
+        write!(f, "{}{}", rules::LAW_SERIES[self.series].letter, self.number)
     }
 }
 
@@ -83,9 +78,7 @@ pub fn check(repo: &Repo) -> Result<String> {
     let table = scan(repo)?;
     let old = read(repo)?;
     if with_block(&old, &rendered(&table))? != old {
-        bail!(
-            "the table of laws in {FILE} is not current; `cargo xtask laws --write` brings it up to date"
-        );
+        bail!("the table of laws in {FILE} is not current; `cargo xtask laws --write` brings it up to date");
     }
     Ok(summary(&table))
 }
@@ -105,14 +98,10 @@ fn scan(repo: &Repo) -> Result<Table> {
         if !file.starts_with("crates/") || !file.ends_with(".rs") {
             continue;
         }
-        let source = fs::read_to_string(repo.path(&file))
-            .with_context(|| format!("{file} cannot be read"))?;
+        let source = fs::read_to_string(repo.path(&file)).with_context(|| format!("{file} cannot be read"))?;
         for citation in citations(&source).with_context(|| format!("in {file}"))? {
             for law in citation.laws {
-                table
-                    .entry(law)
-                    .or_default()
-                    .insert((citation.test.clone(), file.clone()));
+                table.entry(law).or_default().insert((citation.test.clone(), file.clone()));
             }
         }
     }
@@ -125,14 +114,9 @@ fn citations(source: &str) -> Result<Vec<Citation>> {
     let properties = macro_bodies(&code, "proptest");
     let mut found = Vec::new();
     for at in words(&code, "fn") {
-        let name: String = code[at + 2..]
-            .trim_start()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect();
-        let in_property = properties
-            .iter()
-            .any(|(from, to)| (*from..*to).contains(&at));
+        let name: String =
+            code[at + 2..].trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let in_property = properties.iter().any(|(from, to)| (*from..*to).contains(&at));
         if !in_property && !is_test(&code, at) {
             continue;
         }
@@ -153,9 +137,7 @@ fn laws_in(name: &str) -> Result<Vec<Law>> {
         let (Some(letter), digits) = (chars.next(), chars.as_str()) else {
             break;
         };
-        let series = rules::LAW_SERIES
-            .iter()
-            .position(|series| series.letter.to_ascii_lowercase() == letter);
+        let series = rules::LAW_SERIES.iter().position(|series| series.letter.to_ascii_lowercase() == letter);
         let numbered = matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit());
         let (Some(series), true) = (series, numbered) else {
             break;
@@ -185,9 +167,7 @@ fn macro_bodies(code: &str, name: &str) -> Vec<(usize, usize)> {
         .filter_map(|at| {
             let rest = code[at + name.len()..].strip_prefix('!')?;
             let open = code.len() - rest.trim_start().len();
-            code[open..]
-                .starts_with(['{', '('])
-                .then(|| (open, closing(code, open)))
+            code[open..].starts_with(['{', '(']).then(|| (open, closing(code, open)))
         })
         .collect()
 }
@@ -206,10 +186,8 @@ fn is_test(code: &str, at: usize) -> bool {
             let Some(rest) = head[..open].trim_end().strip_suffix('#') else {
                 return false;
             };
-            let path: String = attribute
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | ':'))
-                .collect();
+            let path: String =
+                attribute.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | ':')).collect();
             if path == "test" || path == "tokio::test" {
                 return true;
             }
@@ -250,10 +228,7 @@ fn opening(head: &str) -> Option<usize> {
 fn rendered(table: &Table) -> String {
     let mut text = String::from("| law | tests |\n|---|---|\n");
     for (law, tests) in table {
-        let list: Vec<String> = tests
-            .iter()
-            .map(|(test, file)| format!("`{test}` ({file})"))
-            .collect();
+        let list: Vec<String> = tests.iter().map(|(test, file)| format!("`{test}` ({file})")).collect();
         text.push_str(&format!("| {law} | {} |\n", list.join("<br>")));
     }
     let gaps: Vec<String> = rules::LAW_SERIES
@@ -273,14 +248,7 @@ fn rendered(table: &Table) -> String {
 /// The laws of a series that no test names, runs of three or more written as `L3–L7`.
 fn gaps(table: &Table, series: usize) -> Vec<String> {
     let rules::LawSeries { letter, last, .. } = rules::LAW_SERIES[series];
-    let missing: Vec<u32> = (1..=last)
-        .filter(|number| {
-            !table.contains_key(&Law {
-                series,
-                number: *number,
-            })
-        })
-        .collect();
+    let missing: Vec<u32> = (1..=last).filter(|number| !table.contains_key(&Law { series, number: *number })).collect();
     missing
         .chunk_by(|a, b| a + 1 == *b)
         .flat_map(|run| match run {
@@ -307,10 +275,7 @@ mod tests {
             .into_iter()
             .flat_map(|citation| {
                 let test = citation.test;
-                citation
-                    .laws
-                    .into_iter()
-                    .map(move |law| (law.to_string(), test.clone()))
+                citation.laws.into_iter().map(move |law| (law.to_string(), test.clone()))
             })
             .collect())
     }
@@ -321,10 +286,7 @@ mod tests {
             ("#[test]\nfn l07_a() {}", &["L7"]),
             ("#[test]\nfn l7_a() {}", &["L7"]),
             ("#[tokio::test]\nasync fn s03_a() {}", &["S3"]),
-            (
-                "#[tokio::test(flavor = \"multi_thread\")]\nasync fn f21_a() {}",
-                &["F21"],
-            ),
+            ("#[tokio::test(flavor = \"multi_thread\")]\nasync fn f21_a() {}", &["F21"]),
             ("#[test]\n#[cfg(unix)]\n// why\nfn h45_a() {}", &["H45"]),
             ("#[cfg(unix)]\n#[test]\nfn r13_a() {}", &["R13"]),
             ("#[test]\nfn l12_s06_a() {}", &["L12", "S6"]),
@@ -335,18 +297,9 @@ mod tests {
             ("#[test]\nfn leaves_are_kept() {}", &[]),
             ("// #[test]\n// fn l07_a() {}", &[]),
             ("let s = \"#[test] fn l07_a() {}\";", &[]),
-            (
-                "proptest! {\n #[test]\n fn l09_a(x in 0..3u8) { b(x) }\n}",
-                &["L9"],
-            ),
-            (
-                "proptest! {\n fn l09_a(x in \"}\") {}\n}\nfn l10_b() {}",
-                &["L9"],
-            ),
-            (
-                "proptest! { #![proptest_config(c())]\n #[test] fn l09_a(x in 0..3u8) {} }",
-                &["L9"],
-            ),
+            ("proptest! {\n #[test]\n fn l09_a(x in 0..3u8) { b(x) }\n}", &["L9"]),
+            ("proptest! {\n fn l09_a(x in \"}\") {}\n}\nfn l10_b() {}", &["L9"]),
+            ("proptest! { #![proptest_config(c())]\n #[test] fn l09_a(x in 0..3u8) {} }", &["L9"]),
         ];
         for (source, expected) in cases {
             let found: Vec<String> = names(source)?.into_iter().map(|(law, _)| law).collect();
@@ -368,10 +321,10 @@ mod tests {
         let law = |number| Law { series: 1, number };
         let mut table = Table::new();
         for number in [1, 3, 4, 9, 12, 13, 14, 15, 16, 17] {
-            table.entry(law(number)).or_default().insert((
-                format!("s{number:02}_a"),
-                "crates/store/src/a.rs".to_owned(),
-            ));
+            table
+                .entry(law(number))
+                .or_default()
+                .insert((format!("s{number:02}_a"), "crates/store/src/a.rs".to_owned()));
         }
         assert_eq!(gaps(&table, 1), ["S2", "S5–S8", "S10", "S11"]);
         let block = rendered(&table);

@@ -12,10 +12,7 @@ pub fn check(graph: &Graph) -> Result<String> {
     if problems.is_empty() {
         return Ok(format!("{} packages", graph.packages.len()));
     }
-    bail!(
-        "packages that may not be in the tree:\n  {}",
-        problems.join("\n  ")
-    )
+    bail!("packages that may not be in the tree:\n  {}", problems.join("\n  "))
 }
 
 fn problem(package: &Package) -> Option<String> {
@@ -30,11 +27,9 @@ fn problem(package: &Package) -> Option<String> {
     };
     match Expression::parse(licence) {
         Err(error) => Some(format!("{name} {version}: {error}")),
-        Ok(expression) if !expression.satisfied(&|term| rules::LICENCES.contains(&term)) => {
-            Some(format!(
-                "{name} {version} is under `{licence}`, which is not among the licences of xtask/src/rules.rs"
-            ))
-        }
+        Ok(expression) if !expression.satisfied(&|term| rules::LICENCES.contains(&term)) => Some(format!(
+            "{name} {version} is under `{licence}`, which is not among the licences of xtask/src/rules.rs"
+        )),
         Ok(_) => None,
     }
 }

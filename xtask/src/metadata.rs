@@ -32,28 +32,16 @@ pub struct Graph {
 
 impl Graph {
     pub fn load(repo: &Repo) -> Result<Self> {
-        let text = process::output(repo.cargo().args([
-            "metadata",
-            "--locked",
-            "--all-features",
-            "--format-version",
-            "1",
-        ]))?;
-        let value: Value =
-            serde_json::from_str(&text).context("`cargo metadata` printed no JSON")?;
+        let text =
+            process::output(repo.cargo().args(["metadata", "--locked", "--all-features", "--format-version", "1"]))?;
+        let value: Value = serde_json::from_str(&text).context("`cargo metadata` printed no JSON")?;
         Self::read(&value)
     }
 
     /// Reads the document of `cargo metadata --format-version 1`.
     pub fn read(value: &Value) -> Result<Self> {
-        let members: Vec<&str> = list(value, "workspace_members")?
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let mut graph = Self {
-            target: PathBuf::from(text(value, "target_directory")?),
-            ..Self::default()
-        };
+        let members: Vec<&str> = list(value, "workspace_members")?.iter().filter_map(Value::as_str).collect();
+        let mut graph = Self { target: PathBuf::from(text(value, "target_directory")?), ..Self::default() };
         for package in list(value, "packages")? {
             let id = text(package, "id")?;
             let declared = list(package, "dependencies")?
@@ -75,9 +63,7 @@ impl Graph {
         for node in list(&value["resolve"], "nodes")? {
             let mut targets = Vec::new();
             for dependency in list(node, "deps")? {
-                let runs = list(dependency, "dep_kinds")?
-                    .iter()
-                    .any(|kind| kind["kind"] != "dev");
+                let runs = list(dependency, "dep_kinds")?.iter().any(|kind| kind["kind"] != "dev");
                 if runs {
                     targets.push(text(dependency, "pkg")?.to_owned());
                 }
@@ -92,20 +78,14 @@ impl Graph {
     }
 
     pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
-        self.packages
-            .get(id)
-            .map_or(id, |package| package.name.as_str())
+        self.packages.get(id).map_or(id, |package| package.name.as_str())
     }
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
-    value[key]
-        .as_str()
-        .with_context(|| format!("`cargo metadata` has no text `{key}` where one is expected"))
+    value[key].as_str().with_context(|| format!("`cargo metadata` has no text `{key}` where one is expected"))
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    value[key]
-        .as_array()
-        .with_context(|| format!("`cargo metadata` has no list `{key}` where one is expected"))
+    value[key].as_array().with_context(|| format!("`cargo metadata` has no list `{key}` where one is expected"))
 }

@@ -87,17 +87,10 @@ pub fn run(names: &[String]) -> Result<()> {
         let seconds = took.as_secs_f64();
         println!("{:width$}  {seconds:6.1} s  {verdict}", patch.name);
         if !verdict.killed() {
-            println!(
-                "{:width$}            {}",
-                "",
-                scratch.log(&patch.name).display()
-            );
+            println!("{:width$}            {}", "", scratch.log(&patch.name).display());
         }
     }
-    let alive = rows
-        .iter()
-        .filter(|(_, verdict, _)| !verdict.killed())
-        .count();
+    let alive = rows.iter().filter(|(_, verdict, _)| !verdict.killed()).count();
     if alive > 0 {
         bail!("{alive} of {} mutants were not killed", rows.len());
     }
@@ -106,16 +99,10 @@ pub fn run(names: &[String]) -> Result<()> {
 }
 
 fn choose(all: Vec<Patch>, names: &[String]) -> Result<Vec<Patch>> {
-    if let Some(unknown) = names
-        .iter()
-        .find(|name| !all.iter().any(|patch| patch.name == **name))
-    {
+    if let Some(unknown) = names.iter().find(|name| !all.iter().any(|patch| patch.name == **name)) {
         bail!("there is no mutants/{unknown}.patch");
     }
-    Ok(all
-        .into_iter()
-        .filter(|patch| names.is_empty() || names.contains(&patch.name))
-        .collect())
+    Ok(all.into_iter().filter(|patch| names.is_empty() || names.contains(&patch.name)).collect())
 }
 
 /// Runs every named test unchanged: it must exist and pass, or its failure later would prove nothing.
@@ -128,9 +115,7 @@ fn baseline(scratch: &Scratch, patches: &[Patch]) -> Result<Paths> {
     let mut paths = Paths::new();
     for (package, tests) in wanted {
         println!("== unchanged: {} tests of {package}", tests.len());
-        let listed = process::output(
-            cargo_test(scratch, package).args(["--", "--list", "--format", "terse"]),
-        )?;
+        let listed = process::output(cargo_test(scratch, package).args(["--", "--list", "--format", "terse"]))?;
         let mut all = Vec::new();
         for test in tests {
             let found = matching(&listed, test);
@@ -140,12 +125,8 @@ fn baseline(scratch: &Scratch, patches: &[Patch]) -> Result<Paths> {
             all.extend(found.clone());
             paths.insert((package.to_owned(), test.to_owned()), found);
         }
-        process::run(
-            cargo_test(scratch, package)
-                .args(["--quiet", "--", "--exact"])
-                .args(all),
-        )
-        .context("a test that a mutant names fails on the unchanged tree")?;
+        process::run(cargo_test(scratch, package).args(["--quiet", "--", "--exact"]).args(all))
+            .context("a test that a mutant names fails on the unchanged tree")?;
     }
     Ok(paths)
 }
@@ -195,10 +176,7 @@ fn cargo_test(scratch: &Scratch, package: &str) -> Command {
 
 fn into_log<'a>(command: &'a mut Command, log: &Path) -> Result<&'a mut Command> {
     let file = File::options().append(true).open(log)?;
-    Ok(command
-        .stdin(Stdio::null())
-        .stdout(file.try_clone()?)
-        .stderr(file))
+    Ok(command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file))
 }
 
 /// Whether it passed; nothing if it hung. It gets a process group of its own, so that the tests end with it.
@@ -223,8 +201,7 @@ mod tests {
 
     #[test]
     fn a_test_is_matched_by_whole_name_in_any_module() {
-        let listed =
-            "a::l01_x: test\nl01_x: test\na::l01_xy: test\nb::not_l01_x: test\nbench: benchmark\n";
+        let listed = "a::l01_x: test\nl01_x: test\na::l01_xy: test\nb::not_l01_x: test\nbench: benchmark\n";
         assert_eq!(matching(listed, "l01_x"), ["a::l01_x", "l01_x"]);
         assert_eq!(matching(listed, "a::l01_x"), ["a::l01_x"]);
         assert!(matching(listed, "l01").is_empty());

@@ -23,57 +23,35 @@ pub fn check(graph: &Graph) -> Result<String> {
             ));
             continue;
         };
-        problems.extend(
-            package
-                .declared
-                .iter()
-                .filter_map(|dependency| breach(&package.name, line, dependency)),
-        );
+        problems.extend(package.declared.iter().filter_map(|dependency| breach(&package.name, line, dependency)));
         if line < rules::LEAF_LINE
             && let Some(path) = path_to_heavy(graph, id)
         {
-            problems.push(format!(
-                "`{}` is before the leaves and reaches a heavy crate: {path}",
-                package.name
-            ));
+            problems.push(format!("`{}` is before the leaves and reaches a heavy crate: {path}", package.name));
         }
     }
     if problems.is_empty() {
         return Ok(format!("{crates} crates in order"));
     }
-    anyhow::bail!(
-        "the order of the crates is broken:\n  {}",
-        problems.join("\n  ")
-    )
+    anyhow::bail!("the order of the crates is broken:\n  {}", problems.join("\n  "))
 }
 
 /// The line of a package, if it is one of ours that has one.
 fn line_of(package: &str) -> Option<u8> {
-    let folder = if package == "portcullis" {
-        package
-    } else {
-        package.strip_prefix("portcullis-")?
-    };
-    rules::LINES
-        .iter()
-        .find(|(name, _)| *name == folder)
-        .map(|(_, line)| *line)
+    let folder = if package == "portcullis" { package } else { package.strip_prefix("portcullis-")? };
+    rules::LINES.iter().find(|(name, _)| *name == folder).map(|(_, line)| *line)
 }
 
 /// What is wrong with one declared dependency, if anything.
 fn breach(package: &str, line: u8, dependency: &str) -> Option<String> {
     if rules::TOOL_PACKAGES.contains(&dependency) {
-        return Some(format!(
-            "`{package}` depends on `{dependency}`, a tool of the repository"
-        ));
+        return Some(format!("`{package}` depends on `{dependency}`, a tool of the repository"));
     }
     let other = line_of(dependency)?;
     if other < line {
         return None;
     }
-    Some(format!(
-        "`{package}` (line {line}) depends on `{dependency}` (line {other}); only earlier lines are allowed"
-    ))
+    Some(format!("`{package}` (line {line}) depends on `{dependency}` (line {other}); only earlier lines are allowed"))
 }
 
 /// The shortest way from a package to a heavy crate, written with arrows.
@@ -133,59 +111,33 @@ mod tests {
     #[test]
     fn a_crate_depends_only_on_strictly_earlier_lines() -> Result<()> {
         let cases: &[Case] = &[
-            (
-                "earlier",
-                &[
-                    ("portcullis-base", &[]),
-                    ("portcullis-store", &[("portcullis-base", None)]),
-                ],
-                None,
-            ),
+            ("earlier", &[("portcullis-base", &[]), ("portcullis-store", &[("portcullis-base", None)])], None),
             (
                 "later",
-                &[
-                    ("portcullis-base", &[("portcullis-store", None)]),
-                    ("portcullis-store", &[]),
-                ],
+                &[("portcullis-base", &[("portcullis-store", None)]), ("portcullis-store", &[])],
                 Some("`portcullis-base` (line 1) depends on `portcullis-store` (line 4)"),
             ),
             (
                 "the same line",
-                &[
-                    ("portcullis-contract", &[]),
-                    ("portcullis-event", &[("portcullis-contract", None)]),
-                ],
+                &[("portcullis-contract", &[]), ("portcullis-event", &[("portcullis-contract", None)])],
                 Some("`portcullis-event` (line 3) depends on `portcullis-contract` (line 3)"),
             ),
             (
                 "leaves on each other",
-                &[
-                    ("portcullis-mcp", &[]),
-                    ("portcullis-server", &[("portcullis-mcp", None)]),
-                ],
+                &[("portcullis-mcp", &[]), ("portcullis-server", &[("portcullis-mcp", None)])],
                 Some("`portcullis-server` (line 8) depends on `portcullis-mcp` (line 8)"),
             ),
             (
                 "dev-dependencies are exempt",
-                &[
-                    ("portcullis-base", &[("portcullis-store", Some("dev"))]),
-                    ("portcullis-store", &[]),
-                ],
+                &[("portcullis-base", &[("portcullis-store", Some("dev"))]), ("portcullis-store", &[])],
                 None,
             ),
             (
                 "build-dependencies are not",
-                &[
-                    ("portcullis-base", &[("portcullis-store", Some("build"))]),
-                    ("portcullis-store", &[]),
-                ],
+                &[("portcullis-base", &[("portcullis-store", Some("build"))]), ("portcullis-store", &[])],
                 Some("`portcullis-base` (line 1)"),
             ),
-            (
-                "a crate nobody gave a line",
-                &[("portcullis-extra", &[])],
-                Some("`portcullis-extra` has no line"),
-            ),
+            ("a crate nobody gave a line", &[("portcullis-extra", &[])], Some("`portcullis-extra` has no line")),
             (
                 "a tool of the repository",
                 &[("xtask", &[]), ("portcullis-cli", &[("xtask", None)])],
@@ -193,34 +145,14 @@ mod tests {
             ),
             (
                 "heavy, through another crate",
-                &[
-                    ("portcullis-store", &[("pool", None)]),
-                    ("pool", &[("rusqlite", None)]),
-                    ("rusqlite", &[]),
-                ],
+                &[("portcullis-store", &[("pool", None)]), ("pool", &[("rusqlite", None)]), ("rusqlite", &[])],
                 Some("portcullis-store -> pool -> rusqlite"),
             ),
-            (
-                "heavy in a leaf",
-                &[
-                    ("portcullis-store-sqlite", &[("rusqlite", None)]),
-                    ("rusqlite", &[]),
-                ],
-                None,
-            ),
-            (
-                "heavy for tests only",
-                &[
-                    ("portcullis-model", &[("axum", Some("dev"))]),
-                    ("axum", &[]),
-                ],
-                None,
-            ),
+            ("heavy in a leaf", &[("portcullis-store-sqlite", &[("rusqlite", None)]), ("rusqlite", &[])], None),
+            ("heavy for tests only", &[("portcullis-model", &[("axum", Some("dev"))]), ("axum", &[])], None),
         ];
         for (name, packages, expected) in cases {
-            let found = check(&graph(packages)?)
-                .err()
-                .map(|error| error.to_string());
+            let found = check(&graph(packages)?).err().map(|error| error.to_string());
             match (expected, found) {
                 (None, None) => {}
                 (Some(expected), Some(found)) => {

@@ -25,14 +25,10 @@ impl Patch {
     pub fn all(repo: &Repo) -> Result<Vec<Self>> {
         let mut patches = Vec::new();
         for file in repo.files()? {
-            let Some(name) = file
-                .strip_prefix("mutants/")
-                .and_then(|file| file.strip_suffix(".patch"))
-            else {
+            let Some(name) = file.strip_prefix("mutants/").and_then(|file| file.strip_suffix(".patch")) else {
                 continue;
             };
-            let text = fs::read_to_string(repo.path(&file))
-                .with_context(|| format!("{file} cannot be read"))?;
+            let text = fs::read_to_string(repo.path(&file)).with_context(|| format!("{file} cannot be read"))?;
             patches.push(Self::parse(name, &text).with_context(|| file.clone())?);
         }
         Ok(patches)
@@ -65,8 +61,7 @@ impl Patch {
         }
         let what = what.filter(|what| !what.is_empty());
         let what = what.context("the line `# what: …` is missing before the diff")?;
-        let killed_by = killed_by
-            .context("the line `# killed-by: -p CRATE TEST…` is missing before the diff")?;
+        let killed_by = killed_by.context("the line `# killed-by: -p CRATE TEST…` is missing before the diff")?;
         let mut words = killed_by.split_whitespace();
         let (Some("-p"), Some(package)) = (words.next(), words.next()) else {
             bail!("`# killed-by: {killed_by}` must read `-p CRATE TEST…`");
@@ -78,12 +73,7 @@ impl Patch {
         if let Some(odd) = tests.iter().find(|test| !is_test_name(test)) {
             bail!("`{odd}` in `# killed-by:` is not the name of a test");
         }
-        Ok(Self {
-            name: name.to_owned(),
-            what,
-            package: package.to_owned(),
-            tests,
-        })
+        Ok(Self { name: name.to_owned(), what, package: package.to_owned(), tests })
     }
 
     pub fn file(&self) -> String {
@@ -92,8 +82,7 @@ impl Patch {
 }
 
 fn is_test_name(name: &str) -> bool {
-    name.chars()
-        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))
+    name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))
 }
 
 /// Fails with every patch that no longer applies to the tree; otherwise says how many do.
@@ -107,10 +96,7 @@ pub fn check(repo: &Repo) -> Result<String> {
         }
     }
     if !problems.is_empty() {
-        bail!(
-            "mutants that no longer apply (write them anew, see mutants/README.md):\n  {}",
-            problems.join("\n  ")
-        );
+        bail!("mutants that no longer apply (write them anew, see mutants/README.md):\n  {}", problems.join("\n  "));
     }
     Ok(match patches.len() {
         0 => "there are no mutants yet".to_owned(),
@@ -126,8 +112,7 @@ mod tests {
 
     #[test]
     fn a_header_names_what_it_breaks_and_who_notices() -> Result<()> {
-        let text =
-            format!("# what: skips the fence\n# killed-by: -p portcullis-store a_b m::c\n{DIFF}");
+        let text = format!("# what: skips the fence\n# killed-by: -p portcullis-store a_b m::c\n{DIFF}");
         assert_eq!(
             Patch::parse("fence", &text)?,
             Patch {
@@ -147,24 +132,14 @@ mod tests {
             (format!("# what:\n# killed-by: -p p t\n{DIFF}"), "what"),
             (format!("# what: w\n{DIFF}"), "killed-by"),
             (format!("# what: w\n# killed-by: p t\n{DIFF}"), "must read"),
-            (
-                format!("# what: w\n# killed-by: -p p\n{DIFF}"),
-                "names no test",
-            ),
-            (
-                format!("# what: w\n# killed-by: -p p a;b\n{DIFF}"),
-                "not the name",
-            ),
-            (
-                format!("# what: w\n# what: v\n# killed-by: -p p t\n{DIFF}"),
-                "second",
-            ),
+            (format!("# what: w\n# killed-by: -p p\n{DIFF}"), "names no test"),
+            (format!("# what: w\n# killed-by: -p p a;b\n{DIFF}"), "not the name"),
+            (format!("# what: w\n# what: v\n# killed-by: -p p t\n{DIFF}"), "second"),
             ("# what: w\n# killed-by: -p p t\n".to_owned(), "no diff"),
             (format!("{DIFF}# what: w\n# killed-by: -p p t\n"), "what"),
         ];
         for (text, expected) in cases {
-            let error = Patch::parse("x", &text)
-                .map_or_else(|error| format!("{error:#}"), |_| String::new());
+            let error = Patch::parse("x", &text).map_or_else(|error| format!("{error:#}"), |_| String::new());
             assert!(error.contains(expected), "{text}: {error:?}");
         }
     }

@@ -26,30 +26,20 @@ pub fn shown(command: &Command) -> String {
 
 /// Runs with the terminal of this program; fails unless it exits with 0.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("`{}` cannot be started", shown(command)))?;
+    let status =
+        command.stdin(Stdio::null()).status().with_context(|| format!("`{}` cannot be started", shown(command)))?;
     succeeded(command, status)
 }
 
 /// Runs and returns what it printed on standard output; fails unless it exits with 0.
 pub fn output(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("`{}` cannot be started", shown(command)))?;
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("`{}` cannot be started", shown(command)))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "`{}` failed ({}): {}",
-            shown(command),
-            output.status,
-            said.trim()
-        );
+        bail!("`{}` failed ({}): {}", shown(command), output.status, said.trim());
     }
-    String::from_utf8(output.stdout)
-        .with_context(|| format!("`{}` printed text that is not UTF-8", shown(command)))
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed text that is not UTF-8", shown(command)))
 }
 
 /// Whether it starts and exits with 0; its output is dropped.
@@ -71,14 +61,8 @@ pub fn watch(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitSta
         .spawn()
         .with_context(|| format!("`{}` cannot be started", shown(command)))?;
     let (sender, lines) = mpsc::channel();
-    let out = child
-        .stdout
-        .take()
-        .map(|pipe| pass_on(pipe, std::io::stdout(), sender.clone()));
-    let err = child
-        .stderr
-        .take()
-        .map(|pipe| pass_on(pipe, std::io::stderr(), sender.clone()));
+    let out = child.stdout.take().map(|pipe| pass_on(pipe, std::io::stdout(), sender.clone()));
+    let err = child.stderr.take().map(|pipe| pass_on(pipe, std::io::stderr(), sender.clone()));
     drop(sender);
     for line in lines {
         see(&line);
@@ -88,9 +72,7 @@ pub fn watch(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitSta
             bail!("reading the output of `{}` failed", shown(command));
         }
     }
-    child
-        .wait()
-        .with_context(|| format!("`{}` cannot be waited for", shown(command)))
+    child.wait().with_context(|| format!("`{}` cannot be waited for", shown(command)))
 }
 
 fn pass_on<R, W>(from: R, mut to: W, lines: mpsc::Sender<String>) -> thread::JoinHandle<()>

@@ -21,14 +21,12 @@ impl Repo {
         let root = match by_cargo {
             Some(root) => root,
             None => {
-                let top =
-                    process::output(Command::new("git").args(["rev-parse", "--show-toplevel"]))?;
+                let top = process::output(Command::new("git").args(["rev-parse", "--show-toplevel"]))?;
                 PathBuf::from(top.trim_end())
             }
         };
-        let root = root
-            .canonicalize()
-            .with_context(|| format!("the repository root {} cannot be read", root.display()))?;
+        let root =
+            root.canonicalize().with_context(|| format!("the repository root {} cannot be read", root.display()))?;
         Ok(Self { root })
     }
 
@@ -53,13 +51,8 @@ impl Repo {
     /// Every file that is tracked or would be added by `git add --all`, relative to the root, sorted. New files count,
     /// so that a check does not pass only because a file was not added yet.
     pub fn files(&self) -> Result<Vec<String>> {
-        let listed = process::output(self.git().args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ]))?;
+        let listed =
+            process::output(self.git().args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
         let mut files: Vec<String> = listed
             .split('\0')
             .filter(|name| !name.is_empty())

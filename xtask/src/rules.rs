@@ -32,14 +32,7 @@ pub const LEAF_LINE: u8 = 8;
 pub const TOOL_PACKAGES: &[&str] = &["xtask", "portcullis-bench"];
 
 /// Crates that nothing before the leaves may reach, even indirectly.
-pub const HEAVY: &[&str] = &[
-    "rusqlite",
-    "tokio-postgres",
-    "object_store",
-    "rquickjs",
-    "rmcp",
-    "axum",
-];
+pub const HEAVY: &[&str] = &["rusqlite", "tokio-postgres", "object_store", "rquickjs", "rmcp", "axum"];
 
 /// Crates that may be nowhere in the resolved graph, and why.
 pub const FORBIDDEN: &[(&str, &str)] = &[
@@ -114,18 +107,10 @@ pub struct LawSeries {
 
 impl LawSeries {
     const fn listed(letter: char, last: u32) -> Self {
-        Self {
-            letter,
-            last,
-            gaps_listed: true,
-        }
+        Self { letter, last, gaps_listed: true }
     }
 
     const fn unlisted(letter: char, last: u32) -> Self {
-        Self {
-            letter,
-            last,
-            gaps_listed: false,
-        }
+        Self { letter, last, gaps_listed: false }
     }
 }

@@ -31,22 +31,16 @@ pub fn code_only(source: &str) -> String {
 /// Offsets at which `word` stands alone, not as a part of a longer name.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
-    code.match_indices(word)
-        .map(|(at, _)| at)
-        .filter(move |at| {
-            let before = at.checked_sub(1).map(|index| bytes[index]);
-            let after = bytes.get(at + word.len());
-            !before.is_some_and(is_word) && !after.copied().is_some_and(is_word)
-        })
+    code.match_indices(word).map(|(at, _)| at).filter(move |at| {
+        let before = at.checked_sub(1).map(|index| bytes[index]);
+        let after = bytes.get(at + word.len());
+        !before.is_some_and(is_word) && !after.copied().is_some_and(is_word)
+    })
 }
 
 /// The line of an offset, counted from 1.
 pub fn line_of(source: &str, at: usize) -> usize {
-    source.as_bytes()[..at]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
+    source.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// The offset after the bracket that closes the one at `open`, or the end of the text.
@@ -84,10 +78,7 @@ fn literal_end(bytes: &[u8], at: usize) -> usize {
     if rest.first() == Some(&b'\'') {
         return at + character(rest);
     }
-    let prefix = rest
-        .iter()
-        .take_while(|byte| matches!(byte, b'b' | b'c' | b'r'))
-        .count();
+    let prefix = rest.iter().take_while(|byte| matches!(byte, b'b' | b'c' | b'r')).count();
     let raw = prefix > 0 && rest[prefix - 1] == b'r';
     let body = &rest[prefix.min(2)..];
     if prefix > 2 {
@@ -144,9 +135,7 @@ fn raw_string(body: &[u8], hashes: usize) -> usize {
     while at < body.len() {
         let closes = body[at] == b'"'
             && body.len() >= at + 1 + hashes
-            && body[at + 1..at + 1 + hashes]
-                .iter()
-                .all(|byte| *byte == b'#');
+            && body[at + 1..at + 1 + hashes].iter().all(|byte| *byte == b'#');
         if closes {
             return at + 1 + hashes;
         }
@@ -168,11 +157,7 @@ fn character(rest: &[u8]) -> usize {
         0xe0..=0xef => 3,
         _ => 4,
     };
-    if rest.get(1 + width) == Some(&b'\'') {
-        width + 2
-    } else {
-        0
-    }
+    if rest.get(1 + width) == Some(&b'\'') { width + 2 } else { 0 }
 }
 
 #[cfg(test)]
@@ -203,8 +188,7 @@ mod tests {
 
     #[test]
     fn a_word_is_found_only_where_it_stands_alone() {
-        let found: Vec<usize> =
-            words("unsafe_code unsafe { not_unsafe } unsafe", "unsafe").collect();
+        let found: Vec<usize> = words("unsafe_code unsafe { not_unsafe } unsafe", "unsafe").collect();
         assert_eq!(found, [12, 34]);
     }
 }

@@ -20,8 +20,7 @@ pub struct Scratch {
 impl Scratch {
     pub fn open(target: &Path) -> Result<Self> {
         let home = target.join("mutants");
-        fs::create_dir_all(home.join("tree"))
-            .with_context(|| format!("{} cannot be made", home.display()))?;
+        fs::create_dir_all(home.join("tree")).with_context(|| format!("{} cannot be made", home.display()))?;
         let home = home.canonicalize()?;
         Ok(Self { home })
     }
@@ -33,9 +32,7 @@ impl Scratch {
     /// A cargo command inside the copy, with a target directory of its own that is kept between runs.
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(process::cargo());
-        command
-            .current_dir(self.tree())
-            .env("CARGO_TARGET_DIR", self.home.join("target"));
+        command.current_dir(self.tree()).env("CARGO_TARGET_DIR", self.home.join("target"));
         command
     }
 
@@ -43,8 +40,7 @@ impl Scratch {
     pub fn restore(&self, repo: &Repo) -> Result<()> {
         let files: BTreeSet<String> = repo.files()?.into_iter().collect();
         for file in self.differing(repo, &files)? {
-            copy(&repo.path(&file), &self.tree().join(&file))
-                .with_context(|| format!("{file} cannot be copied"))?;
+            copy(&repo.path(&file), &self.tree().join(&file)).with_context(|| format!("{file} cannot be copied"))?;
         }
         self.remove_others(&self.tree(), &files)
     }
@@ -92,8 +88,7 @@ impl Scratch {
             }
             let relative = path.strip_prefix(self.tree())?;
             if !relative.to_str().is_some_and(|name| files.contains(name)) {
-                fs::remove_file(&path)
-                    .with_context(|| format!("{} cannot be removed", path.display()))?;
+                fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))?;
             }
         }
         Ok(())

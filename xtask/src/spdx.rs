@@ -25,10 +25,7 @@ impl std::error::Error for Unreadable {}
 
 impl Expression {
     pub fn parse(text: &str) -> Result<Self, Unreadable> {
-        let mut tokens = Tokens {
-            all: tokens(text),
-            next: 0,
-        };
+        let mut tokens = Tokens { all: tokens(text), next: 0 };
         let expression = tokens.any()?;
         match tokens.peek() {
             None => Ok(expression),
@@ -47,10 +44,7 @@ impl Expression {
 }
 
 fn tokens(text: &str) -> Vec<String> {
-    let spaced = text
-        .replace('(', " ( ")
-        .replace(')', " ) ")
-        .replace('/', " OR ");
+    let spaced = text.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     spaced.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -111,9 +105,7 @@ impl Tokens {
         let word = match self.peek() {
             None => return Err(Unreadable("it ends where a licence is expected".to_owned())),
             Some(word @ ("AND" | "OR" | "WITH" | "(" | ")")) => {
-                return Err(Unreadable(format!(
-                    "`{word}` stands where a licence is expected"
-                )));
+                return Err(Unreadable(format!("`{word}` stands where a licence is expected")));
             }
             Some(word) => word.to_owned(),
         };
@@ -123,11 +115,7 @@ impl Tokens {
 }
 
 fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -> Expression {
-    if parts.len() == 1 {
-        parts.remove(0)
-    } else {
-        many(parts)
-    }
+    if parts.len() == 1 { parts.remove(0) } else { many(parts) }
 }
 
 #[cfg(test)]
@@ -168,16 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_no_expression_is_refused() {
-        for text in [
-            "",
-            "MIT OR",
-            "AND MIT",
-            "(MIT",
-            "MIT)",
-            "MIT Apache-2.0",
-            "MIT WITH",
-            "()",
-        ] {
+        for text in ["", "MIT OR", "AND MIT", "(MIT", "MIT)", "MIT Apache-2.0", "MIT WITH", "()"] {
             assert!(permitted(text).is_err(), "{text:?} was read");
         }
     }

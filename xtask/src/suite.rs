@@ -92,30 +92,18 @@ mod tests {
     #[test]
     fn closing_lines_of_both_runners_are_counted() {
         let cases = [
-            (
-                "     Summary [   0.005s] 3 tests run: 3 passed, 0 skipped",
-                Some((3, 0)),
-            ),
+            ("     Summary [   0.005s] 3 tests run: 3 passed, 0 skipped", Some((3, 0))),
             (
                 "     Summary [  61.1s] 12/20 tests run: 9 passed (2 slow), 2 failed, 1 timed out, 4 skipped",
                 Some((9, 3)),
             ),
-            (
-                "     Summary [   0.1s] 1 test run: 1 passed, 0 skipped",
-                Some((1, 0)),
-            ),
+            ("     Summary [   0.1s] 1 test run: 1 passed, 0 skipped", Some((1, 0))),
             (
                 "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.00s",
                 Some((4, 1)),
             ),
-            (
-                "test result: ok. 0 passed; 0 failed; 0 ignored",
-                Some((0, 0)),
-            ),
-            (
-                "    test result: FAILED. 0 passed; 1 failed; 0 ignored",
-                None,
-            ),
+            ("test result: ok. 0 passed; 0 failed; 0 ignored", Some((0, 0))),
+            ("    test result: FAILED. 0 passed; 1 failed; 0 ignored", None),
             ("test a::b ... ok", None),
             ("3 passed, 0 failed", None),
         ];

@@ -66,13 +66,7 @@ pub fn run(args: &[String]) -> Result<()> {
         _ => bail!("`cargo xtask test` takes --quick or nothing"),
     };
     let repo = Repo::find()?;
-    let mut run = Run {
-        status: repo.status()?,
-        repo,
-        quick,
-        graph: None,
-        counts: Counts::default(),
-    };
+    let mut run = Run { status: repo.status()?, repo, quick, graph: None, counts: Counts::default() };
     let begun = Instant::now();
     let count = if quick { QUICK_STEPS } else { STEPS.len() };
     let mut took = Vec::new();
@@ -87,11 +81,7 @@ pub fn run(args: &[String]) -> Result<()> {
                 if run.counts != Counts::default() {
                     println!("tests: {}", run.counts);
                 }
-                println!(
-                    "== stopped at step {}/{count} after {}",
-                    index + 1,
-                    seconds(begun.elapsed())
-                );
+                println!("== stopped at step {}/{count} after {}", index + 1, seconds(begun.elapsed()));
                 return Err(error.context(format!("step {}, {name}", index + 1)));
             }
         }
@@ -156,16 +146,9 @@ impl Run {
         let changed: Vec<&str> = now
             .lines()
             .filter(|line| !self.status.lines().any(|old| old == *line))
-            .chain(
-                self.status
-                    .lines()
-                    .filter(|line| !now.lines().any(|new| new == *line)),
-            )
+            .chain(self.status.lines().filter(|line| !now.lines().any(|new| new == *line)))
             .collect();
-        bail!(
-            "the run changed the work tree (or someone edited meanwhile):\n  {}",
-            changed.join("\n  ")
-        )
+        bail!("the run changed the work tree (or someone edited meanwhile):\n  {}", changed.join("\n  "))
     }
 }
 

@@ -16,10 +16,7 @@ pub fn check(repo: &Repo) -> Result<String> {
     let files = repo.files()?;
     for file in &files {
         let path = repo.path(file);
-        if path
-            .symlink_metadata()
-            .is_ok_and(|data| data.is_symlink() || data.is_dir())
-        {
+        if path.symlink_metadata().is_ok_and(|data| data.is_symlink() || data.is_dir()) {
             continue;
         }
         let bytes = fs::read(&path).with_context(|| format!("{file} cannot be read"))?;
@@ -49,10 +46,7 @@ pub fn check(repo: &Repo) -> Result<String> {
 }
 
 fn registry_hosts() -> Vec<String> {
-    rules::REGISTRY_HOSTS
-        .iter()
-        .map(|labels| labels.join("."))
-        .collect()
+    rules::REGISTRY_HOSTS.iter().map(|labels| labels.join(".")).collect()
 }
 
 /// Lines that name a registry's host. In Cargo.lock the `source` lines are cargo's own.
@@ -63,10 +57,7 @@ fn named_hosts(file: &str, text: &str, hosts: &[String]) -> Vec<String> {
         .filter(|(_, line)| !(lock && line.starts_with("source = \"registry+")))
         .filter_map(|(index, line)| {
             let host = hosts.iter().find(|host| names(line, host))?;
-            Some(format!(
-                "{file}:{}: names the registry host {host}",
-                index + 1
-            ))
+            Some(format!("{file}:{}: names the registry host {host}", index + 1))
         })
         .collect()
 }
@@ -116,22 +107,14 @@ mod tests {
     fn stubs_ignored_tests_and_unsafe_are_found_in_code_only() {
         let cases = [
             ("crates/base/src/a.rs", "fn f() { todo!() }", 1),
-            (
-                "crates/base/src/a.rs",
-                "fn f() { unimplemented!(\"x\") }",
-                1,
-            ),
+            ("crates/base/src/a.rs", "fn f() { unimplemented!(\"x\") }", 1),
             ("crates/base/src/a.rs", "#[ignore]\nfn f() {}", 1),
             ("crates/base/src/a.rs", "#[ignore = \"slow\"]\nfn f() {}", 1),
             ("crates/base/src/a.rs", "use ignore::Walk; // todo!()", 0),
             ("crates/base/src/a.rs", "fn f() { unsafe { g() } }", 1),
             ("crates/sandbox/src/a.rs", "fn f() { unsafe { g() } }", 0),
             ("crates/base/src/a.rs", "#![forbid(unsafe_code)]", 0),
-            (
-                "crates/base/src/a.rs",
-                "let s = \"unsafe todo!() #[ignore]\";",
-                0,
-            ),
+            ("crates/base/src/a.rs", "let s = \"unsafe todo!() #[ignore]\";", 0),
         ];
         for (file, text, expected) in cases {
             let found = forbidden_code(file, text);
@@ -145,21 +128,9 @@ mod tests {
         let cases = [
             ("README.md", "see https://registry.example/x", 1),
             ("README.md", "see static.Registry.Example.", 1),
-            (
-                "README.md",
-                "see myregistry.example or registry.examples",
-                0,
-            ),
-            (
-                "Cargo.lock",
-                "source = \"registry+https://registry.example/i\"",
-                0,
-            ),
-            (
-                "fuzz/Cargo.lock",
-                "source = \"registry+https://registry.example/i\"",
-                0,
-            ),
+            ("README.md", "see myregistry.example or registry.examples", 0),
+            ("Cargo.lock", "source = \"registry+https://registry.example/i\"", 0),
+            ("fuzz/Cargo.lock", "source = \"registry+https://registry.example/i\"", 0),
             ("Cargo.lock", "name = \"registry.example\"", 1),
         ];
         for (file, text, expected) in cases {

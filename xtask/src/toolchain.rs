@@ -48,9 +48,7 @@ fn c_compiler() -> Result<String> {
             return Ok(name);
         }
     }
-    bail!(
-        "a C compiler is missing: install `cc` (Debian: the packages gcc and libc6-dev) or set CC to one"
-    )
+    bail!("a C compiler is missing: install `cc` (Debian: the packages gcc and libc6-dev) or set CC to one")
 }
 
 fn found_compiler() -> Option<String> {

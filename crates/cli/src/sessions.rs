@@ -16,7 +16,7 @@ use crate::config::Settings;
 use crate::exit::{Ended, failed};
 use crate::export;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
-use crate::world::{World, key};
+use crate::world::{LOOK_AGAIN, World, key};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -191,6 +191,7 @@ async fn events(world: &World, cursor: &mut Cursor, follow: bool, term: &Term) -
         }
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return Ok(()) },
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
             signal = tokio::signal::ctrl_c() => { signal?; return Ok(()) }
         }
     }

@@ -17,7 +17,7 @@ use crate::ask_view::{self, Whole};
 use crate::exit::Ended;
 use crate::person;
 use crate::render::{self, BOLD, Term, styled};
-use crate::world::World;
+use crate::world::{LOOK_AGAIN, World};
 
 /// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it (a panic unwinds,
 /// too) restores what was.
@@ -110,6 +110,7 @@ impl Watch<'_> {
     async fn wait(&mut self) -> anyhow::Result<Woke> {
         tokio::select! {
             changed = self.changes.changed() => Ok(if changed.is_ok() { Woke::Changed } else { Woke::Left }),
+            () = tokio::time::sleep(LOOK_AGAIN) => Ok(Woke::Changed),
             key = self.keys.recv() => Ok(key.map_or(Woke::Left, Woke::Key)),
             signal = tokio::signal::ctrl_c() => { signal?; Ok(Woke::Left) }
         }

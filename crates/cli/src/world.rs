@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use portcullis::{Runtime, RuntimeBuilder};
@@ -18,6 +19,9 @@ use crate::render::Term;
 
 /// Events read at once.
 pub const PAGE: usize = 500;
+
+/// Notices of commits are hints and may be lost; whoever waits for one looks again after this.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The key of a session of the one tenant this build serves.
 pub fn key(session: SessionId) -> SessionKey {

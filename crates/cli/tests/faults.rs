@@ -48,7 +48,11 @@ fn mark_tool(effects: PathBuf) -> Tool {
         .semantics(Semantics { default_policy: DefaultPolicy::Allow, ..Semantics::mutating() })
         .plan_access(|input, _| {
             let resource = portcullis::Resource::path("/workspace/effects", &input.text);
-            vec![portcullis::AccessRequest::new(portcullis::Action::new("mark"), resource, [portcullis::Risk::Write].into())]
+            vec![portcullis::AccessRequest::new(
+                portcullis::Action::new("mark"),
+                resource,
+                [portcullis::Risk::Write].into(),
+            )]
         })
         .execute(move |input, context| {
             let effects = effects.clone();
@@ -174,7 +178,8 @@ fn f04_two_hundred_kills_lose_nothing_acknowledged_and_repeat_nothing() {
 /// No acknowledged event lost, no effect twice, one observation an intent, a clean chain.
 async fn check(store: &SqliteStore, session: SessionId, home: &Path, acks: &[String]) {
     deliver_outbox(store).await.expect("delivered");
-    let audit = verify_tenant(store, LOCAL_TENANT, Some(&CheckpointKey::from_bytes(KEY)), None).await.expect("verified");
+    let audit =
+        verify_tenant(store, LOCAL_TENANT, Some(&CheckpointKey::from_bytes(KEY)), None).await.expect("verified");
     assert!(audit.holds(), "{:?}", audit.faults);
     let key = SessionKey { tenant: LOCAL_TENANT, session };
     let events = store.read(key, 0, usize::MAX >> 1).await.expect("read");

@@ -277,7 +277,7 @@ where
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
         let value = self.input.parse(raw)?;
-        let typed: I = codec::typed(&value)?;
+        let typed: I = self.input.typed(&value)?;
         Ok(Decoded { value, typed: Arc::new(typed) })
     }
 

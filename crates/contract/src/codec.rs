@@ -4,6 +4,7 @@
 use std::fmt;
 
 use portcullis_base::Code;
+use portcullis_secret::SENSITIVE_KEYWORD;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Serialize, de::DeserializeOwned};
@@ -14,6 +15,8 @@ use crate::strict::parse_object;
 
 /// How many faults of one input are told; a model mends a few at a time.
 const FAULTS_SHOWN: usize = 8;
+/// Bytes of the message of one fault.
+const MESSAGE_MAX: usize = 400;
 
 /// One thing wrong with an input: where, which rule, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct DecodeError {
 pub(crate) struct Codec {
     pub(crate) schema: Value,
     validator: jsonschema::Validator,
+    /// Whether any field is marked sensitive.
+    sensitive: bool,
 }
 
 impl fmt::Debug for Codec {
@@ -51,7 +56,8 @@ impl Codec {
     /// Compiles a schema as given (foreign tools).
     pub(crate) fn new(schema: Value) -> Result<Self, String> {
         let validator = jsonschema::draft202012::new(&schema).map_err(|e| format!("its schema is not valid: {e}"))?;
-        Ok(Self { schema, validator })
+        let sensitive = schema.to_string().contains(SENSITIVE_KEYWORD);
+        Ok(Self { schema, validator, sensitive })
     }
 
     /// The schema of a Rust input type, closed against unknown fields (R12).
@@ -75,6 +81,16 @@ impl Codec {
         self.check(&value).map(|()| value)
     }
 
+    /// Checked value → typed value. Where a field is sensitive serde's own words are kept back: they quote it.
+    pub(crate) fn typed<T: DeserializeOwned>(&self, value: &Value) -> Result<T, DecodeError> {
+        typed(value).map_err(|mut error| {
+            for fault in error.faults.iter_mut().filter(|_| self.sensitive) {
+                "a value does not fit its type".clone_into(&mut fault.message);
+            }
+            error
+        })
+    }
+
     /// Checks a value that is JSON already.
     pub(crate) fn check(&self, value: &Value) -> Result<(), DecodeError> {
         if self.validator.is_valid(value) {
@@ -87,7 +103,8 @@ impl Codec {
             .map(|error| InputFault {
                 path: error.instance_path().to_string(),
                 rule: error.schema_path().to_string().rsplit('/').next().unwrap_or_default().to_owned(),
-                message: error.to_string(),
+                // Without the value: it may be long, and it may be a secret. The path says which it is.
+                message: cut(&error.masked().to_string()),
             })
             .collect();
         Err(DecodeError { code: Code::SchemaInvalid, faults })
@@ -98,8 +115,14 @@ impl Codec {
 pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {
     T::deserialize(value).map_err(|e| DecodeError {
         code: Code::SchemaInvalid,
-        faults: vec![InputFault { path: String::new(), rule: "type".to_owned(), message: e.to_string() }],
+        faults: vec![InputFault { path: String::new(), rule: "type".to_owned(), message: cut(&e.to_string()) }],
     })
+}
+
+/// A message is a sentence, however long the thing it is about.
+fn cut(message: &str) -> String {
+    let end = message.floor_char_boundary(MESSAGE_MAX);
+    if end == message.len() { message.to_owned() } else { format!("{}…", &message[..end]) }
 }
 
 /// Typed output → checked value; the in-memory value is never seen again.

@@ -64,7 +64,7 @@ pub fn resolve(tool: &Tool, input: &Decoded, caller: &Caller) -> Result<Resolved
 /// Never empty: a tool that plans nothing gets the careful default.
 #[must_use]
 pub fn plan_access(tool: &Tool, name: &ToolName, input: &Decoded, resolved: &Resolved) -> Vec<AccessRequest> {
-    let semantics = semantics(tool);
+    let semantics = &tool.inner.shape().semantics;
     let mut planned = tool.inner.plan_access(input, resolved).unwrap_or_default();
     if planned.is_empty() {
         let only_reads = semantics.read_only && semantics.risk.iter().all(|risk| *risk == Risk::Read);

@@ -194,7 +194,9 @@ fn make(root: &Value, schema: &Value, choices: &mut Choices<'_>, depth: usize) -
             Value::Object(object)
         }
         // No `type`: anything goes.
-        _ => [json!(null), json!(1), json!("any"), json!([1, {"a": 2}]), json!({"b": [true]})][choices.below(5)].clone(),
+        _ => {
+            [json!(null), json!(1), json!("any"), json!([1, {"a": 2}]), json!({"b": [true]})][choices.below(5)].clone()
+        }
     }
 }
 
@@ -272,7 +274,8 @@ fn everything() -> impl Strategy<Value = Everything> {
             label: label.clone(),
         })
     });
-    let scalars = (".{0,8}", any::<bool>(), any::<u8>(), any::<i32>(), -1e9..1e9f64, any::<Option<u16>>(), any::<u32>());
+    let scalars =
+        (".{0,8}", any::<bool>(), any::<u8>(), any::<i32>(), -1e9..1e9f64, any::<Option<u16>>(), any::<u32>());
     let many = (prop::collection::vec(mode, 0..3), prop::collection::btree_map(".{0,3}", any::<i16>(), 0..3));
     (scalars, many, tagged, loose, nested, (".{0,3}", any::<u8>())).prop_map(
         |((text, flag, small, signed, ratio, maybe, defaulted), (list, map), tagged, loose, nested, pair)| Everything {

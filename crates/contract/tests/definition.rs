@@ -97,7 +97,10 @@ fn l06_any_change_of_semantics_changes_the_version() {
     let changes: Vec<(&str, Semantics)> = vec![
         ("ownership", Semantics { ownership: Ownership::Mcp, ..base() }),
         ("risk", Semantics { risk: RiskSet::from([Risk::Read, Risk::Network]), ..base() }),
-        ("effects", Semantics { effects: serde_json::from_str::<EffectSet>(r#"["session_read"]"#).expect("a set"), ..base() }),
+        (
+            "effects",
+            Semantics { effects: serde_json::from_str::<EffectSet>(r#"["session_read"]"#).expect("a set"), ..base() },
+        ),
         ("read_only", Semantics { read_only: true, ..base() }),
         ("destructive", Semantics { destructive: true, ..base() }),
         ("idempotent", Semantics { idempotent: false, ..base() }),

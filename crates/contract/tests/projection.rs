@@ -26,7 +26,10 @@ fn tool() -> Tool {
         .semantics(Semantics::read_only())
         .execute(|input, _| async move { Ok(Output { count: 0, rows: input.words }) })
         .to_model(|input, output| vec![Content::text(format!("{:?} {output}", input.words))])
-        .to_user(|input, output| UserText { title: format!("{} words", input.words.len()), summary: output.to_string() })
+        .to_user(|input, output| UserText {
+            title: format!("{} words", input.words.len()),
+            summary: output.to_string(),
+        })
         .to_structured(|input, output| serde_json::json!({"of": input.words.len(), "rows": output["rows"]}))
         .build()
         .expect("a sound tool")
@@ -35,8 +38,12 @@ fn tool() -> Tool {
 type Views = (Option<Vec<Content>>, Option<UserText>, Value);
 
 fn views(tool: &Tool, raw: &str, output: &Value) -> Views {
-    let input = seam::decode(tool, raw).ok().expect("decodes");
-    (seam::to_model(tool, &input, output), seam::to_user(tool, &input, output), seam::to_structured(tool, &input, output))
+    let Ok(input) = seam::decode(tool, raw) else { panic!("`{raw}` must decode") };
+    (
+        seam::to_model(tool, &input, output),
+        seam::to_user(tool, &input, output),
+        seam::to_structured(tool, &input, output),
+    )
 }
 
 proptest! {

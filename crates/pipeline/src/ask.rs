@@ -27,7 +27,11 @@ pub(crate) fn raise(
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
     let shown = ask_facts(session, validated, &ask, facts);
-    let used = ToolUse { intent_id: intent.id, evaluated_permission: "ask".to_owned(), evaluation: session.tidy(&ask.reason, SUMMARY_MAX) };
+    let used = ToolUse {
+        intent_id: intent.id,
+        evaluated_permission: "ask".to_owned(),
+        evaluation: session.tidy(&ask.reason, SUMMARY_MAX),
+    };
     session.note(facts, intent.turn_id, &used);
     let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null));
     // A rule that names a secret is not suggested: masked it would be another rule, and a wider one.

@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use portcullis_base::{AskId, Code, IntentId, Phase, Recorded, SessionId, SideEffects, TenantId, TurnId, WorkerId};
-use portcullis_event::facts::{Closing, InputConsumed, Recovered};
+use portcullis_base::{
+    AskId, Code, IntentId, Phase, Reason, Recorded, SessionId, SideEffects, TenantId, TurnId, WorkerId,
+};
+use portcullis_event::facts::{Checked, Closing, InputConsumed, InputError, Recovered, Stage};
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
 use portcullis_store::{HostLiveness, LockKey};
@@ -17,7 +19,7 @@ use crate::gate::{Disposition, Gate, GateInner, Opened, start, write_back};
 use crate::intent::{Intent, Origin, Proposal};
 use crate::lookup::sealed_name;
 use crate::permission;
-use crate::refuse::blank;
+use crate::refuse::{Refusal, blank, refuse};
 use crate::session::{Session, SessionShared};
 use crate::step::Halt;
 
@@ -104,7 +106,7 @@ impl Session {
 
     /// Through every phase again, with the stored input.
     async fn readmit(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Disposition, Halt> {
-        let input = self.stored_input(intent).await?;
+        let Some(input) = self.stored_input(intent).await? else { return self.unopened(intent, ask).await };
         let admission = start(&self.shared, Append::new(), stored(intent, input, ask));
         let (mut facts, disposition) = admission.settled().await?;
         facts.idle();
@@ -113,21 +115,36 @@ impl Session {
     }
 
     /// As proposed: from the sealed copy where sensitive values were taken out, else from the event.
-    async fn stored_input(&self, intent: &fold::Intent) -> Result<String, Halt> {
+    /// `None`: there is a sealed copy that this process cannot open. What stands in the event is not the
+    /// input that was approved, so it is never run instead.
+    async fn stored_input(&self, intent: &fold::Intent) -> Result<Option<String>, Halt> {
         let shared = &self.shared;
         if let Some(bytes) = shared.stored_input(intent.intent_id).await? {
             let name = sealed_name(intent.intent_id);
             let aad = Aad { tenant: shared.key.tenant, name: &name, version: 1 };
-            if let Ok(plain) = shared.gate.sealer.open(aad, &Sealed::from_bytes(bytes))
-                && let Ok(text) = std::str::from_utf8(plain.expose())
-            {
-                return Ok(text.to_owned());
-            }
+            let opened = shared.gate.sealer.open(aad, &Sealed::from_bytes(bytes)).ok();
+            return Ok(opened.and_then(|plain| std::str::from_utf8(plain.expose()).ok().map(str::to_owned)));
         }
-        Ok(match &intent.raw_input {
+        Ok(Some(match &intent.raw_input {
             serde_json::Value::String(text) => text.clone(),
             value => value.to_string(),
-        })
+        }))
+    }
+
+    /// Settles an intent whose stored input can no longer be opened; an approval of it is void (13.7).
+    async fn unopened(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Disposition, Halt> {
+        let shared = &self.shared;
+        let entry = stored(intent, String::new(), ask);
+        let text = "its input was sealed with another key and cannot be opened; call again with the input";
+        let refusal = Refusal::new(Code::RuntimePreconditionFailed, text).reason(Some(Reason::ContextUnavailable));
+        let rule = Reason::ContextUnavailable.as_str().to_owned();
+        let errors = vec![InputError { path: String::new(), rule, message: text.to_owned() }];
+        let mut facts = Append::new();
+        let checked =
+            Checked { intent_id: intent.intent_id, stage: Stage::Recheck, ok: false, errors, resolved: Vec::new() };
+        shared.note(&mut facts, entry.turn_id, &checked);
+        permission::void_answered(shared, &entry, &mut facts);
+        self.finish(intent, *refuse(shared, &entry, refusal), facts).await
     }
 
     /// Started, and no word of how it ended: it is never run again by itself (L73).

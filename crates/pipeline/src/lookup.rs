@@ -110,16 +110,21 @@ fn not_offered(intent: &Intent, exists: bool) -> Refusal {
 /// sensitive ones are sealed beside it until the intent settles, so that an approved call still runs.
 fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Registered)>, facts: &mut Append) {
     let raw = &intent.proposal.input;
+    let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
     let mut raw_input = kept_input(raw);
     let proposed = raw_input.clone();
-    if let Some((_, registered)) = found {
+    // By every schema that may speak of it: a refused call holds the same values as one that runs.
+    let live = session.gate.effective(&intent.proposal.tool, session.key.session);
+    if let Some(registered) = &live {
         let _ = redact_sensitive(seam::input_schema(&registered.tool), &mut raw_input);
+    }
+    if let Some(entry) = offered {
+        let _ = redact_sensitive(&entry.definition.input_schema, &mut raw_input);
     }
     session.gate.redactor.redact_value(&mut raw_input);
     if raw_input != proposed {
         seal(session, intent, facts);
     }
-    let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
     session.note(
         facts,
         intent.turn_id,

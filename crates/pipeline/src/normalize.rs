@@ -204,12 +204,13 @@ pub(crate) fn unshowable(
 
 /// A defect of a projection is a fact about the call: it goes into its `completed`.
 fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
+    let text = session.tidy(text, SUMMARY_MAX);
     tracing::error!(session = %session.key.session, "{text}");
     let kind = Completed::KIND;
     if let Some(draft) = facts.events.iter_mut().rfind(|draft| draft.kind == kind)
         && let Ok(mut completed) = serde_json::from_str::<Completed>(&draft.payload)
     {
-        completed.defect = Some(session.tidy(text, SUMMARY_MAX));
+        completed.defect = Some(text);
         *draft = session.redraft(draft, &completed);
     }
 }

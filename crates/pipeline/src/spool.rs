@@ -25,6 +25,8 @@ struct Capture {
     body: Body,
     total: u64,
     kept: u64,
+    /// Bytes were written that are not kept. Masking a secret shortens a stream without dropping anything.
+    dropped: bool,
     redactor: Option<RedactingStream>,
     artifacts: Arc<dyn Artifacts>,
     tenant: TenantId,
@@ -34,6 +36,7 @@ impl Capture {
     fn take_in(&mut self, bytes: &[u8]) {
         let room = limits::SPOOL_MAX.saturating_sub(self.kept);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        self.dropped |= fits < bytes.len();
         if fits == 0 {
             return;
         }
@@ -107,6 +110,7 @@ pub(crate) struct Captured {
     pub(crate) name: String,
     pub(crate) total: u64,
     pub(crate) kept: u64,
+    pub(crate) dropped: bool,
     pub(crate) bytes: CapturedBytes,
 }
 
@@ -127,7 +131,7 @@ impl Captured {
 
     /// Whether every byte the producer wrote is there.
     pub(crate) fn complete(&self) -> bool {
-        self.kept >= self.total && !matches!(self.bytes, CapturedBytes::Lost(_))
+        !self.dropped && !matches!(self.bytes, CapturedBytes::Lost(_))
     }
 }
 
@@ -173,7 +177,8 @@ fn collect(capture: &mut Capture) -> Captured {
         },
         Body::Lost(why) => CapturedBytes::Lost(why),
     };
-    Captured { name: capture.name.clone(), total: capture.total, kept: capture.kept, bytes }
+    let Capture { total, kept, dropped, .. } = *capture;
+    Captured { name: capture.name.clone(), total, kept, dropped, bytes }
 }
 
 impl Host for InvocationHost {
@@ -189,6 +194,7 @@ impl Host for InvocationHost {
             body: Body::Inline(Vec::new()),
             total: 0,
             kept: 0,
+            dropped: false,
             redactor: (!self.redactor.is_empty()).then(|| self.redactor.stream()),
             artifacts: Arc::clone(&self.artifacts),
             tenant: self.tenant,

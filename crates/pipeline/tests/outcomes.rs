@@ -1233,6 +1233,7 @@ async fn a_dropped_admission_detaches_and_still_settles() {
     }
     assert!(world.observations().await.iter().all(|seen| seen.ok));
     assert_eq!(world.store.intents(world.key(), true).await.expect("rows").len(), 0);
+    drop(session);
     process.gate.shutdown().await;
 }
 

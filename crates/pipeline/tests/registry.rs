@@ -133,14 +133,14 @@ impl Model {
 
     fn offer(&self, places: [usize; 3]) -> (BTreeMap<String, String>, BTreeSet<String>) {
         let (mut seen, mut hidden) = (BTreeMap::new(), BTreeSet::new());
-        for n in 0..NAMES.len() {
+        for (n, text) in NAMES.iter().enumerate() {
             let Some((id, strength)) = self.effective(n, places) else { continue };
-            let twin = (0..NAMES.len()).filter(|o| *o != n && NAMES[*o].eq_ignore_ascii_case(NAMES[n]));
-            let stronger = twin.filter_map(|o| self.effective(o, places)).any(|(_, theirs)| theirs > strength);
+            let twins = NAMES.iter().enumerate().filter(|(o, other)| *o != n && other.eq_ignore_ascii_case(text));
+            let stronger = twins.filter_map(|(o, _)| self.effective(o, places)).any(|(_, theirs)| theirs > strength);
             if stronger {
-                hidden.insert(NAMES[n].to_owned());
+                hidden.insert((*text).to_owned());
             } else {
-                seen.insert(NAMES[n].to_owned(), id.to_string());
+                seen.insert((*text).to_owned(), id.to_string());
             }
         }
         (seen, hidden)

@@ -22,13 +22,17 @@ pub(crate) struct Temp<'d> {
 }
 
 impl<'d> Temp<'d> {
-    /// Writes `content` beside its target and waits until the disk has it.
+    /// Writes `content` beside its target. [`Self::sync`] must follow before it becomes the target.
     pub(crate) fn write(dir: &'d Dir, mode: Mode, content: &[u8], path: &VirtualPath) -> Result<Self, FileError> {
         let failed = |e: std::io::Error| FileError::io(path, e);
         let mut temp = Self::create(dir, mode).map_err(|e| failed(e.into()))?;
         temp.file.write_all(content).map_err(failed)?;
-        temp.file.sync_all().map_err(failed)?;
         Ok(temp)
+    }
+
+    /// Waits until the disk has it: a rename must never show a file that is not whole.
+    pub(crate) fn sync(&self) -> Result<(), Errno> {
+        rustix::fs::fsync(&self.file)
     }
 
     fn create(dir: &'d Dir, mode: Mode) -> Result<Self, Errno> {
@@ -62,7 +66,7 @@ impl<'d> Temp<'d> {
     }
 
     /// Gives it what the file it will replace has: owner where permitted, mode, access list and
-    /// `user.` attributes. Waits until the disk has that too.
+    /// `user.` attributes.
     pub(crate) fn dress_as(&self, original: &File, stat: &Stat) -> Result<(), Errno> {
         const ACL: &str = "system.posix_acl_access";
         let mine = rustix::fs::fstat(&self.file)?;
@@ -81,7 +85,7 @@ impl<'d> Temp<'d> {
         let _ = rustix::fs::fremovexattr(&self.file, ACL);
         rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
         copy_attributes(original, &self.file, |name| name == ACL || name.starts_with("user."));
-        rustix::fs::fsync(&self.file)
+        Ok(())
     }
 
     pub(crate) fn stat(&self) -> Result<Stat, Errno> {

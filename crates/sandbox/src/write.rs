@@ -83,7 +83,9 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
             (Some(before), stat)
         }
     };
-    let synced = parents.sync();
+    // A new name must survive a power cut as its content does. A replaced file is whole either way,
+    // old or new, and a reader finds out by its hash which of them it is: that wait is not worth its price.
+    let synced = plan.expect != Expect::Absent || parents.sync();
     Ok(Written {
         before,
         sha256: Digest::of(plan.content),
@@ -116,6 +118,7 @@ impl Target<'_> {
             TreeOwner::SessionOwn => 0o600,
         };
         let mut temp = Temp::write(&self.parents.dir, Mode::from_raw_mode(mode), content, self.path)?;
+        temp.sync().map_err(|e| self.io(e))?;
         let _lock = self.lock()?;
         self.parents.check_unmoved(self.path)?;
         let stat = temp.stat().map_err(|e| self.io(e))?;
@@ -128,11 +131,13 @@ impl Target<'_> {
 
     fn overwrite(&self, content: &[u8], expected: Digest) -> Result<(FileContent, Stat), FileError> {
         // A first look before anything is put in the person's tree; the one that counts is below.
-        self.open_expected(expected, false)?;
+        let (seen, seen_stat, _) = self.open_expected(expected, false)?;
         // A rename needs no right to the file itself, but a file made read-only is meant to stay.
         rustix::fs::accessat(&self.parents.dir, self.name.as_str(), Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(|e| self.io(e))?;
         let mut temp = Temp::write(&self.parents.dir, Mode::from_raw_mode(0o600), content, self.path)?;
+        // Content and labels reach the disk in one wait, before the lock is taken.
+        temp.dress_as(&seen, &seen_stat).and_then(|()| temp.sync()).map_err(|e| self.io(e))?;
         let _lock = self.lock()?;
         self.parents.check_unmoved(self.path)?;
         let (file, stat, before) = self.open_expected(expected, false)?;
@@ -146,7 +151,10 @@ impl Target<'_> {
             let stat = rustix::fs::fstat(&file).map_err(|e| self.io(e))?;
             return Ok((before, stat));
         }
-        temp.dress_as(&file, &stat).map_err(|e| self.io(e))?;
+        let relabelled = |stat: &Stat| (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
+        if relabelled(&stat) != relabelled(&seen_stat) {
+            temp.dress_as(&file, &stat).and_then(|()| temp.sync()).map_err(|e| self.io(e))?;
+        }
         let stat = temp.stat().map_err(|e| self.io(e))?;
         temp.replace(self.name).map_err(|e| self.io(e))?;
         Ok((before, stat))

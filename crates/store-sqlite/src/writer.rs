@@ -95,12 +95,7 @@ impl Writer {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             while let Some(first) = queue.blocking_recv() {
                 self.batch.push(first);
-                while self.batch.len() < BATCH
-                    && let Ok(next) = queue.try_recv()
-                {
-                    self.batch.push(next);
-                }
-                if self.turn().is_break() {
+                if self.turn(&mut queue).is_break() {
                     break;
                 }
             }
@@ -119,11 +114,11 @@ impl Writer {
     }
 
     /// One batch from its first statement to its answers.
-    fn turn(&mut self) -> ControlFlow<()> {
+    fn turn(&mut self, queue: &mut mpsc::Receiver<Box<dyn Op>>) -> ControlFlow<()> {
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
-            let fault = match self.attempt() {
+            let fault = match self.attempt(queue) {
                 Ok(wrote) => {
                     self.faults = 0;
                     self.answer(wrote);
@@ -148,8 +143,10 @@ impl Writer {
         }
     }
 
-    /// Runs the batch in one transaction. `Ok(true)` = rows were written and synced.
-    fn attempt(&mut self) -> Result<bool, Fault> {
+    /// Runs the batch in one transaction, with whatever came into the queue while it ran: one sync
+    /// then serves all, and nobody waited for someone who might not come. `Ok(true)` = rows were
+    /// written and synced.
+    fn attempt(&mut self, queue: &mut mpsc::Receiver<Box<dyn Op>>) -> Result<bool, Fault> {
         self.committing = false;
         let conn = match self.conn.take() {
             Some(conn) => conn,
@@ -159,7 +156,7 @@ impl Writer {
         sql(conn, "BEGIN IMMEDIATE").map_err(Fault::before_commit)?;
         let before = conn.total_changes();
         let tx = Tx { conn, env: &self.env };
-        if let Err(error) = run_all(&tx, &mut self.batch) {
+        if let Err(error) = run_all(&tx, &mut self.batch, queue) {
             // The connection is closed next if this was serious; else the transaction must end here.
             let _ = sql(conn, "ROLLBACK");
             return Err(Fault::before_commit(error));
@@ -258,22 +255,37 @@ impl Writer {
     }
 }
 
-/// Runs every operation; a refused one leaves nothing, the others go on.
-fn run_all(tx: &Tx<'_>, batch: &mut [Box<dyn Op>]) -> rusqlite::Result<()> {
-    for op in batch {
-        sql(tx.conn, "SAVEPOINT op")?;
-        match op.run(tx) {
-            Ok(()) => {}
-            Err(Fail::Refused(_)) => sql(tx.conn, "ROLLBACK TO op")?,
-            Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
-                sql(tx.conn, "ROLLBACK TO op")?;
-                op.refuse(plain(&error));
-            }
-            Err(Fail::Sqlite(error)) => return Err(error),
+/// Runs every operation of the batch, then those that are queued by now, up to a full batch.
+fn run_all(tx: &Tx<'_>, batch: &mut Vec<Box<dyn Op>>, queue: &mut mpsc::Receiver<Box<dyn Op>>) -> rusqlite::Result<()> {
+    let mut done = 0;
+    loop {
+        while let Some(op) = batch.get_mut(done) {
+            run_one(tx, &mut **op)?;
+            done += 1;
         }
-        sql(tx.conn, "RELEASE op")?;
+        if done >= BATCH {
+            return Ok(());
+        }
+        match queue.try_recv() {
+            Ok(next) => batch.push(next),
+            Err(_) => return Ok(()),
+        }
     }
-    Ok(())
+}
+
+/// Runs one operation; a refused one leaves nothing, the others go on.
+fn run_one(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<()> {
+    sql(tx.conn, "SAVEPOINT op")?;
+    match op.run(tx) {
+        Ok(()) => {}
+        Err(Fail::Refused(_)) => sql(tx.conn, "ROLLBACK TO op")?,
+        Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
+            sql(tx.conn, "ROLLBACK TO op")?;
+            op.refuse(plain(&error));
+        }
+        Err(Fail::Sqlite(error)) => return Err(error),
+    }
+    sql(tx.conn, "RELEASE op")
 }
 
 fn sql(conn: &Connection, statement: &str) -> rusqlite::Result<()> {

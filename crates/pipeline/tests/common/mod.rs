@@ -444,3 +444,44 @@ pub fn fresh_message() -> u128 {
 pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime")
 }
+
+/// A new process whose sealing key is another one.
+pub fn process_with_key(
+    world: &World,
+    key: [u8; 32],
+    tools: impl IntoIterator<Item = (&'static str, Tool)>,
+) -> Process {
+    let ids = Arc::clone(&world.ids) as Arc<dyn IdGen>;
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let registry = Registry::new(Arc::clone(&ids), Arc::clone(&clock));
+    let tools: BTreeMap<ToolName, Tool> = tools.into_iter().map(|(n, tool)| (name(n), tool)).collect();
+    let guard = registry.registrar(Placement::Location(LOCATION)).register(tools).expect("registered");
+    let gate = Gate::new(GateParts {
+        store: Arc::clone(&world.store),
+        artifacts: Arc::clone(&world.artifacts),
+        registry: registry.clone(),
+        policy: world.policy(),
+        sealer: Sealer::new(&SealingKey::from_bytes(key)),
+        redactor: Redactor::none(),
+        variables: BTreeMap::new(),
+        clock,
+        ids,
+        entropy: Arc::clone(&world.ids) as Arc<dyn Entropy>,
+        tenant: LOCAL_TENANT,
+        location: LOCATION,
+        project: "project".to_owned(),
+        principal: "tester".to_owned(),
+        approvals: world.approvals,
+        baselines: BaselineBook::default(),
+        artifact_quota: world.quota,
+        ask_expiry: limits::ASK_EXPIRY,
+    });
+    let owner = LeaseOwner {
+        worker: WorkerId::make(&*world.ids, world.clock.now()),
+        host: "test".to_owned(),
+        pid: 1,
+        started: 1,
+        what: "a test".to_owned(),
+    };
+    Process { gate, registry, guard, owner, session: world.session }
+}
