@@ -26,6 +26,8 @@
 mod builder;
 mod call;
 mod error;
+#[cfg(doctest)]
+mod opacity;
 mod replies;
 mod runtime;
 
