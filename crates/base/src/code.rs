@@ -273,7 +273,7 @@ impl Code {
         const SCHEDULE: &[P] = &[P::Schedule];
         const EXECUTE: &[P] = &[P::Execute];
         const NORMALIZE: &[P] = &[P::Normalize];
-        const DEFECT: &[P] = &[P::Execute, P::Normalize];
+        const DEFECT: &[P] = &[P::Execute, P::Normalize, P::Validate];
         const BOUND: &[P] = &[P::Bound];
         const WRITE_BACK: &[P] = &[P::WriteBack];
         let (phases, effects, retry, recovery) = match self {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use portcullis_base::{
-    AskId, Clock, Entropy, IdGen, IntentId, LocationId, MenuId, SessionId, TenantId, TurnId, limits,
+    AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, MenuId, SessionId, TenantId, TurnId, limits,
 };
 use portcullis_contract::{Action, DefaultPolicy};
 use portcullis_event::fold::Baseline;
@@ -86,9 +86,19 @@ pub(crate) struct GateInner {
     pub(crate) ask_expiry: Duration,
     pub(crate) tracker: TaskTracker,
     baselines: BaselineBook,
-    /// The last offer made for a session and what it was made from.
-    offers: Mutex<HashMap<SessionId, (u64, portcullis_base::Digest, Arc<Offer>)>>,
+    /// The last offer made for each session: two turns with no change between them share one.
+    offers: Mutex<HashMap<SessionId, CachedOffer>>,
 }
+
+/// An offer, and what it was made from.
+struct CachedOffer {
+    generation: u64,
+    revision: Digest,
+    offer: Arc<Offer>,
+}
+
+/// Offers that are remembered; past it all are forgotten, which costs each session one fold.
+const OFFERS: usize = 1_024;
 
 impl GateInner {
     pub(crate) fn policy(&self) -> Arc<Policy> {
@@ -209,11 +219,11 @@ impl Gate {
         let gate = &self.inner;
         let (generation, policy) = (gate.registry.generation(), gate.policy());
         let mut offers = gate.offers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((seen, revision, offer)) = offers.get(&session)
-            && *seen == generation
-            && *revision == policy.revision()
+        if let Some(cached) = offers.get(&session)
+            && cached.generation == generation
+            && cached.revision == policy.revision()
         {
-            return Arc::clone(offer);
+            return Arc::clone(&cached.offer);
         }
         let asker = Asker {
             agent: None,
@@ -228,7 +238,10 @@ impl Gate {
             let denied = policy.wholly_denied(&Action::new(name.as_str()), &asker);
             denied.map(|_| portcullis_base::Reason::WhollyDenied)
         }));
-        offers.insert(session, (generation, policy.revision(), Arc::clone(&offer)));
+        if offers.len() >= OFFERS {
+            offers.clear();
+        }
+        offers.insert(session, CachedOffer { generation, revision: policy.revision(), offer: Arc::clone(&offer) });
         offer
     }
 

@@ -40,12 +40,12 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
         Err(refusal) => {
             // An approval of a tool that is no longer there is recorded as void (13.7).
             crate::permission::void_answered(session, &intent, facts);
-            Step::Refused(refuse(session, &intent, refusal))
+            Step::Refused(refuse(session, &intent, *refusal))
         }
     }
 }
 
-fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Result<(ToolName, Registered), Refusal> {
+fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Result<(ToolName, Registered), Box<Refusal>> {
     let tool = &intent.proposal.tool;
     let live = session.gate.effective(tool, session.key.session);
     if let Origin::Stored { definition_version, executor_id, .. } = &intent.origin {
@@ -55,15 +55,15 @@ fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Result<(Too
     let stored = session.state().intents.is_duplicate(call.0, &call.1);
     if stored || facts.calls.contains(&call) {
         let text = format!("the call id `{}` was used twice in one message; only the first counts", call.1);
-        return Err(Refusal::new(Code::DuplicateCall, text));
+        return Err(Refusal::new(Code::DuplicateCall, text).into());
     }
     let Some((name, entry)) = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get_key_value(tool.as_str()))
     else {
-        return Err(not_offered(intent, live.is_some()));
+        return Err(not_offered(intent, live.is_some()).into());
     };
     match live {
         Some(registered) if registered.id == entry.registration_id => Ok((name.clone(), registered)),
-        _ => Err(stale(tool)),
+        _ => Err(stale(tool).into()),
     }
 }
 
@@ -73,11 +73,11 @@ fn same_identity(
     live: Option<Registered>,
     definition_version: Option<&str>,
     executor_id: Option<&str>,
-) -> Result<(ToolName, Registered), Refusal> {
-    let (Some(registered), Ok(name)) = (live, tool.parse::<ToolName>()) else { return Err(stale(tool)) };
+) -> Result<(ToolName, Registered), Box<Refusal>> {
+    let (Some(registered), Ok(name)) = (live, tool.parse::<ToolName>()) else { return Err(stale(tool).into()) };
     let same_definition = definition_version.is_none_or(|v| v == seam::version(&registered.tool).as_str());
     let same_executor = executor_id.is_none_or(|id| id == seam::executor(&registered.tool).to_string());
-    if same_definition && same_executor { Ok((name, registered)) } else { Err(stale(tool)) }
+    if same_definition && same_executor { Ok((name, registered)) } else { Err(stale(tool).into()) }
 }
 
 pub(crate) fn stale(tool: &str) -> Refusal {

@@ -2,12 +2,14 @@
 //! [`Invocation`], and for anything that can touch the world it makes one only after its `started`
 //! is durable (L21).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{Code, InvocationId};
 use portcullis_contract::{Concurrency, Tool, seam};
 use portcullis_event::facts::{Plan, Scheduled, Started};
 use portcullis_store::{LockKey, StoreError};
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
@@ -34,6 +36,9 @@ pub(crate) struct Invocation {
     pub(crate) keys: Vec<LockKey>,
     pub(crate) cancel: CancellationToken,
     pub(crate) warnings: Vec<String>,
+    /// Held until the call is settled: the next one of this session that can touch the world waits for it.
+    #[expect(dead_code, reason = "held, not read")]
+    pub(crate) lane: Option<OwnedMutexGuard<()>>,
 }
 
 pub(crate) async fn schedule(
@@ -44,6 +49,8 @@ pub(crate) async fn schedule(
 ) -> Result<(Append, Step<Invocation>), Halt> {
     let visible = &authorized.validated.visible;
     let intent = &visible.intent;
+    let inert = seam::semantics(visible.tool()).inert();
+    let lane = if inert { None } else { lane(session, &cancel).await };
     if cancel.is_cancelled() {
         void_answered(session, intent, &mut facts);
         return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
@@ -63,7 +70,6 @@ pub(crate) async fn schedule(
         }
     };
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
-    let inert = semantics.inert();
     let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized)
         .into_iter()
         .map(|key| LockKey { location: session.gate.location, key })
@@ -80,8 +86,17 @@ pub(crate) async fn schedule(
             }
         }
     }
-    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings };
+    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, lane };
     Ok((facts, Step::Next(invocation)))
+}
+
+/// This session's turn to touch the world; none if the call is cancelled while it waits.
+async fn lane(session: &SessionShared, cancel: &CancellationToken) -> Option<OwnedMutexGuard<()>> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        lane = Arc::clone(&session.lane).lock_owned() => Some(lane),
+    }
 }
 
 fn cancelled_before_start() -> Refusal {

@@ -28,6 +28,8 @@ pub(crate) struct SessionShared {
     pub(crate) agent: String,
     /// Fires when the lease is lost: everything that runs for this session stops.
     pub(crate) lost: CancellationToken,
+    /// One call that can touch the world at a time: width 1 is the meaning (R1). First come, first served.
+    pub(crate) lane: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
     snapshot_seq: u64,
 }
@@ -43,7 +45,7 @@ impl SessionShared {
         let (state, snapshot_seq) = load_state(&*gate.store, key).await?;
         let actor = Actor::worker(lease.owner.worker);
         let lost = CancellationToken::new();
-        Ok(Self { gate, key, lease, actor, agent, lost, state: Mutex::new(state), snapshot_seq })
+        Ok(Self { gate, key, lease, actor, agent, lost, lane: Arc::default(), state: Mutex::new(state), snapshot_seq })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

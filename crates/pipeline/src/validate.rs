@@ -94,7 +94,7 @@ pub(crate) fn broken(
     crate::permission::void_answered(session, &visible.intent, facts);
     let summary = "the tool broke before it started; the incident is recorded for an operator";
     let mut refusal = Refusal::new(Code::InternalError, summary);
-    refusal.phase = Phase::Normalize;
+    refusal.phase = Phase::Validate;
     let mut observed = refuse(session, &visible.intent, refusal);
     observed.synthetic = true;
     observed.incident_id = Some(IncidentId::make(&*session.gate.ids, session.gate.clock.now()));

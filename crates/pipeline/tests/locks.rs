@@ -142,7 +142,6 @@ async fn l42_keys_that_do_not_conflict_do_overlap() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "open: the store lets a session conflict with itself, and the in-memory queue of §14 does not exist yet"]
 async fn l42_conflicting_calls_of_one_session_never_overlap_either() {
     let world = World::new().await;
     let inside: Arc<Mutex<Inside>> = Arc::default();
