@@ -25,7 +25,7 @@ impl Rows {
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         let mut statement = db.prepare("select * from events where session = (select session from events where type = 'tool.observation' order by at desc limit 1) order by seq desc limit 200")?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let columns = names.len();
         let position = |name: &str| names.iter().position(|n| n == name).unwrap_or(0);
         let (seq_column, id_column, append_column) = (position("seq"), position("event_id"), position("append_id"));

@@ -58,7 +58,7 @@ pub async fn run() -> Result<Vec<Row>> {
     std::fs::write(workspace.join("a.txt"), format!("{}{}", "x\n".repeat(8), line.repeat(63)))?;
     ensure!(call(&session, 2, "read", read()).await?.ok(), "read works");
     let flip = |n: u128| {
-        let (old, new) = if n % 2 == 0 { ("x\n0", "y\n0") } else { ("y\n0", "x\n0") };
+        let (old, new) = if n.is_multiple_of(2) { ("x\n0", "y\n0") } else { ("y\n0", "x\n0") };
         json!({"file_path": "a.txt", "old_string": old, "new_string": new}).to_string()
     };
     let first = call(&session, 3, "edit", flip(0)).await?;

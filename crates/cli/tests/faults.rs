@@ -171,7 +171,7 @@ fn f04_two_hundred_kills_lose_nothing_acknowledged_and_repeat_nothing() {
     threads.block_on(async {
         let (runtime, store) = runtime(home.path());
         runtime.attend(session).await.expect("recovered");
-        check(&*store, session, home.path(), &acks).await;
+        check(&store, session, home.path(), &acks).await;
     });
 }
 
