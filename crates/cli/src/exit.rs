@@ -11,6 +11,7 @@ use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
 use portcullis_store::StoreError;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::render::Term;
 
@@ -148,6 +149,11 @@ fn store_ending(error: &StoreError) -> Ended {
     }
 }
 
+/// Ctrl-C from now on. One listener for a whole wait: between two, a Ctrl-C would be lost.
+pub fn interrupts() -> io::Result<Signal> {
+    signal(SignalKind::interrupt())
+}
+
 /// Waits for `work`. The first Ctrl-C calls `cancel` and waits on, the second leaves.
 pub async fn interruptible<T>(
     term: &Term,
@@ -155,12 +161,12 @@ pub async fn interruptible<T>(
     work: impl Future<Output = T>,
 ) -> anyhow::Result<(T, bool)> {
     let mut interrupted = false;
+    let mut interrupts = interrupts()?;
     let mut work = std::pin::pin!(work);
     loop {
         tokio::select! {
             done = &mut work => return Ok((done, interrupted)),
-            signal = tokio::signal::ctrl_c() => {
-                signal?;
+            Some(()) = interrupts.recv() => {
                 if interrupted {
                     return Err(fault(Ended::Interrupted, "left before the call was settled; its session can be resumed"));
                 }

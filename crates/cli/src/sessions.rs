@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
 use crate::config::Settings;
-use crate::exit::{Ended, failed};
+use crate::exit::{Ended, failed, interrupts};
 use crate::export;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
-use crate::world::{LOOK_AGAIN, World, key};
+use crate::world::{LOOK_AGAIN, PAGE, World, key};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -175,26 +175,37 @@ struct Cursor {
 }
 
 async fn events(world: &World, cursor: &mut Cursor, follow: bool, term: &Term) -> anyhow::Result<()> {
+    if !follow {
+        return catch_up(world, cursor, term).await;
+    }
     let mut changes = world.store.changes();
-    loop {
+    let mut interrupts = interrupts()?;
+    while cursor.left > 0 {
         changes.mark_unchanged();
-        while cursor.left > 0 {
-            let want = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(crate::world::PAGE);
-            let page = world.store.read(key(cursor.session), cursor.after, want).await?;
-            let Some(last) = page.last() else { break };
-            cursor.after = last.seq;
-            cursor.left -= page.len() as u64;
-            print_events(&page, term)?;
-        }
-        if !follow || cursor.left == 0 {
-            return Ok(());
+        tokio::select! {
+            printed = catch_up(world, cursor, term) => printed?,
+            _ = interrupts.recv() => return Ok(()),
         }
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return Ok(()) },
             () = tokio::time::sleep(LOOK_AGAIN) => {}
-            signal = tokio::signal::ctrl_c() => { signal?; return Ok(()) }
+            _ = interrupts.recv() => return Ok(()),
         }
     }
+    Ok(())
+}
+
+/// Prints what is there now.
+async fn catch_up(world: &World, cursor: &mut Cursor, term: &Term) -> anyhow::Result<()> {
+    while cursor.left > 0 {
+        let want = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(PAGE);
+        let page = world.store.read(key(cursor.session), cursor.after, want).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        cursor.after = last.seq;
+        cursor.left -= page.len() as u64;
+        print_events(&page, term)?;
+    }
+    Ok(())
 }
 
 fn print_events(page: &[Event], term: &Term) -> anyhow::Result<()> {

@@ -10,11 +10,12 @@ use portcullis_base::AskId;
 use portcullis_event::{AskState, LOCAL_TENANT};
 use portcullis_store::{AskRow, Log as _, Notices as _};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 
 use crate::approvals::{pending, settle};
 use crate::ask_view::{self, Whole};
-use crate::exit::Ended;
+use crate::exit::{Ended, interrupts};
 use crate::person;
 use crate::render::{self, BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
@@ -74,6 +75,7 @@ struct Watch<'a> {
     term: &'a Term,
     changes: watch::Receiver<u64>,
     keys: mpsc::Receiver<u8>,
+    interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
 }
@@ -81,7 +83,8 @@ struct Watch<'a> {
 pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
     let interactive = term.interactive();
     let _mode = if interactive { Some(KeyMode::enter()?) } else { None };
-    let mut watch = Watch { world, term, changes: world.store.changes(), keys: keys(), seen: BTreeSet::new() };
+    let (changes, interrupts) = (world.store.changes(), interrupts()?);
+    let mut watch = Watch { world, term, changes, keys: keys(), interrupts, seen: BTreeSet::new() };
     if interactive {
         term.note("waiting for asks of every session; q or Ctrl-C leaves");
     }
@@ -98,7 +101,7 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
                 return Ok(Ended::Done);
             }
         }
-        match watch.wait().await? {
+        match watch.wait().await {
             Woke::Left => return Ok(Ended::Done),
             Woke::Key(b'q') if interactive => return Ok(Ended::Done),
             Woke::Changed | Woke::Key(_) => {}
@@ -107,12 +110,12 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
 }
 
 impl Watch<'_> {
-    async fn wait(&mut self) -> anyhow::Result<Woke> {
+    async fn wait(&mut self) -> Woke {
         tokio::select! {
-            changed = self.changes.changed() => Ok(if changed.is_ok() { Woke::Changed } else { Woke::Left }),
-            () = tokio::time::sleep(LOOK_AGAIN) => Ok(Woke::Changed),
-            key = self.keys.recv() => Ok(key.map_or(Woke::Left, Woke::Key)),
-            signal = tokio::signal::ctrl_c() => { signal?; Ok(Woke::Left) }
+            changed = self.changes.changed() => if changed.is_ok() { Woke::Changed } else { Woke::Left },
+            () = tokio::time::sleep(LOOK_AGAIN) => Woke::Changed,
+            key = self.keys.recv() => key.map_or(Woke::Left, Woke::Key),
+            _ = self.interrupts.recv() => Woke::Left,
         }
     }
 
@@ -132,7 +135,7 @@ impl Watch<'_> {
         self.term.print(&whole.text(self.world, false))?;
         self.term.note(&styled(BOLD, "a allow once   d deny   s skip   q leave"));
         loop {
-            let reply = match self.wait().await? {
+            let reply = match self.wait().await {
                 Woke::Left | Woke::Key(b'q') => return Ok(false),
                 Woke::Key(b'a') => Reply::AllowOnce,
                 Woke::Key(b'd') => Reply::Deny,

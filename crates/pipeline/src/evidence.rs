@@ -18,7 +18,7 @@ use crate::session::SessionShared;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RetainError {
     #[error(
-        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; free some with `portcullis gc --dry-run`, or raise `artifact_quota`"
+        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; raise `quota` under `[artifacts]` in the configuration, or keep artifacts elsewhere with `--artifacts`"
     )]
     OverQuota { used: u64, quota: u64, wanted: u64 },
     #[error("it could not be written: {0}; make room on the disk of the data directory")]
