@@ -1,59 +1,109 @@
-//! What plain rusqlite takes for the same rows: one FULL transaction an append, nothing else.
+//! What plain rusqlite takes for the same rows: one FULL transaction an append, nothing else. The
+//! rows are copied from what a real call left in the store: its events with their payloads, the row
+//! of its intent, its artifacts' rows and the head.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
-/// The event rows that one append of a real call wrote, and the schema they were written to.
-pub struct Rows {
-    schema: Vec<String>,
-    columns: usize,
-    seq_column: usize,
-    id_column: usize,
+const TABLES: [&str; 5] = ["events", "payloads", "intents", "session_heads", "artifacts"];
+
+/// One table's rows of one append.
+struct Copied {
+    columns: Vec<String>,
     rows: Vec<Vec<Value>>,
 }
 
+impl Copied {
+    fn of(db: &Connection, sql: &str, bind: &[Value]) -> Result<Self> {
+        let mut statement = db.prepare(sql)?;
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let rows = statement
+            .query_map(params_from_iter(bind), |row| (0..columns.len()).map(|i| row.get::<_, Value>(i)).collect())?
+            .collect::<Result<_, _>>()?;
+        Ok(Self { columns, rows })
+    }
+
+    fn at(&self, column: &str) -> usize {
+        self.columns.iter().position(|name| name == column).unwrap_or(0)
+    }
+
+    fn insert(&self, table: &str) -> String {
+        let places = vec!["?"; self.columns.len()].join(",");
+        format!("insert or replace into {table} ({}) values ({places})", self.columns.join(","))
+    }
+}
+
+/// The rows that one append of a real call wrote, and the schema they were written to.
+pub struct Rows {
+    schema: Vec<String>,
+    events: Copied,
+    /// The payloads that stand in a table of their own, by event.
+    payloads: Vec<Option<String>>,
+    intent: Copied,
+    artifacts: Copied,
+    head: Copied,
+}
+
 impl Rows {
-    /// Takes the newest `appends` appends of a database.
+    /// Takes the newest `appends` appends of the session that was called last.
     pub fn of_last_appends(database: &Path, appends: usize) -> Result<Vec<Self>> {
         let db = Connection::open(database)?;
-        let schema: Vec<String> = db
-            .prepare("select sql from sqlite_master where tbl_name = 'events' and sql is not null order by type desc")?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
-        let mut statement = db.prepare("select * from events where session = (select session from events where type = 'tool.observation' order by at desc limit 1) order by seq desc limit 200")?;
-        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        let columns = names.len();
-        let position = |name: &str| names.iter().position(|n| n == name).unwrap_or(0);
-        let (seq_column, id_column, append_column) = (position("seq"), position("event_id"), position("append_id"));
-        let all: Vec<Vec<Value>> = statement
-            .query_map([], |row| (0..columns).map(|i| row.get::<_, Value>(i)).collect())?
-            .collect::<Result<_, _>>()?;
-        let mut groups: Vec<Vec<Vec<Value>>> = Vec::new();
-        for row in all {
-            match groups.last_mut() {
-                Some(group) if group[0][append_column] == row[append_column] => group.push(row),
-                _ => groups.push(vec![row]),
-            }
+        let mut schema = Vec::new();
+        for table in TABLES {
+            let mut found =
+                db.prepare("select sql from sqlite_master where tbl_name = ?1 and sql is not null order by type desc")?;
+            schema.extend(found.query_map([table], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?);
         }
-        Ok(groups
-            .into_iter()
-            .take(appends)
-            .map(|mut rows| {
-                rows.reverse();
-                Self { schema: schema.clone(), columns, seq_column, id_column, rows }
-            })
-            .collect())
+        let session: Value = db.query_row(
+            "select session from events where type = 'tool.observation' order by at desc limit 1",
+            [],
+            |row| row.get(0),
+        )?;
+        let mut newest =
+            db.prepare("select append_id from events where session = ?1 group by append_id order by max(seq) desc")?;
+        let ids: Vec<Value> = newest.query_map([&session], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut taken = Vec::new();
+        for append in ids.into_iter().take(appends) {
+            let bind = [session.clone(), append];
+            let events =
+                Copied::of(&db, "select * from events where session = ?1 and append_id = ?2 order by seq", &bind)?;
+            let payload_id = events.at("payload_id");
+            let payloads = events
+                .rows
+                .iter()
+                .map(|row| match &row[payload_id] {
+                    Value::Integer(id) => {
+                        db.query_row("select payload from payloads where payload_id = ?1", [id], |row| row.get(0)).ok()
+                    }
+                    _ => None,
+                })
+                .collect();
+            let one = &bind[..1];
+            let intent =
+                Copied::of(&db, "select * from intents where session = ?1 order by updated_seq desc limit 1", one)?;
+            let named =
+                events.rows.iter().filter(|row| row[events.at("type")] == Value::Text("tool.artifact.stored".into()));
+            let newest = [session.clone(), Value::Integer(i64::try_from(named.count())?)];
+            let artifacts = Copied::of(
+                &db,
+                "select * from artifacts where session = ?1 order by artifact_id desc limit ?2",
+                &newest,
+            )?;
+            let head = Copied::of(&db, "select * from session_heads where session = ?1", one)?;
+            taken.push(Self { schema: schema.clone(), events, payloads, intent, artifacts, head });
+        }
+        Ok(taken)
     }
 
     pub fn count(&self) -> usize {
-        self.rows.len()
+        self.events.rows.len()
     }
 
-    /// A fresh database with the same table, opened as the store opens its own.
+    /// A fresh database with the same tables, opened as the store opens its own.
     pub fn fresh(&self, path: &Path) -> Result<Connection> {
         let db = Connection::open(path)?;
         db.pragma_update(None, "journal_mode", "wal")?;
@@ -64,18 +114,43 @@ impl Rows {
         Ok(db)
     }
 
-    /// Writes these rows once more under new seqs; the caller owns the transaction.
-    pub fn write(&self, db: &Connection, next_seq: &mut i64) -> Result<()> {
-        let places = vec!["?"; self.columns].join(",");
-        let mut insert = db.prepare_cached(&format!("insert into events values ({places})"))?;
-        for row in &self.rows {
-            let mut row = row.clone();
-            row[self.seq_column] = Value::Integer(*next_seq);
+    /// Writes these rows once more under new seqs, as rows of `session`; the caller owns the transaction.
+    pub fn write(&self, db: &Connection, next_seq: &mut i64, session: u128) -> Result<()> {
+        let session = Value::Blob(session.to_be_bytes().to_vec());
+        let fresh_id = |seq: i64| {
             let mut id = vec![0u8; 16];
-            id[8..].copy_from_slice(&next_seq.to_be_bytes());
-            row[self.id_column] = Value::Blob(id);
+            id[8..].copy_from_slice(&seq.to_be_bytes());
+            Value::Blob(id)
+        };
+        let events = &self.events;
+        let mut insert = db.prepare_cached(&events.insert("events"))?;
+        for (row, payload) in events.rows.iter().zip(&self.payloads) {
+            let mut row = row.clone();
+            if let Some(text) = payload {
+                db.prepare_cached("insert into payloads (payload) values (?1)")?.execute(params![text])?;
+                row[events.at("payload_id")] = Value::Integer(db.last_insert_rowid());
+            }
+            row[events.at("seq")] = Value::Integer(*next_seq);
+            row[events.at("session")] = session.clone();
+            row[events.at("event_id")] = fresh_id(*next_seq);
             insert.execute(params_from_iter(row))?;
             *next_seq += 1;
+        }
+        let others = [
+            ("intents", &self.intent, Some("intent_id")),
+            ("artifacts", &self.artifacts, Some("artifact_id")),
+            ("session_heads", &self.head, None),
+        ];
+        for (table, copied, id) in others {
+            let mut insert = db.prepare_cached(&copied.insert(table))?;
+            for (i, row) in (0i64..).zip(&copied.rows) {
+                let mut row = row.clone();
+                row[copied.at("session")] = session.clone();
+                if let Some(id) = id {
+                    row[copied.at(id)] = fresh_id(*next_seq - i);
+                }
+                insert.execute(params_from_iter(row))?;
+            }
         }
         Ok(())
     }
@@ -84,7 +159,7 @@ impl Rows {
     pub fn commit(&self, db: &Connection, next_seq: &mut i64) -> Result<Duration> {
         let begun = Instant::now();
         db.execute_batch("begin immediate")?;
-        self.write(db, next_seq)?;
+        self.write(db, next_seq, 1)?;
         db.execute_batch("commit")?;
         Ok(begun.elapsed())
     }

@@ -88,6 +88,8 @@ impl Place {
             conn.pragma_update(None, "synchronous", synchronous)?;
             conn.pragma_update(None, "foreign_keys", true)?;
             conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
+            // What a savepoint would undo is kept in memory, not in a file of its own for every append.
+            conn.pragma_update(None, "temp_store", "memory")?;
             // The write-ahead log stays when the last process leaves: making it anew would cost
             // the next one two syncs.
             conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
