@@ -73,6 +73,7 @@ impl Stamp<'_> {
     pub fn draft<B: EventBody>(&self, body: &B) -> Draft {
         let at = self.clock.now();
         let payload = body.to_payload();
+        let payload_hash = Digest::of(payload.as_bytes());
         Draft {
             id: EventId::make(self.ids, at),
             kind: B::KIND,
@@ -82,18 +83,18 @@ impl Stamp<'_> {
             turn_id: self.turn_id,
             session_thread_id: None,
             v: B::VERSION,
-            payload_hash: Digest::of(payload.as_bytes()),
+            typed: Typed(Some(Arc::new((B::KIND, payload_hash, body.to_body())))),
+            payload_hash,
             payload,
-            typed: Typed(Some(Arc::new(body.to_body()))),
         }
     }
 }
 
 /// The content an event was made of, kept beside its bytes while it travels through this process,
-/// so that nobody has to read back what was just written. Not part of the event: two events are
-/// equal by their bytes.
+/// so that nobody has to read back what was just written. It counts only for the type and the very
+/// bytes it was made with. Not part of the event: two events are equal by their bytes.
 #[derive(Clone, Default)]
-pub struct Typed(Option<Arc<Body>>);
+pub struct Typed(Option<Arc<(EventType, Digest, Body)>>);
 
 impl fmt::Debug for Typed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,8 +162,10 @@ impl Event {
     /// The typed content, without a copy where this process made the event itself.
     #[must_use]
     pub fn body_ref(&self) -> Cow<'_, Body> {
-        match &self.typed.0 {
-            Some(body) if self.payload.is_some() => Cow::Borrowed(body),
+        match self.typed.0.as_deref() {
+            Some((kind, hash, body)) if self.payload.is_some() && *kind == self.kind && *hash == self.payload_hash => {
+                Cow::Borrowed(body)
+            }
             _ => Cow::Owned(Body::decode(&self.kind, self.v, self.payload.as_deref())),
         }
     }

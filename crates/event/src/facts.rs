@@ -199,6 +199,8 @@ pub struct Asked {
     pub definition_version: String,
     pub policy_revision: Digest,
     pub principal: String,
+    /// Of the accesses and the whole diff a person was shown.
+    pub shown: Digest,
 }
 
 /// What a person answered (13.4).

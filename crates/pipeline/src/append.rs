@@ -5,6 +5,7 @@ use portcullis_base::WorkerId;
 use portcullis_base::{AppendId, IntentId, MessageId};
 use portcullis_event::Draft;
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
+use tokio::sync::OwnedMutexGuard;
 
 /// Facts that are not durable yet.
 #[derive(Debug, Default)]
@@ -18,6 +19,9 @@ pub struct Append {
     pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
     /// Calls admitted in this append: a repeat among them is a duplicate before anything is stored.
     pub(crate) calls: Vec<(MessageId, String)>,
+    /// A call's turn to touch the world lasts until its end is durable: the next one of the session
+    /// starts only then (R1).
+    pub(crate) lanes: Vec<OwnedMutexGuard<()>>,
     idle: bool,
 }
 
@@ -35,7 +39,7 @@ impl Append {
     /// Whether there is nothing to commit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.free.is_empty()
+        self.events.is_empty() && self.free.is_empty() && self.lanes.is_empty()
     }
 
     pub(crate) fn into_commit(self, key: SessionKey, worker: WorkerId, fence: u64, id: AppendId, seq: u64) -> Commit {

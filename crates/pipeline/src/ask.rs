@@ -26,7 +26,7 @@ pub(crate) fn raise(
     let intent = &validated.visible.intent;
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
-    let shown = ask_facts(session, validated, &ask, facts);
+    let facts_shown = ask_facts(session, validated, &ask, facts);
     let used = ToolUse {
         intent_id: intent.id,
         evaluated_permission: "ask".to_owned(),
@@ -40,7 +40,7 @@ pub(crate) fn raise(
         ask_id,
         intent_id: intent.id,
         kind: "tool_confirmation".to_owned(),
-        facts: shown,
+        facts: facts_shown,
         suggested_rules: suggested,
         pinned: ask.pinned,
         input_hash: intent.input_hash,
@@ -48,9 +48,24 @@ pub(crate) fn raise(
         definition_version: seam::version(validated.visible.tool()).to_string(),
         policy_revision: policy.revision(),
         principal: session.gate.principal.clone(),
+        shown: shown(validated),
     };
     session.note(facts, intent.turn_id, &asked);
     ask_id
+}
+
+/// What an approval is bound to besides the input: the accesses by their canonical names, and the
+/// whole diff. A link that points elsewhere, or a file that reads otherwise, is another call.
+pub(crate) fn shown(validated: &Validated) -> Digest {
+    let mut accesses: Vec<String> = validated
+        .access
+        .iter()
+        .flat_map(|request| request.resources().map(|resource| (request.action.as_str(), &resource.canonical)))
+        .map(|(action, canonical)| format!("{action}\0{canonical}"))
+        .collect();
+    accesses.sort();
+    let diff = validated.prepared.diff.as_deref().unwrap_or_default();
+    Digest::of(format!("{}\0\0{diff}", accesses.join("\0")).as_bytes())
 }
 
 /// What `approvals show` prints, in the order it prints it.
@@ -82,12 +97,16 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &
             semantics.sandbox.as_deref().unwrap_or("none needed: the runtime does this itself, confined to the mounts")
         ),
     );
-    put("network", json!("disabled"));
+    let network = semantics.risk.contains(&portcullis_base::Risk::Network);
+    put("network", json!(if network { "used by the tool itself, not confined" } else { "not used" }));
     put("output_limit", json!(format!("{} lines or {} bytes", limits::MAX_MODEL_LINES, limits::MAX_MODEL_BYTES)));
     put("reason", json!(ask.reason));
     put("rule", serde_json::to_value(&ask.deciding).unwrap_or(Value::Null));
-    for (name, value) in validated.prepared.facts.iter().chain(validated.access.iter().flat_map(|r| &r.summary_facts)) {
-        put(name, json!(value));
+    // What the tool itself says stands apart: it never takes the place of a fact of the runtime.
+    let said = validated.prepared.facts.iter().chain(validated.access.iter().flat_map(|r| &r.summary_facts));
+    let said: Map<String, Value> = said.map(|(name, value)| (name.clone(), json!(value))).collect();
+    if !said.is_empty() {
+        put("tool_says", Value::Object(said));
     }
     if let Some(diff) = &validated.prepared.diff {
         put("diff", json!(keep_diff(session, diff, facts)));

@@ -13,6 +13,7 @@ use portcullis_event::facts::{Checked, Closing, InputConsumed, InputError, Recov
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
 use portcullis_store::{HostLiveness, LockKey};
+use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
 use crate::gate::{Disposition, Gate, GateInner, Opened, start, write_back};
@@ -37,13 +38,23 @@ impl Session {
     /// # Errors
     /// If the log refused a write.
     pub async fn attend(&self) -> Result<Vec<Attended>, Halt> {
+        self.attend_until(&CancellationToken::new()).await
+    }
+
+    /// The same, to be interrupted by `cancel` as each tool's semantics allow.
+    ///
+    /// # Errors
+    /// If the log refused a write.
+    pub async fn attend_until(&self, cancel: &CancellationToken) -> Result<Vec<Attended>, Halt> {
+        // One at a time: two attendants would find the same work.
+        let _attending = self.shared.attending.lock().await;
         let shared = &self.shared;
         shared.catch_up().await?;
         let mut attended = Vec::new();
         let open: Vec<fold::Intent> = shared.state().intents.open().cloned().collect();
         for intent in open {
             let ask = intent.ask_id.and_then(|id| shared.state().asks.get(id).cloned());
-            if let Some(disposition) = self.move_on(&intent, ask).await? {
+            if let Some(disposition) = self.move_on(&intent, ask, cancel).await? {
                 attended.push(Attended { intent_id: intent.intent_id, ask_id: intent.ask_id, disposition });
             }
         }
@@ -59,21 +70,42 @@ impl Session {
     /// # Errors
     /// If the log refused a write.
     pub async fn resume(&self, ask: AskId) -> Result<Option<Disposition>, Halt> {
+        self.resume_until(ask, &CancellationToken::new()).await
+    }
+
+    /// The same, to be interrupted by `cancel` as the tool's semantics allow.
+    ///
+    /// # Errors
+    /// If the log refused a write.
+    pub async fn resume_until(&self, ask: AskId, cancel: &CancellationToken) -> Result<Option<Disposition>, Halt> {
+        let _attending = self.shared.attending.lock().await;
         self.shared.catch_up().await?;
         let found = self.shared.state().asks.get(ask).cloned();
         let Some(ask) = found else { return Ok(None) };
         let intent = self.shared.state().intents.get(ask.intent_id).cloned();
         match intent {
-            Some(intent) => self.move_on(&intent, Some(ask)).await,
+            Some(intent) => self.move_on(&intent, Some(ask), cancel).await,
             None => Ok(None),
         }
     }
 
     /// One row of the recovery table (store §9).
-    async fn move_on(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Option<Disposition>, Halt> {
+    async fn move_on(
+        &self,
+        intent: &fold::Intent,
+        ask: Option<fold::Ask>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Disposition>, Halt> {
         let shared = &self.shared;
         match (intent.state, ask) {
             (IntentState::Started, ask) => {
+                // A call of this very process may still be at work: its end is durable before the
+                // lane is free, and then there is nothing to recover.
+                let _lane = shared.lane.lock().await;
+                shared.catch_up().await?;
+                if shared.state().intents.get(intent.intent_id).is_none_or(|now| now.state != IntentState::Started) {
+                    return Ok(None);
+                }
                 let mut facts = Append::new();
                 if let Some(ask) = ask.filter(|ask| ask.state == AskState::Pending) {
                     // Held live by a process that is gone (R3).
@@ -98,17 +130,36 @@ impl Session {
                 permission::close(shared, &entry, ask.ask_id, Closing::Expired, &mut facts);
                 shared.flush(facts).await?;
                 let ask = shared.state().asks.get(ask.ask_id).cloned();
-                self.readmit(intent, ask).await.map(Some)
+                self.readmit(intent, ask, cancel).await.map(Some)
             }
-            (_, ask) => self.readmit(intent, ask).await.map(Some),
+            (_, ask) => self.readmit(intent, ask, cancel).await.map(Some),
         }
     }
 
     /// Through every phase again, with the stored input.
-    async fn readmit(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Disposition, Halt> {
+    async fn readmit(
+        &self,
+        intent: &fold::Intent,
+        ask: Option<fold::Ask>,
+        cancel: &CancellationToken,
+    ) -> Result<Disposition, Halt> {
+        if let Some(ask) = ask.as_ref().filter(|ask| !permission::allows(ask)) {
+            // A person's no, or nobody's answer, needs no second look at the call (L26).
+            let entry = stored(intent, String::new(), None);
+            let refusal = permission::unanswered_or_denied(ask);
+            return self.finish(intent, *refuse(&self.shared, &entry, refusal), Append::new()).await;
+        }
         let Some(input) = self.stored_input(intent).await? else { return self.unopened(intent, ask).await };
         let admission = start(&self.shared, Append::new(), stored(intent, input, ask));
-        let (mut facts, disposition) = admission.settled().await?;
+        let stop = admission.canceller();
+        let mut settled = std::pin::pin!(admission.settled());
+        let (mut facts, disposition) = tokio::select! {
+            settled = &mut settled => settled?,
+            () = cancel.cancelled() => {
+                stop.cancel();
+                settled.await?
+            }
+        };
         facts.idle();
         self.shared.flush(facts).await?;
         Ok(disposition)

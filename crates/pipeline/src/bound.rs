@@ -68,6 +68,7 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
         turn.spend(shown_bytes(&observed));
     }
     facts.free.extend(invocation.keys);
+    facts.lanes.extend(invocation.lane);
     observed
 }
 

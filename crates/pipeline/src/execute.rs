@@ -64,7 +64,10 @@ pub(crate) async fn execute(session: &SessionShared, invocation: Invocation) -> 
         seam::execute(&invocation.tool, &validated.input, validated.resolved.clone(), context).await
     })
     .catch_unwind();
-    let outcome = watch(running, invocation.timeout, &invocation.cancel, interrupt, &stop).await;
+    // A tool that is let finish heeds no interrupt, but a lost lease it must: another process may
+    // already be at work on the same thing.
+    let stopped_by = if interrupt == Interrupt::Finish { &session.lost } else { &invocation.cancel };
+    let outcome = watch(running, invocation.timeout, stopped_by, &stop).await;
     let duration = gate.clock.monotonic().saturating_sub(begun);
     let streams = collect(host).await;
     RawResult { outcome, reported: reports.take(), streams, duration, invocation }
@@ -75,19 +78,17 @@ async fn watch(
     running: impl Future<Output = Result<Executed, Box<dyn Any + Send>>>,
     timeout: Duration,
     interrupted: &CancellationToken,
-    interrupt: Interrupt,
     stop: &CancellationToken,
 ) -> Outcome {
     let mut running = std::pin::pin!(running);
-    let heeds = interrupt != Interrupt::Finish;
-    if heeds && interrupted.is_cancelled() {
+    if interrupted.is_cancelled() {
         // Stopped while its start was being written: it never runs.
         return Outcome::Cancelled;
     }
     let ended = tokio::select! {
         // The interrupt first: a call that ends in the same moment has been cancelled all the same (L24).
         biased;
-        () = interrupted.cancelled(), if heeds => Outcome::Cancelled,
+        () = interrupted.cancelled() => Outcome::Cancelled,
         done = &mut running => return finished(done),
         () = tokio::time::sleep(timeout) => Outcome::TimedOut,
     };

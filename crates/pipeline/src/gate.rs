@@ -105,6 +105,23 @@ impl GateInner {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The rule that denies a tool whatever it would touch, with its file and line.
+    pub(crate) fn wholly_denied(&self, name: &str, session: SessionId) -> Option<String> {
+        let asker = Asker {
+            agent: None,
+            session: Some(session),
+            project: Some(&self.project),
+            now: self.clock.now(),
+            default: DefaultPolicy::Ask,
+            grants: &[],
+        };
+        let policy = self.policy();
+        let id = policy.wholly_denied(&Action::new(name), &asker)?;
+        let rule = policy.rules().iter().find(|rule| rule.id == id);
+        let place = rule.map(|rule| format!(" ({}:{})", rule.source.file, rule.source.line)).unwrap_or_default();
+        Some(format!("`{id}`{place}"))
+    }
+
     pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
         self.registry.effective(name, self.location, session)
     }
@@ -225,18 +242,9 @@ impl Gate {
         {
             return Arc::clone(&cached.offer);
         }
-        let asker = Asker {
-            agent: None,
-            session: Some(session),
-            project: Some(&gate.project),
-            now: gate.clock.now(),
-            default: DefaultPolicy::Ask,
-            grants: &[],
-        };
         let winners = gate.registry.all(gate.location, session);
         let offer = Arc::new(Offer::new(winners, |name| {
-            let denied = policy.wholly_denied(&Action::new(name.as_str()), &asker);
-            denied.map(|_| portcullis_base::Reason::WhollyDenied)
+            gate.wholly_denied(name.as_str(), session).map(|_| portcullis_base::Reason::WhollyDenied)
         }));
         if offers.len() >= OFFERS {
             offers.clear();
@@ -272,10 +280,13 @@ impl Gate {
 
 /// A call in flight. Dropping it detaches: the call goes on and settles by itself.
 pub struct Admission {
-    answer: oneshot::Receiver<Result<(Append, Disposition), Halt>>,
+    answer: Option<oneshot::Receiver<Ended>>,
     cancel: CancellationToken,
     intent_id: IntentId,
+    session: Arc<SessionShared>,
 }
+
+type Ended = Result<(Append, Disposition), Halt>;
 
 impl Admission {
     /// The intent's id.
@@ -294,8 +305,37 @@ impl Admission {
     ///
     /// # Errors
     /// If the log refused a write: the turn halts.
-    pub async fn settled(self) -> Result<(Append, Disposition), Halt> {
-        self.answer.await.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string())))
+    pub async fn settled(mut self) -> Result<(Append, Disposition), Halt> {
+        // Borrowed, not taken: if this future is dropped, `drop` below still finds the answer.
+        let Some(answer) = self.answer.as_mut() else { return Err(Halt::TaskLost("it was asked twice".to_owned())) };
+        let ended = answer.await;
+        self.answer = None;
+        ended.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string())))
+    }
+}
+
+impl Drop for Admission {
+    /// The answer may have been sent and not yet been read: its facts must not be lost with it.
+    fn drop(&mut self) {
+        let Some(mut answer) = self.answer.take() else { return };
+        answer.close();
+        if let Ok(Ok((facts, _))) = answer.try_recv() {
+            settle_detached(&self.session, facts);
+        }
+    }
+}
+
+/// Makes the facts of a call durable that nobody waits for any more.
+fn settle_detached(session: &Arc<SessionShared>, facts: Append) {
+    let session = Arc::clone(session);
+    let tracker = session.gate.tracker.clone();
+    // Without a runtime nothing runs any more: a kill, and a kill is the same as a crash.
+    if tokio::runtime::Handle::try_current().is_ok() {
+        tracker.spawn(async move {
+            if let Err(halt) = session.flush(facts).await {
+                tracing::error!(session = %session.key.session, "a detached call could not be settled: {halt}");
+            }
+        });
     }
 }
 
@@ -343,16 +383,18 @@ impl Session {
 pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent) -> Admission {
     let (answer, receiver) = oneshot::channel();
     let cancel = session.lost.child_token();
-    let admission = Admission { answer: receiver, cancel: cancel.clone(), intent_id: intent.id };
+    let admission = Admission {
+        answer: Some(receiver),
+        cancel: cancel.clone(),
+        intent_id: intent.id,
+        session: Arc::clone(session),
+    };
     let session = Arc::clone(session);
     let tracker = session.gate.tracker.clone();
     tracker.spawn(async move {
         let ended = pass(&session, intent, cancel, facts).await;
         if let Err(Ok((facts, _))) = answer.send(ended) {
-            // Nobody waits for the answer any more; the facts must not be lost with it.
-            if let Err(halt) = session.flush(facts).await {
-                tracing::error!(session = %session.key.session, "a detached call could not be settled: {halt}");
-            }
+            settle_detached(&session, facts);
         }
     });
     admission

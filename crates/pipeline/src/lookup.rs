@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::append::Append;
 use crate::intent::{Intent, Origin};
-use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
+use crate::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, refuse};
 use crate::registry::Registered;
 use crate::session::SessionShared;
 use crate::step::Step;
@@ -59,7 +59,7 @@ fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Result<(Too
     }
     let Some((name, entry)) = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get_key_value(tool.as_str()))
     else {
-        return Err(not_offered(intent, live.is_some()).into());
+        return Err(not_offered(session, intent, live.is_some()).into());
     };
     match live {
         Some(registered) if registered.id == entry.registration_id => Ok((name.clone(), registered)),
@@ -85,12 +85,15 @@ pub(crate) fn stale(tool: &str) -> Refusal {
     Refusal::new(Code::StaleTool, text)
 }
 
-fn not_offered(intent: &Intent, exists: bool) -> Refusal {
+fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusal {
     let tool: String = intent.proposal.tool.chars().take(128).collect();
     let hidden = intent.turn.as_ref().and_then(|turn| turn.offer.hidden.iter().find(|h| h.name == tool));
     match hidden.and_then(|h| h.reason.known()) {
         Some(reason) => {
-            let text = format!("`{tool}` is not offered in this turn ({reason})");
+            let rule =
+                session.gate.wholly_denied(&tool, session.key.session).filter(|_| reason == Reason::WhollyDenied);
+            let by = rule.map(|rule| format!(": rule {rule} denies it altogether")).unwrap_or_default();
+            let text = format!("`{tool}` is not offered in this turn ({reason}){by}");
             Refusal::new(Code::ToolNotVisible, text).reason(Some(reason))
         }
         None if exists => {
@@ -130,7 +133,7 @@ fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Re
         intent.turn_id,
         &IntentProposed {
             intent_id: intent.id,
-            call_id: intent.proposal.call_id.clone(),
+            call_id: session.tidy(&intent.proposal.call_id, ERROR_MAX),
             message_id: intent.proposal.message_id,
             tool: session.tool_name(intent),
             raw_input,

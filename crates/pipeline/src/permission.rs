@@ -3,7 +3,7 @@
 
 use portcullis_base::{AskId, Code};
 use portcullis_contract::{AccessRequest, seam};
-use portcullis_event::facts::{AskClosed, Closing, Decided, Reply, Verdict};
+use portcullis_event::facts::{AskClosed, Closing, Decided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Ask, Asker, Decision, Deny, Policy};
 
@@ -153,7 +153,36 @@ fn raise(
     Step::Parked(ask::raise(session, &validated, ask, policy, facts))
 }
 
-/// A stored intent comes back with its ask: the reply, the expiry or the void decides.
+/// Whether a stored ask lets its call run: answered, in time, with a yes.
+pub(crate) fn allows(ask: &fold::Ask) -> bool {
+    ask.state == AskState::Answered && ask.reply.as_ref().is_some_and(|reply| reply.reply.allows())
+}
+
+/// Why an ask that does not let its call run settles it.
+pub(crate) fn unanswered_or_denied(ask: &fold::Ask) -> Refusal {
+    let reply = ask.reply.as_ref().filter(|_| ask.state == AskState::Answered);
+    let (code, text) = match (reply, ask.state) {
+        (Some(reply), _) => {
+            let words = reply.feedback.as_ref().map(|feedback| format!(": {feedback}")).unwrap_or_default();
+            (Code::UserDenied, format!("{} said no{words}", reply.approver))
+        }
+        (None, AskState::Superseded) => (Code::ApprovalSuperseded, "the session was redirected meanwhile".to_owned()),
+        (None, AskState::Voided) => {
+            (Code::PolicyDenied, "the approval is void; call again to be asked again".to_owned())
+        }
+        (None, _) => (Code::ApprovalExpired, "nobody answered in time; ask again if it is still wanted".to_owned()),
+    };
+    Refusal::new(code, text).permission(Permission {
+        decision: Verdict::Ask,
+        policy_ids: Vec::new(),
+        ask_id: Some(ask.ask_id),
+        grant_ids: Vec::new(),
+        approver: reply.map(|reply| reply.approver.clone()),
+        feedback: reply.and_then(|reply| reply.feedback.clone()),
+    })
+}
+
+/// A stored intent comes back approved: the approval counts once, for exactly what was shown (13.7).
 fn answered(
     session: &SessionShared,
     validated: Validated,
@@ -163,46 +192,40 @@ fn answered(
     facts: &mut Append,
 ) -> Step<Authorized> {
     let intent = &validated.visible.intent;
-    let refused = |code: Code, text: String, feedback: Option<String>| {
-        let permission = Permission {
-            decision: Verdict::Ask,
-            policy_ids: Vec::new(),
-            ask_id: Some(ask.ask_id),
-            grant_ids: Vec::new(),
-            approver: ask.reply.as_ref().map(|reply| reply.approver.clone()),
-            feedback,
-        };
-        Step::Refused(refuse(session, intent, Refusal::new(code, text).permission(permission)))
-    };
     if let Decision::Deny(deny) = decision {
         return Denied { deny, precheck: false }.refuse_validated(session, &validated, facts);
     }
-    let Some(reply) = &ask.reply else {
-        let text = "nobody answered in time; ask again if it is still wanted".to_owned();
-        return refused(Code::ApprovalExpired, text, None);
-    };
-    if !reply.reply.allows() {
-        let text = match &reply.feedback {
-            Some(feedback) => format!("{} said no: {feedback}", reply.approver),
-            None => format!("{} said no", reply.approver),
-        };
-        return refused(Code::UserDenied, text, reply.feedback.clone());
+    if !allows(ask) {
+        return Step::Refused(refuse(session, intent, unanswered_or_denied(ask)));
     }
-    // The approval is single-use and bound to exactly what was shown (13.7).
     let same_input = ask.input_hash == intent.input_hash;
     let same_rules = ask.policy_revision == policy.revision();
     let same_tool = ask.definition_version == seam::version(validated.visible.tool()).as_str();
-    if !(same_input && same_rules && same_tool && ask.principal == session.gate.principal) {
+    let same_principal = ask.principal == session.gate.principal;
+    let same_view = ask.shown == ask::shown(&validated);
+    let difference = match (same_input && same_tool && same_principal, same_rules, same_view) {
+        (true, true, true) => None,
+        (true, true, false) => {
+            Some((Code::StaleFileBaseline, "what this call would do is no longer what was shown when it was approved"))
+        }
+        (_, false, _) => Some((Code::PolicyDenied, "the rules changed after this was asked")),
+        (false, ..) => Some((Code::PolicyDenied, "the call is not the one that was approved")),
+    };
+    if let Some((code, why)) = difference {
         void_answered(session, intent, facts);
-        let text = "the rules changed after this was approved, so the approval is void; call again to be asked again";
-        return refused(Code::PolicyDenied, text.to_owned(), None);
+        let text = format!("{why}, so the approval is void; call again to be asked again");
+        let mut refusal = unanswered_or_denied(ask);
+        refusal.code = code;
+        refusal.phase = code.row().phases[0];
+        refusal.summary = text;
+        return Step::Refused(refuse(session, intent, refusal));
     }
     let permission = Permission {
         decision: Verdict::Allow,
         policy_ids: decision.policy_ids().iter().map(ToString::to_string).collect(),
         ask_id: Some(ask.ask_id),
         grant_ids: Vec::new(),
-        approver: Some(reply.approver.clone()),
+        approver: ask.reply.as_ref().map(|reply| reply.approver.clone()),
         feedback: None,
     };
     Step::Next(Authorized { validated, permission })
@@ -211,8 +234,7 @@ fn answered(
 /// An approval that cannot take effect is recorded as void.
 pub(crate) fn void_answered(session: &SessionShared, intent: &Intent, facts: &mut Append) {
     if let Some(ask) = intent.ask()
-        && ask.state == AskState::Answered
-        && ask.reply.as_ref().is_some_and(|reply| Reply::allows(&reply.reply))
+        && allows(ask)
     {
         close(session, intent, ask.ask_id, Closing::Voided, facts);
     }

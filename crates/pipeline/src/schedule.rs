@@ -36,8 +36,8 @@ pub(crate) struct Invocation {
     pub(crate) keys: Vec<LockKey>,
     pub(crate) cancel: CancellationToken,
     pub(crate) warnings: Vec<String>,
-    /// Held until the call is settled: the next one of this session that can touch the world waits for it.
-    #[expect(dead_code, reason = "held, not read")]
+    /// Held until the end of the call is durable: the next one of this session that can touch the
+    /// world waits for it.
     pub(crate) lane: Option<OwnedMutexGuard<()>>,
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct SessionShared {
     pub(crate) lost: CancellationToken,
     /// One call that can touch the world at a time: width 1 is the meaning (R1). First come, first served.
     pub(crate) lane: Arc<tokio::sync::Mutex<()>>,
+    /// Held by whoever attends.
+    pub(crate) attending: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     snapshot_seq: u64,
 }
@@ -45,7 +47,18 @@ impl SessionShared {
         let (state, snapshot_seq) = load_state(&*gate.store, key).await?;
         let actor = Actor::worker(lease.owner.worker);
         let lost = CancellationToken::new();
-        Ok(Self { gate, key, lease, actor, agent, lost, lane: Arc::default(), state: Mutex::new(state), snapshot_seq })
+        Ok(Self {
+            gate,
+            key,
+            lease,
+            actor,
+            agent,
+            lost,
+            lane: Arc::default(),
+            attending: tokio::sync::Mutex::default(),
+            state: Mutex::new(state),
+            snapshot_seq,
+        })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -108,11 +121,14 @@ impl SessionShared {
     }
 
     /// Makes an append durable and folds it in.
-    pub(crate) async fn flush(&self, facts: Append) -> Result<(), Halt> {
+    pub(crate) async fn flush(&self, mut facts: Append) -> Result<(), Halt> {
         if facts.is_empty() {
             return Ok(());
         }
-        Ok(self.try_commit(self.commit_of(facts)).await?)
+        let lanes = std::mem::take(&mut facts.lanes);
+        let committed = self.try_commit(self.commit_of(facts)).await;
+        drop(lanes);
+        Ok(committed?)
     }
 
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is
@@ -233,12 +249,15 @@ impl Session {
     }
 
     /// Gives the lease back, delivers the ledger's entries, and keeps a snapshot if it is worth it.
+    /// It waits for a call that is still at work. What fails here changes nothing of what was settled:
+    /// a snapshot is a cache, the outbox waits, and a lease that is not given back runs out.
     ///
     /// # Errors
-    /// If the store failed; the lease then simply runs out.
+    /// If the store failed.
     pub async fn release(self) -> Result<(), StoreError> {
         let shared = &self.shared;
-        shared.save_snapshot().await?;
+        let _lane = shared.lane.lock().await;
+        let snapshot = shared.save_snapshot().await;
         let idle_at = {
             let state = shared.state();
             let nothing_left = state.asks.answered().next().is_none() && state.session.queued.is_empty();
@@ -250,6 +269,7 @@ impl Session {
             store.release(shared.key, shared.lease.fence, idle_at),
             portcullis_store::deliver_outbox(&**store)
         );
+        snapshot?;
         delivered?;
         released
     }
@@ -264,17 +284,20 @@ pub(crate) fn keep_lease(shared: &Arc<SessionShared>) -> DropGuard {
     shared.gate.tracker.spawn(async move {
         let mut good_until = session.gate.clock.monotonic() + limits::LEASE_TTL - limits::LEASE_MARGIN;
         loop {
+            let left = good_until.saturating_sub(session.gate.clock.monotonic());
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(limits::LEASE_RENEW) => {}
+                () = tokio::time::sleep(limits::LEASE_RENEW.min(left)) => {}
             }
             // Measured from before the request: the backend counts from when it answers.
             let asked = session.gate.clock.monotonic();
-            match session.gate.store.renew(session.key, session.lease.fence, limits::LEASE_TTL).await {
-                Ok(_) => good_until = asked + limits::LEASE_TTL - limits::LEASE_MARGIN,
-                Err(StoreError::FenceLost { .. }) => return session.lost.cancel(),
-                Err(_) if session.gate.clock.monotonic() >= good_until => return session.lost.cancel(),
-                Err(_) => {}
+            let left = good_until.saturating_sub(asked);
+            let renewing = session.gate.store.renew(session.key, session.lease.fence, limits::LEASE_TTL);
+            match tokio::time::timeout(left, renewing).await {
+                Ok(Ok(_)) => good_until = asked + limits::LEASE_TTL - limits::LEASE_MARGIN,
+                Ok(Err(StoreError::FenceLost { .. })) | Err(_) => return session.lost.cancel(),
+                Ok(Err(_)) if left.is_zero() => return session.lost.cancel(),
+                Ok(Err(_)) => {}
             }
         }
     });

@@ -485,6 +485,8 @@ async fn l72_a_code_from_the_future_is_kept_verbatim() {
     let process = world.process(tools(&world.effects, false));
     let seen = process.call("look", "a").await;
     let mut told = serde_json::to_value(observed(&seen)).expect("json");
+    // Of another intent: one is observed once.
+    told["intent_id"] = portcullis_base::IntentId::from_u128(7).to_string().into();
     told["code"] = "borrowed_time".into();
     told["phase"] = "dreaming".into();
     let payload = told.to_string();

@@ -237,7 +237,13 @@ impl RuntimeBuilder {
 
 /// Links in the path of the workspace itself are the person's own; they are resolved once, here.
 fn canonical(folder: &Path) -> Result<PathBuf, RuntimeError> {
-    folder.canonicalize().map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))
+    let found = folder.canonicalize().map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?;
+    // The log names the workspace by its text; a name that has none could be taken for another.
+    if found.to_str().is_none() {
+        let text = format!("{}: its path is not UTF-8 text; work from a folder that is", found.display());
+        return Err(RuntimeError::Workspace(text));
+    }
+    Ok(found)
 }
 
 /// One location a folder, whatever process asks.

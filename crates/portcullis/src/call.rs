@@ -2,6 +2,7 @@
 
 use portcullis_base::{AskId, MessageId, SessionId, limits};
 use portcullis_pipeline::{Append, Disposition, Observation, Proposal, Session};
+use portcullis_store::StoreError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -75,10 +76,15 @@ impl Runtime {
     ) -> Result<CallOutcome, RuntimeError> {
         let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
         let outcome = self.call_held(&held, tool, input, cancel).await;
-        let released = held.release().await;
-        let outcome = outcome?;
-        released?;
-        Ok(outcome)
+        let outcome = match outcome {
+            // Whoever was answered while this held the session waits for nobody else (13.7).
+            Ok(outcome) => held.attend().await.map(|_| outcome).map_err(RuntimeError::from),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = held.release().await {
+            tracing::warn!(%session, "the session was not given back properly: {error}");
+        }
+        outcome
     }
 
     async fn call_held(
@@ -95,21 +101,26 @@ impl Runtime {
         let proposal = Proposal { message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
         let admission = session.admit(facts, &turn, proposal);
         let stop = admission.canceller();
-        let watch = tokio::spawn(async move {
-            cancel.cancelled().await;
-            stop.cancel();
-        });
-        let settled = admission.settled().await;
-        watch.abort();
-        let (mut facts, mut disposition) = settled?;
+        let mut settled = std::pin::pin!(admission.settled());
+        let (mut facts, mut disposition) = tokio::select! {
+            settled = &mut settled => settled?,
+            () = cancel.cancelled() => {
+                stop.cancel();
+                settled.await?
+            }
+        };
         facts.idle();
         session.commit(facts).await?;
         if let (Disposition::Parked(ask), Some(approver)) = (&disposition, &self.approver) {
             let row = self.gate.store().ask(self.gate.tenant(), *ask).await?;
             if let Some(row) = row {
                 let reply = approver(PendingAsk::of(row)).await;
-                self.reply(*ask, crate::Answer::by("approver", reply)).await?;
-                disposition = session.resume(*ask).await?.unwrap_or(disposition);
+                match self.reply(*ask, crate::Answer::by("approver", reply)).await {
+                    // Someone else was quicker: their answer counts, and the call goes on by it.
+                    Ok(()) | Err(StoreError::AskSettled { .. } | StoreError::AskExpired(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                disposition = session.resume_until(*ask, &cancel).await?.unwrap_or(disposition);
             }
         }
         Ok(match disposition {

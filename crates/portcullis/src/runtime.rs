@@ -125,7 +125,9 @@ impl Runtime {
     pub async fn attend(&self, session: SessionId) -> Result<Vec<portcullis_pipeline::Attended>, RuntimeError> {
         let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
         let attended = held.attend().await;
-        held.release().await?;
+        if let Err(error) = held.release().await {
+            tracing::warn!(%session, "the session was not given back properly: {error}");
+        }
         Ok(attended?)
     }
 

@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
-use portcullis_base::{AskId, Digest, EventId, Timestamp};
-use portcullis_event::{AskState, Event};
+use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
+use portcullis_event::{Event, IntentState};
 use portcullis_store::{
-    ArtifactRow, Commit, Committed, Plan, Planned, SessionKey, StoreError, Writer, conflicts, plan,
+    ArtifactRow, AskNow, Commit, Committed, Plan, Planned, SessionKey, StoreError, Writer, conflicts, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
@@ -38,7 +38,13 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
             key: tx.env.key.as_ref(),
             head,
             ask: &|ask| {
-                ask_state(tx.conn, commit.key, ask).unwrap_or_else(|error| {
+                ask_now(tx.conn, commit.key, ask).unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    None
+                })
+            },
+            intent: &|intent| {
+                intent_state(tx.conn, commit.key, intent).unwrap_or_else(|error| {
                     failed.replace(Some(error));
                     None
                 })
@@ -105,9 +111,20 @@ fn dedupe(key: &str) -> [u8; 16] {
     std::array::from_fn(|i| digest.as_bytes()[i])
 }
 
-fn ask_state(conn: &Connection, key: SessionKey, ask: AskId) -> rusqlite::Result<Option<(AskState, Timestamp)>> {
-    conn.prepare_cached("SELECT state, expires_at FROM asks WHERE tenant = ?1 AND ask_id = ?2")?
-        .query_row(params![id(key.tenant.as_u128()), id(ask.as_u128())], |row| Ok((word_at(row, 0)?, time_at(row, 1)?)))
+fn ask_now(conn: &Connection, key: SessionKey, ask: AskId) -> rusqlite::Result<Option<AskNow>> {
+    conn.prepare_cached("SELECT session, state, expires_at FROM asks WHERE tenant = ?1 AND ask_id = ?2")?
+        .query_row(params![id(key.tenant.as_u128()), id(ask.as_u128())], |row| {
+            let session = portcullis_base::SessionId::from_u128(id_at(row, 0)?);
+            Ok(AskNow { session, state: word_at(row, 1)?, expires_at: time_at(row, 2)? })
+        })
+        .optional()
+}
+
+fn intent_state(conn: &Connection, key: SessionKey, intent: IntentId) -> rusqlite::Result<Option<IntentState>> {
+    conn.prepare_cached("SELECT state FROM intents WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3")?
+        .query_row(params![id(key.tenant.as_u128()), id(key.session.as_u128()), id(intent.as_u128())], |row| {
+            word_at(row, 0)
+        })
         .optional()
 }
 

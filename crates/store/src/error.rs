@@ -22,6 +22,9 @@ pub enum StoreError {
     AskExpired(AskId),
     #[error("no ask {0} in this store; `portcullis approvals list` shows those that wait")]
     NoAsk(AskId),
+    /// It started, or was observed, already: an effect happens at most once.
+    #[error("intent {intent} has moved on meanwhile; nothing of it is run again")]
+    IntentMoved { intent: portcullis_base::IntentId },
     #[error("{kind} `{id}` changed meanwhile (expected version {expected}, found {found}); read it again")]
     VersionConflict { kind: String, id: String, expected: u64, found: u64 },
     #[error("idempotency key `{0}` was used before with another request")]

@@ -29,7 +29,7 @@ pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle
 pub use locks::{LockKey, conflicts};
 pub use memory::MemoryStore;
 pub use outbox::deliver_outbox;
-pub use plan::{Plan, Planned, plan};
+pub use plan::{AskNow, Plan, Planned, plan};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot,
 };

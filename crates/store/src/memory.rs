@@ -15,7 +15,7 @@ use portcullis_event::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::plan::{Plan, Planned, plan};
+use crate::plan::{AskNow, Plan, Planned, plan};
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, Lease, LeaseOwner, Liveness,
     LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
@@ -286,7 +286,11 @@ impl Log for MemoryStore {
                     ids: &*self.ids,
                     key: self.key.as_ref(),
                     head: tables.heads.get(&commit.key).cloned(),
-                    ask: &|ask| tables.asks.get(&(commit.key.tenant, ask)).map(|row| (row.state, row.expires_at)),
+                    ask: &|ask| {
+                        let row = tables.asks.get(&(commit.key.tenant, ask))?;
+                        Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
+                    },
+                    intent: &|intent| Some(tables.intents.get(&commit.key)?.get(&intent)?.state),
                 },
             )?;
             tables.check_locks(&commit)?;

@@ -4,11 +4,11 @@
 //! and applies the result. No backend decides anything itself, so they cannot differ.
 
 use portcullis_base::limits::{APPEND_BYTES, APPEND_EVENTS, CHECKPOINT_EVERY};
-use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, OutboxId, Timestamp};
+use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, SessionId, Timestamp};
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated};
 use portcullis_event::{
-    AskState, CheckpointKey, Draft, Event, EventBody, RowChange, SessionStatus, chain_hash, first_prev_hash,
-    head_change, ledger_of, operator_log_of, rows,
+    AskState, CheckpointKey, Draft, Event, EventBody, IntentState, RowChange, SessionStatus, chain_hash,
+    first_prev_hash, head_change, ledger_of, operator_log_of, rows,
 };
 
 use crate::{Checkpoint, Commit, Head, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
@@ -19,8 +19,18 @@ pub struct Plan<'a> {
     pub ids: &'a dyn IdGen,
     pub key: Option<&'a CheckpointKey>,
     pub head: Option<Head>,
-    /// State and expiry of an ask of this tenant.
-    pub ask: &'a dyn Fn(AskId) -> Option<(AskState, Timestamp)>,
+    /// An ask of this tenant.
+    pub ask: &'a dyn Fn(AskId) -> Option<AskNow>,
+    /// How far an intent of this session is.
+    pub intent: &'a dyn Fn(IntentId) -> Option<IntentState>,
+}
+
+/// An ask as it stands before a commit.
+#[derive(Debug, Clone, Copy)]
+pub struct AskNow {
+    pub session: SessionId,
+    pub state: AskState,
+    pub expires_at: Timestamp,
 }
 
 /// Everything a backend must write, together.
@@ -73,9 +83,10 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
         events.push(event);
     }
     let changes = rows(&events);
-    check_answers(&changes, plan.now, plan.ask)?;
+    check_answers(commit.key.session, &changes, plan.now, plan.ask)?;
+    check_intents(&changes, plan.intent)?;
 
-    let change = head_change(&events, |ask| matches!((plan.ask)(ask), Some((AskState::Pending, _))));
+    let change = head_change(&events, |ask| (plan.ask)(ask).is_some_and(|ask| ask.state == AskState::Pending));
     head.blocked_n = head.blocked_n.saturating_add_signed(change.blocked);
     head.status = change.status.unwrap_or(head.status);
     head.updated_at = plan.now;
@@ -181,30 +192,52 @@ fn seal(
     event
 }
 
-/// S10: an ask leaves `pending` once. Two answers to one ask, even in one commit, are refused.
+/// S10: an ask leaves `pending` once, by an event of its own session. Two answers to one ask, even in
+/// one commit, are refused; so is an expiry of an ask that was answered first.
 fn check_answers(
+    session: SessionId,
     changes: &[RowChange],
     now: Timestamp,
-    ask: &dyn Fn(AskId) -> Option<(AskState, Timestamp)>,
+    ask: &dyn Fn(AskId) -> Option<AskNow>,
 ) -> Result<(), StoreError> {
     let mut answered = Vec::new();
     for change in changes {
-        let RowChange::AskAnswered { ask_id, .. } = change else {
-            continue;
+        let (id, closing) = match change {
+            RowChange::AskAnswered { ask_id, .. } => (*ask_id, false),
+            RowChange::AskClosed { ask_id, state: AskState::Expired | AskState::Superseded, .. } => (*ask_id, true),
+            _ => continue,
         };
-        if answered.contains(ask_id) {
-            return Err(StoreError::AskSettled { ask: *ask_id, state: AskState::Answered });
+        if answered.contains(&id) {
+            return Err(StoreError::AskSettled { ask: id, state: AskState::Answered });
         }
-        match ask(*ask_id) {
-            None => return Err(StoreError::NoAsk(*ask_id)),
-            Some((AskState::Pending, expires)) if expires <= now => {
-                return Err(StoreError::AskExpired(*ask_id));
-            }
-            Some((AskState::Pending, _)) => answered.push(*ask_id),
-            Some((state, _)) => {
-                return Err(StoreError::AskSettled { ask: *ask_id, state });
+        let now_is = ask(id).filter(|found| found.session == session).ok_or(StoreError::NoAsk(id))?;
+        if now_is.state != AskState::Pending {
+            return Err(StoreError::AskSettled { ask: id, state: now_is.state });
+        }
+        if !closing && now_is.expires_at <= now {
+            return Err(StoreError::AskExpired(id));
+        }
+        answered.push(id);
+    }
+    Ok(())
+}
+
+/// S7 and S9: an intent starts once and is observed once, whoever asks for it.
+fn check_intents(changes: &[RowChange], intent: &dyn Fn(IntentId) -> Option<IntentState>) -> Result<(), StoreError> {
+    let mut moved: Vec<(IntentId, IntentState)> = Vec::new();
+    for change in changes {
+        let RowChange::IntentMoved { intent_id, state, .. } = change else { continue };
+        if matches!(state, IntentState::Started | IntentState::Observed) {
+            let here = moved.iter().rev().find(|(id, _)| id == intent_id).map(|(_, state)| *state);
+            let begun_here = changes
+                .iter()
+                .any(|change| matches!(change, RowChange::IntentAdmitted { intent_id: id, .. } if id == intent_id));
+            let before = here.or_else(|| if begun_here { None } else { intent(*intent_id) });
+            if before.is_some_and(|before| before >= *state) {
+                return Err(StoreError::IntentMoved { intent: *intent_id });
             }
         }
+        moved.push((*intent_id, *state));
     }
     Ok(())
 }

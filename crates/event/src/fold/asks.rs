@@ -19,6 +19,7 @@ pub struct Ask {
     pub definition_version: String,
     pub policy_revision: Digest,
     pub principal: String,
+    pub shown: Digest,
     pub expires_at: Timestamp,
     pub reply: Option<Replied>,
 }
@@ -44,6 +45,7 @@ impl Asks {
                         definition_version: asked.definition_version.clone(),
                         policy_revision: asked.policy_revision,
                         principal: asked.principal.clone(),
+                        shown: asked.shown,
                         expires_at: asked.expires_at,
                         reply: None,
                     },

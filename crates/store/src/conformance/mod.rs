@@ -52,6 +52,7 @@ macro_rules! conformance {
             s03_fences_rise_and_belong_to_one_worker
             s04_older_fence_never_commits
             s05_a_reader_never_sees_a_gap
+            s07_an_intent_starts_once_and_is_observed_once
             s10_two_answers_one_wins
             s10_racing_answers_have_one_winner
             s10_an_expired_ask_takes_no_answer

@@ -72,7 +72,7 @@ impl<'a> Play<'a> {
                 events.extend(parked.events);
             }
             (2, Some(at), _) => events.push(world.scheduled(self.intents[at].0)),
-            (3, Some(at), _) => {
+            (3, Some(at), _) if self.intents[at].1.is_none() => {
                 let (invocation, started) = world.started(self.intents[at].0);
                 self.intents[at].1 = Some(invocation);
                 events.push(started);
@@ -112,7 +112,8 @@ impl<'a> Play<'a> {
             return;
         }
         match self.store.commit(world.work(self.key, &self.lease, events)).await {
-            Ok(_) | Err(StoreError::AskSettled { .. }) => {}
+            // Refused whole, so the rows and the log stand where they stood.
+            Ok(_) | Err(StoreError::AskSettled { .. } | StoreError::IntentMoved { .. } | StoreError::NoAsk(_)) => {}
             Err(error) => panic!("step {what}/{which}: {error}"),
         }
     }
@@ -155,6 +156,21 @@ async fn compare(store: &dyn Store, key: SessionKey) {
     assert_eq!(head.blocked_n, pending, "the head counts pending asks");
     let status: SessionStatus = state.session.status;
     assert_eq!(head.status, status);
+}
+
+pub async fn s07_an_intent_starts_once_and_is_observed_once(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let (intent, proposed) = world.intent();
+    let started = || world.started(intent).1;
+    store.commit(world.work(key, &lease, vec![proposed, started()])).await.expect("its first start");
+    let refused = Err(StoreError::IntentMoved { intent });
+    assert_eq!(store.commit(world.work(key, &lease, vec![started()])).await, refused);
+    store.commit(world.work(key, &lease, vec![world.observed(intent, "done")])).await.expect("its one observation");
+    assert_eq!(store.commit(world.work(key, &lease, vec![world.observed(intent, "again")])).await, refused);
+    assert_eq!(store.commit(world.work(key, &lease, vec![started()])).await, refused);
 }
 
 pub async fn s15_a_settled_intent_keeps_no_sealed_value(make: Make) {

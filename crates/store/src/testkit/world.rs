@@ -360,6 +360,7 @@ impl World {
             definition_version: format!("dv1:{}", Digest::of(b"edit")),
             policy_revision: Digest::of(b"policy"),
             principal: "user:test".to_owned(),
+            shown: portcullis_base::Digest::of(b"shown"),
         });
         (ask_id, draft)
     }

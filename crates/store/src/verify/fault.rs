@@ -35,6 +35,10 @@ pub enum LogFault {
         "session {session}: the ledger recorded event {seq} (its event {ledger_seq}), but the log ends at event {last}: its tail is lost"
     )]
     EndsEarly { session: SessionId, seq: u64, last: u64, ledger_seq: u64 },
+    #[error(
+        "{session} has no checkpoint at or after event {seq}, though one was made there: with the key at hand its log is not proved"
+    )]
+    Unproved { session: SessionId, seq: u64 },
     #[error("session {session} is not in the ledger: the ledger's tail is lost, or someone put it in")]
     NotInLedger { session: SessionId },
     #[error("session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost")]

@@ -296,6 +296,13 @@ pub async fn verify_tenant(
     .await?;
     audit.ledger_head = head;
     let ledger_last = walked.verified.last_seq;
+    // Every entry of the ledger comes with a checkpoint: with the key, its end is always proved.
+    if checkpoint_key.is_some() && ledger_last > 0 && walked.verified.fault.is_none() {
+        let proved = matches!(walked.verified.proof, Proof::ProvedUpTo(seq) if seq == ledger_last);
+        if !proved {
+            audit.faults.push(LogFault::Unproved { session: ledger_id, seq: ledger_last });
+        }
+    }
     audit.note(walked);
     match (against, saved) {
         (Some((seq, hash)), Some((id, found))) if found != hash => {
@@ -316,6 +323,12 @@ pub async fn verify_tenant(
         let said = ledger.said.get(session).map_or(&[][..], Vec::as_slice);
         let walked = walk(store, key(*session), checkpoint_key, said, &mut |_| {}).await?;
         let newest = walked.newest_checkpoint;
+        let named = said.iter().filter(|statement| statement.ledger.is_some()).map(|statement| statement.seq).max();
+        // The ledger names the first event of a session and then its checkpoints: those must be there.
+        let missing = named.filter(|seq| *seq > 1 && newest.is_none_or(|newest| newest < *seq));
+        if let (Some(_), Some(seq), None) = (checkpoint_key, missing, &walked.verified.fault) {
+            audit.faults.push(LogFault::Unproved { session: *session, seq });
+        }
         audit.note(walked);
         if said.is_empty() && head.is_some() {
             audit.faults.push(LogFault::NotInLedger { session: *session });
@@ -327,7 +340,10 @@ pub async fn verify_tenant(
         audit.check_unnamed(store, tenant, ledger_last, unnamed).await?;
     }
     for (session, said) in &ledger.said {
-        let gone = !sessions.contains(session) && !ledger.deleted.contains_key(session);
+        // One that was made since the list was read is there, and not gone.
+        let gone = !sessions.contains(session)
+            && !ledger.deleted.contains_key(session)
+            && store.head(key(*session)).await?.is_none();
         if let Some((seq, id)) = said.iter().find_map(|s| s.ledger).filter(|_| gone) {
             let session = *session;
             audit.faults.push(LogFault::Deleted { session, seq, id });
