@@ -3,7 +3,7 @@
 
 use portcullis::{Answer, Reply, Runtime};
 use portcullis_base::AskId;
-use portcullis_event::LOCAL_TENANT;
+use portcullis_event::{AskState, LOCAL_TENANT};
 use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::{call, person, watch};
 pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
         Approvals::List => list(globals, term).await,
-        Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, globals, term)?, term).await,
+        Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, term)?, term).await,
         Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
         Approvals::Allow { ask } => {
             let world = World::existing(globals)?;
@@ -47,7 +47,7 @@ async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
-    let rows = match World::look(Settings::load(globals)?, globals)? {
+    let rows = match World::look(Settings::load(globals)?)? {
         Some(world) => pending(&world).await?,
         None => Vec::new(),
     };
@@ -72,7 +72,8 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
     } else {
         term.print(&whole.text(world, true))?;
     }
-    Ok(Ended::Done)
+    // Everything else was shown; that the diff could not be is the store's fault.
+    whole.diff.map(|_| Ended::Done)
 }
 
 /// Records an answer and sees the call through.
@@ -81,6 +82,9 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     let refusal = !answer.reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
     let runtime = world.runtime_of(row.session_id, "portcullis approvals").await?;
+    if !refusal && row.state == AskState::Pending {
+        ask_view::diff(world, row).await?;
+    }
     match runtime.reply(ask, answer).await {
         Ok(()) => {}
         Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, term).await,
@@ -102,7 +106,7 @@ async fn left_over(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) 
     let ask = row.ask_id;
     let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
     let now = self::row(world, ask).await?;
-    let by = now.approver.map(|name| format!(" by {name}")).unwrap_or_default();
+    let by = now.approver.map(|name| format!(" by {}", render::exact(&name, 80))).unwrap_or_default();
     let state = render::word(&now.state);
     match observed {
         Some(observed) => {

@@ -3,14 +3,15 @@
 
 use std::fmt::Write as _;
 
-use portcullis_base::{ArtifactRef, Clock as _, SystemClock, Timestamp};
+use portcullis_base::{ArtifactRef, Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::facts::Asked;
 use portcullis_event::{Body, LOCAL_TENANT};
 use portcullis_pipeline::ArtifactShelf;
 use portcullis_store::{AskRow, Log as _};
 use serde_json::{Value, json};
 
-use crate::render::{self, BOLD, DIM, YELLOW, safe, safe_line, styled};
+use crate::exit::{Ended, fault};
+use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::world::{World, key};
 
 /// Facts with a place and a label of their own; any other is shown under its own name.
@@ -29,13 +30,13 @@ const LABELS: &[(&str, &str)] = &[
     ("rule", "rule"),
 ];
 /// Not facts of their own: the heading, and what is printed below.
-const ELSEWHERE: &[&str] = &["tool", "diff"];
+const ELSEWHERE: &[&str] = &["tool", "diff", "tool_says"];
 /// Characters of one fact.
 const FACT_CHARS: usize = 2_000;
 
 /// The tool that would run.
 pub fn tool(row: &AskRow) -> String {
-    row.facts.get("tool").and_then(Value::as_str).map(|name| safe(name).into_owned()).unwrap_or_default()
+    row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, FACT_CHARS)).unwrap_or_default()
 }
 
 /// What it would touch, on one line.
@@ -95,11 +96,49 @@ pub fn requires_action(world: &World, row: &AskRow) -> Value {
     }})
 }
 
+/// The diff of an ask, as much of it as was kept.
+pub struct Diff {
+    text: String,
+    bytes: u64,
+    complete: bool,
+}
+
+/// The diff that an ask names, if it names one. Whoever cannot be shown it must not allow it.
+pub async fn diff(world: &World, row: &AskRow) -> anyhow::Result<Option<Diff>> {
+    let Some(named) = row.facts.get("diff").filter(|named| !named.is_null()) else { return Ok(None) };
+    let cannot = |why: &dyn std::fmt::Display| {
+        let ask = row.ask_id;
+        fault(Ended::Broken, format!("the diff of ask {ask} cannot be opened, so nobody can allow it: {why}"))
+    };
+    let named = serde_json::from_value::<ArtifactRef>(named.clone()).map_err(|e| cannot(&e))?;
+    let shelf = ArtifactShelf::new(world.store.clone(), world.artifacts().map_err(|e| cannot(&e))?, LOCAL_TENANT);
+    let (kept, window) = shelf.open(named.id, Some(row.session_id)).await.map_err(|e| cannot(&e))?;
+    let bytes = window.slice(0, window.len()).map_err(|e| cannot(&e))?;
+    if Digest::of(&bytes) != named.sha256 {
+        return Err(cannot(&"what is kept is not what was asked"));
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some(Diff { text, bytes: bytes.len() as u64, complete: named.complete && kept.complete }))
+}
+
+impl Diff {
+    fn shown(&self) -> String {
+        let text = render::diff(&self.text);
+        if self.complete {
+            return text;
+        }
+        let words = format!("the diff is CUT: only its first {} bytes are shown, the call changes more", self.bytes);
+        let cut = styled(YELLOW.bold(), &words);
+        format!("{cut}\n{text}{cut}\n")
+    }
+}
+
 /// An ask with everything that belongs to it.
 pub struct Whole {
     pub row: AskRow,
     pub asked: Option<Asked>,
-    pub diff: Option<String>,
+    /// Or why it cannot be opened.
+    pub diff: Result<Option<Diff>, anyhow::Error>,
 }
 
 impl Whole {
@@ -110,20 +149,7 @@ impl Whole {
             Body::Asked(asked) => Some(asked),
             _ => None,
         });
-        let artifact = row.facts.get("diff").and_then(|v| serde_json::from_value::<ArtifactRef>(v.clone()).ok());
-        let diff = match artifact {
-            None => None,
-            Some(artifact) => {
-                let shelf = ArtifactShelf::new(world.store.clone(), world.artifacts()?, LOCAL_TENANT);
-                let (artifact, window) = shelf.open(artifact.id, Some(row.session_id)).await?;
-                let bytes = window.slice(0, window.len())?;
-                let mut text = String::from_utf8_lossy(&bytes).into_owned();
-                if !artifact.complete {
-                    text.push_str("\n… the diff goes on; only its beginning was kept\n");
-                }
-                Some(text)
-            }
-        };
+        let diff = diff(world, &row).await;
         Ok(Self { row, asked, diff })
     }
 
@@ -133,7 +159,13 @@ impl Whole {
         if let Some(asked) = &self.asked {
             value["suggested_rules"] = json!(asked.suggested_rules);
         }
-        value["diff_text"] = json!(self.diff);
+        match &self.diff {
+            Ok(diff) => {
+                value["diff_text"] = json!(diff.as_ref().map(|diff| &diff.text));
+                value["diff_complete"] = json!(diff.as_ref().map(|diff| diff.complete));
+            }
+            Err(error) => value["diff_error"] = json!(error.to_string()),
+        }
         Ok(value)
     }
 
@@ -142,7 +174,7 @@ impl Whole {
         let row = &self.row;
         let mut text = format!("{} {}\n", styled(BOLD, &tool(row)), styled(DIM, &row.ask_id.to_string()));
         let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "  {label:<16}{value}");
+            let _ = writeln!(text, "{}", format!("  {label:<16}{value}").trim_end());
         };
         line("state", &render::word(&row.state));
         line("session", &row.session_id.to_string());
@@ -154,15 +186,30 @@ impl Whole {
         for (name, value) in row.facts.as_object().into_iter().flatten() {
             let placed = LABELS.iter().any(|(known, _)| known == name) || ELSEWHERE.contains(&name.as_str());
             if !placed {
-                line(&safe_line(name, 40), &fact(name, value));
+                line(&exact(name, 40), &fact(name, value));
+            }
+        }
+        if let Some(said) = row.facts.get("tool_says") {
+            line("the tool says", "");
+            match said.as_object() {
+                Some(all) => all.iter().for_each(|(name, value)| {
+                    line("", &format!("{}: {}", exact(name, 40), fact("tool_says", value)));
+                }),
+                None => line("", &fact("tool_says", said)),
             }
         }
         if row.pinned {
             line("pinned", "every call asks; no remembered allow answers it");
         }
         line("expires", &expiry(row.expires_at));
-        if let Some(diff) = &self.diff {
-            let _ = write!(text, "\n{}", render::diff(diff));
+        match &self.diff {
+            Ok(None) => {}
+            Ok(Some(diff)) => {
+                let _ = write!(text, "\n{}", diff.shown());
+            }
+            Err(error) => {
+                let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), FACT_CHARS)));
+            }
         }
         for rule in self.asked.iter().flat_map(|asked| &asked.suggested_rules) {
             text.push_str(&suggestion(rule));
@@ -180,10 +227,10 @@ impl Whole {
 fn suggestion(rule: &Value) -> String {
     let list = |name: &str| {
         let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        safe_line(&all.collect::<Vec<_>>().join(", "), FACT_CHARS)
+        exact(&all.collect::<Vec<_>>().join(", "), FACT_CHARS)
     };
     let reach = rule.get("reach").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("\na rule would settle this for good: allow {}\n", safe_line(reach, FACT_CHARS));
+    let mut text = format!("\na rule would settle this for good: allow {}\n", exact(reach, FACT_CHARS));
     let _ = writeln!(text, "  would allow: {}", list("would_allow"));
     let not = list("would_not_allow");
     if !not.is_empty() {
@@ -202,7 +249,7 @@ fn resources(value: &Value) -> String {
             format!("{kind} {name} (written as {raw})")
         }
     });
-    safe_line(&named.collect::<Vec<_>>().join(", "), FACT_CHARS)
+    exact(&named.collect::<Vec<_>>().join(", "), FACT_CHARS)
 }
 
 /// One fact in words.
@@ -218,12 +265,12 @@ fn fact(name: &str, value: &Value) -> String {
         "rule" => rule(value),
         "cwd" if value.is_null() => "/workspace".to_owned(),
         _ => match value {
-            Value::String(text) => safe_line(text, FACT_CHARS),
+            Value::String(text) => exact(text, FACT_CHARS),
             Value::Array(all) if all.iter().all(Value::is_string) => {
                 let words: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-                safe_line(&words.join(", "), FACT_CHARS)
+                exact(&words.join(", "), FACT_CHARS)
             }
-            other => safe_line(&other.to_string(), FACT_CHARS),
+            other => exact(&other.to_string(), FACT_CHARS),
         },
     }
 }
@@ -236,7 +283,7 @@ fn rule(value: &Value) -> String {
         Some(format!("{file}:{}", source.get("line")?))
     });
     match place {
-        Some(place) => safe_line(&format!("{id} ({place})"), FACT_CHARS),
-        None => safe_line(id, FACT_CHARS),
+        Some(place) => exact(&format!("{id} ({place})"), FACT_CHARS),
+        None => exact(id, FACT_CHARS),
     }
 }

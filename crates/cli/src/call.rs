@@ -24,7 +24,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     if let Ok(folder) = &here {
         settings.policy(folder)?;
     }
-    let world = World::open(settings, globals, term)?;
+    let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
         Some(session) => (of_session(&world, session, globals).await?, session),
         None => in_workspace(&world, &here?).await?,

@@ -52,6 +52,14 @@ impl Default for UserFile {
     }
 }
 
+/// What did not come from the user's own file or a default.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    pub store: bool,
+    pub artifacts: bool,
+    pub config: Option<PathBuf>,
+}
+
 /// Everything a run needs to know before it opens anything.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -62,6 +70,8 @@ pub struct Settings {
     pub quota: u64,
     pub approvals: ApprovalMode,
     pub ask_expiry: Duration,
+    /// What a flag or a variable chose: a command that goes on from here must choose it again.
+    pub chosen: Chosen,
     /// The user's file, if there is one.
     pub user_file: Option<PathBuf>,
     pub enterprise: EnterprisePolicy,
@@ -72,8 +82,9 @@ impl Settings {
     /// Reads every file but the project's.
     pub fn load(globals: &Globals) -> anyhow::Result<Self> {
         let home = Home::find()?;
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let named = globals.config.clone().or_else(|| variable("PORTCULLIS_CONFIG").map(PathBuf::from));
+        let config = || std::env::var_os("PORTCULLIS_CONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
+        let named = globals.config.clone().or_else(config);
+        let mut chosen = Chosen { config: named.clone(), ..Chosen::default() };
         let (user_file, text) = match named {
             Some(path) => {
                 let text = read(&path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
@@ -88,15 +99,20 @@ impl Settings {
         let file = parse_user(&text, &name)?;
         let enterprise = EnterprisePolicy::load(Path::new(EnterprisePolicy::PATH))?;
 
-        let store = match globals.store.clone().or_else(|| variable("PORTCULLIS_STORE")) {
+        let store = globals.store.clone().map_or_else(|| variable("PORTCULLIS_STORE"), |url| Ok(Some(url)))?;
+        chosen.store = store.is_some();
+        let store = match store {
             Some(url) => Some(local("sqlite", &url).map_err(|why| usage(format!("--store: {why}")))?),
             None => file.store,
         };
-        let artifacts = match globals.artifacts.clone().or_else(|| variable("PORTCULLIS_ARTIFACTS")) {
+        let artifacts =
+            globals.artifacts.clone().map_or_else(|| variable("PORTCULLIS_ARTIFACTS"), |url| Ok(Some(url)))?;
+        chosen.artifacts = artifacts.is_some();
+        let artifacts = match artifacts {
             Some(url) => Some(local("file", &url).map_err(|why| usage(format!("--artifacts: {why}")))?),
             None => file.artifacts,
         };
-        let approvals = match (globals.approvals, variable("PORTCULLIS_APPROVALS")) {
+        let approvals = match (globals.approvals, variable("PORTCULLIS_APPROVALS")?) {
             (Some(mode), _) => mode,
             (None, Some(word)) => approval_mode(&word).map_err(|why| usage(format!("PORTCULLIS_APPROVALS: {why}")))?,
             (None, None) => file.approvals,
@@ -109,6 +125,7 @@ impl Settings {
             quota: file.quota,
             approvals,
             ask_expiry: file.ask_expiry,
+            chosen,
             user_file,
             enterprise,
             user_rules: file.rules,
@@ -120,6 +137,15 @@ impl Settings {
     pub fn policy(&self, workspace: &Path) -> anyhow::Result<Policy> {
         let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(self.user_rules.iter().cloned());
         Ok(builder.rules(project_rules(workspace)?).build()?)
+    }
+}
+
+/// A variable's text, `None` if it is unset or empty.
+fn variable(name: &str) -> anyhow::Result<Option<String>> {
+    match std::env::var_os(name).filter(|value| !value.is_empty()).map(std::ffi::OsString::into_string) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text)),
+        Some(Err(_)) => Err(usage(format!("the variable {name} is not UTF-8 text; set it anew or unset it"))),
     }
 }
 
@@ -148,8 +174,15 @@ fn project_rules(workspace: &Path) -> anyhow::Result<Vec<Rule>> {
 /// The text of a file, `None` if there is none.
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let cannot = |why: String| usage(format!("cannot read {}: {why}", path.display()));
+    let gone = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    // A link that leads nowhere is a configuration that is lost, not one that was never written.
+    let links = |path: &Path| fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink());
     match fs::metadata(path) {
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) if gone(&e) && links(path) => return Err(cannot("it is a link that leads nowhere".to_owned())),
+        Err(e) if gone(&e) && path.parent().is_some_and(|folder| links(folder) && !folder.is_dir()) => {
+            return Err(cannot("its folder is a link that leads nowhere".to_owned()));
+        }
+        Err(e) if gone(&e) => return Ok(None),
         Err(e) => return Err(cannot(e.to_string())),
         // Opening a pipe would wait for a writer.
         Ok(facts) if !facts.is_file() => return Err(cannot("it is not a regular file".to_owned())),

@@ -62,7 +62,7 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             configuration(&settings, &mut findings);
             rules(&settings, globals, &mut findings);
             data(&settings, &mut findings);
-            store(settings, globals, &mut findings).await;
+            store(settings, &mut findings).await;
         }
     }
     findings.ok(
@@ -196,9 +196,9 @@ fn keep_key(
     }
 }
 
-async fn store(settings: Settings, globals: &Globals, findings: &mut Findings) {
+async fn store(settings: Settings, findings: &mut Findings) {
     let path = settings.database.clone();
-    let world = match World::look(settings, globals) {
+    let world = match World::look(settings) {
         Ok(Some(world)) => world,
         Ok(None) => {
             return findings.ok("store", format!("{} does not exist yet; the first call makes it", path.display()));

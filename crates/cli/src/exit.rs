@@ -1,11 +1,11 @@
 //! How a run ends: exit codes, and the one line an error is printed as.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use portcullis::RuntimeError;
-use portcullis_base::{Code, Recorded};
+use portcullis_base::{Code, Reason, Recorded};
 use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
@@ -13,7 +13,7 @@ use portcullis_secret::KeyFileError;
 use portcullis_store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::render::Term;
+use crate::render::{ReaderLeft, Term, safe};
 
 /// How a command ended that did what it could (cli.md §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,12 @@ impl Ended {
         match &observed.code {
             _ if observed.ok => Self::Done,
             Recorded::Known(Code::PolicyDenied | Code::UserDenied) => Self::Denied,
+            // Hidden because a rule denies all it could do.
+            Recorded::Known(Code::ToolNotVisible)
+                if observed.reason.as_ref().and_then(|reason| reason.known()) == Some(Reason::WhollyDenied) =>
+            {
+                Self::Denied
+            }
             Recorded::Known(Code::PersistFailed | Code::FenceLost) => Self::Broken,
             _ => Self::Failed,
         }
@@ -73,8 +79,8 @@ pub fn fault(ended: Ended, text: impl Into<String>) -> anyhow::Error {
 pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
     let ended = match outcome {
         Ok(ended) => ended,
-        // Whoever read our output has had enough: `portcullis … | head` is no error.
-        Err(error) if is_broken_pipe(&error) => Ended::Done,
+        // Only of streams: a result keeps its ending whether or not it was read.
+        Err(error) if error.is::<ReaderLeft>() => Ended::Done,
         Err(error) => {
             term.error(&one_line(&error));
             // Only taken where RUST_BACKTRACE asks for it.
@@ -85,13 +91,6 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
         }
     };
     ExitCode::from(ended as u8)
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let piped = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-    };
-    error.chain().any(piped)
 }
 
 /// The chain of causes on one line. Some errors print their source themselves.
@@ -107,7 +106,7 @@ fn one_line(error: &anyhow::Error) -> String {
         }
         line.push_str(&text);
     }
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
+    safe(&line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn ended_by(error: &anyhow::Error) -> Ended {
@@ -186,6 +185,7 @@ pub fn plain_panics() {
     std::panic::set_hook(Box::new(|info| {
         let place = info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default();
         let what = info.payload_as_str().unwrap_or("no message");
-        eprintln!("defect at {place}: {what}; please report it (RUST_BACKTRACE=1 tells more)");
+        // Nobody is left to be told that nobody can be told.
+        let _ = writeln!(io::stderr(), "defect at {place}: {what}; please report it (RUST_BACKTRACE=1 tells more)");
     }));
 }

@@ -49,8 +49,18 @@ impl Term {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
-    /// A result for a person; a line end is added if it has none.
+    /// A result for a person; a line end is added if it has none. That nobody reads it changes
+    /// nothing about the result: a closed pipe is passed over.
     pub fn print(self, text: &str) -> io::Result<()> {
+        unread_is_fine(self.write(text))
+    }
+
+    /// A part of a stream for a person: the stream ends where nobody reads it any more.
+    pub fn stream(self, text: &str) -> anyhow::Result<()> {
+        self.write(text).map_err(ReaderLeft::or)
+    }
+
+    fn write(self, text: &str) -> io::Result<()> {
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
         out.write_all(text.as_bytes())?;
         if !text.is_empty() && !text.ends_with('\n') {
@@ -59,18 +69,22 @@ impl Term {
         out.flush()
     }
 
-    /// Bytes as they are.
-    pub fn bytes(self, bytes: &[u8]) -> io::Result<()> {
+    /// Bytes as they are, as a part of a stream.
+    pub fn bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.write_bytes(bytes).map_err(ReaderLeft::or)
+    }
+
+    fn write_bytes(self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         out.flush()
     }
 
-    /// One JSON document on one line.
+    /// One JSON document on one line: a result, so a closed pipe is passed over.
     pub fn document<T: Serialize>(self, value: &T) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(value)?;
         line.push('\n');
-        Ok(self.bytes(line.as_bytes())?)
+        Ok(unread_is_fine(self.write_bytes(line.as_bytes()))?)
     }
 
     /// Something besides the result. Quiet runs do without it.
@@ -92,6 +106,31 @@ impl Term {
     }
 }
 
+/// Whoever read a stream of ours has had enough: `portcullis … | head` is no error.
+#[derive(Debug)]
+pub struct ReaderLeft;
+
+impl ReaderLeft {
+    fn or(error: io::Error) -> anyhow::Error {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self.into() } else { error.into() }
+    }
+}
+
+impl std::fmt::Display for ReaderLeft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("nobody reads the output any more")
+    }
+}
+
+impl std::error::Error for ReaderLeft {}
+
+fn unread_is_fine(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
 /// Characters that change how other text looks without being seen themselves.
 fn is_hidden(c: char) -> bool {
     matches!(c,
@@ -99,16 +138,23 @@ fn is_hidden(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text fit for a terminal: no escape sequences, no control characters but line ends and tabs, and
-/// hidden characters made visible as `<U+202E>`.
+/// Text fit for a terminal. Nothing is taken out, since what is taken out is hidden: each control
+/// character but line ends and tabs, and each hidden one, is shown as `<U+001B>`. CR LF is a line end.
 pub fn safe(text: &str) -> Cow<'_, str> {
-    let harmless = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c));
+    if text.contains("\r\n") {
+        return Cow::Owned(visible(&text.replace("\r\n", "\n"), "\n\t").into_owned());
+    }
+    visible(text, "\n\t")
+}
+
+/// `text` with every control and hidden character but those of `keep` made visible.
+fn visible<'t>(text: &'t str, keep: &str) -> Cow<'t, str> {
+    let harmless = |c: char| keep.contains(c) || !(c.is_control() || is_hidden(c));
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);
     }
-    let stripped = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n");
-    let mut shown = String::with_capacity(stripped.len());
-    for c in stripped.chars() {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
         if harmless(c) {
             shown.push(c);
         } else {
@@ -118,7 +164,7 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same on one line, at most `max` characters.
+/// Words on one line, at most `max` characters.
 pub fn safe_line(text: &str, max: usize) -> String {
     let text = safe(text);
     let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -127,6 +173,18 @@ pub fn safe_line(text: &str, max: usize) -> String {
         words.push('…');
     }
     words
+}
+
+/// A name or a fact on one line, with nothing folded: line ends, tabs and spaces are part of it. What
+/// is over `max` characters is cut, and says so.
+pub fn exact(text: &str, max: usize) -> String {
+    let mut shown = visible(text, "").into_owned();
+    if let Some((cut, _)) = shown.char_indices().nth(max) {
+        let all = shown.chars().count();
+        shown.truncate(cut);
+        let _ = write!(shown, "… (cut: {all} characters in all)");
+    }
+    shown
 }
 
 /// A count of microseconds as a person says it.
@@ -200,7 +258,9 @@ fn content(observed: &Observed) -> String {
             (None, None) => {}
         }
     }
+    // An empty text is a result too, and prints as nothing; what stands beside it is not the result.
     if text.is_empty()
+        && observed.structured_is_channel
         && observed.ok
         && let Some(value) = &observed.structured
     {
@@ -243,10 +303,11 @@ pub fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// A diff with its lines coloured.
+/// A diff with its lines coloured. A carriage return is shown even before a line end: it may be all
+/// that changes.
 pub fn diff(text: &str) -> String {
     let mut shown = String::new();
-    for line in safe(text).lines() {
+    for line in visible(text, "\n\t").lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => GREEN,
             Some(b'-') => RED,
@@ -264,13 +325,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_taken_out_or_made_visible() {
+    fn what_a_terminal_would_obey_is_made_visible_and_nothing_is_taken_out() {
         assert_eq!(safe("plain\ttext\n"), "plain\ttext\n");
-        assert_eq!(safe("a\x1b[31mred\x1b[0m\r\nb"), "ared\nb");
-        assert!(!safe("\x1b]0;title\x07x\x1b[2J").contains('\x1b'));
+        assert_eq!(safe("a\x1b[31mred\x1b[0m\r\nb"), "a<U+001B>[31mred<U+001B>[0m\nb");
+        for opener in ["\x1bX", "\x1b]0;", "\x1bP", "\x1b_", "\x1b^", "\u{9d}", "\u{90}"] {
+            let shown = diff(&format!("+a{opener}\n+rm -rf /\n+b\x1b\\\n"));
+            assert!(shown.contains("+rm -rf /") && shown.contains("<U+00"), "{shown:?}");
+        }
         assert_eq!(safe("good\rbad"), "good<U+000D>bad");
         assert_eq!(safe("x\u{202e}y\u{200b}"), "x<U+202E>y<U+200B>");
         assert!(matches!(safe("größer 日本"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_diff_of_line_ends_alone_is_seen() {
+        let shown = diff("-a\r\n+a\n");
+        assert!(shown.contains("-a<U+000D>") && !shown.contains("+a<U+000D>"), "{shown:?}");
+    }
+
+    #[test]
+    fn a_name_is_shown_whole_and_a_cut_one_says_so() {
+        assert_eq!(exact("a\n b\r\n\x1bc  d", 80), "a<U+000A> b<U+000D><U+000A><U+001B>c  d");
+        assert_eq!(exact("abcdef", 3), "abc… (cut: 6 characters in all)");
     }
 
     #[test]

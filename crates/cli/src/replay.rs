@@ -64,7 +64,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
             let indent = if intent.is_some() { "  " } else { "" };
             let _ = writeln!(text, "{indent}{} {words}", styled(DIM, &format!("{:>5}", event.seq)));
         }
-        if term.json { Ok(term.bytes(text.as_bytes())?) } else { Ok(term.print(&text)?) }
+        if term.json { term.bytes(text.as_bytes()) } else { term.stream(&text) }
     })
     .await?;
     Ok(Ended::Done)
@@ -95,7 +95,7 @@ fn in_words(event: &Event, body: &Body) -> String {
     match body {
         Body::SessionCreated(fact) => {
             let place = fact.workspace.as_deref().unwrap_or("no workspace");
-            format!("session made in {}", safe_line(place, 200))
+            format!("session made in {}", render::exact(place, 200))
         }
         Body::MenuFrozen(fact) => {
             format!("{} offered, {} hidden", render::count(fact.count.into(), "tool"), fact.hidden.len())

@@ -65,7 +65,7 @@ fn row_of(summary: &SessionSummary) -> Value {
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
-    let all = match World::look(Settings::load(globals)?, globals)? {
+    let all = match World::look(Settings::load(globals)?)? {
         Some(world) => world.store.sessions(LOCAL_TENANT, LISTED).await?,
         None => Vec::new(),
     };
@@ -82,7 +82,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
         vec![
             session_id.to_string(),
             safe_line(row.title.as_deref().unwrap_or("-"), 40),
-            safe_line(row.workspace.as_deref().unwrap_or("-"), 80),
+            render::exact(row.workspace.as_deref().unwrap_or("-"), 200),
             render::word(&head.status),
             head.last_seq.to_string(),
             head.blocked_n.to_string(),
@@ -127,11 +127,12 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "asks": asks,
         }));
     }
-    let mut text = format!("{} {}\n", styled(BOLD, &session.to_string()), safe(created.name.as_deref().unwrap_or("")));
+    let mut text =
+        format!("{} {}\n", styled(BOLD, &session.to_string()), safe_line(created.name.as_deref().unwrap_or(""), 200));
     let mut line = |label: &str, value: &str| {
         let _ = writeln!(text, "  {label:<11}{value}");
     };
-    line("workspace", &safe(created.workspace.as_deref().unwrap_or("-")));
+    line("workspace", &render::exact(created.workspace.as_deref().unwrap_or("-"), 4_096));
     line("status", &render::word(&head.status));
     line("events", &format!("{}, last {}", head.last_seq, head.last_hash));
     if let Some(owner) = &head.lease_owner {
@@ -223,13 +224,13 @@ fn print_events(page: &[Event], term: &Term) -> anyhow::Result<()> {
         let (seq, at, kind, actor) = (event.seq, event.at, safe(event.kind.as_str()), safe(event.actor.as_str()));
         let _ = writeln!(text, "{seq:>6}  {at}  {kind:<26}  {actor}  {}", styled(DIM, &payload));
     }
-    if term.json { Ok(term.bytes(text.as_bytes())?) } else { Ok(term.print(&text)?) }
+    if term.json { term.bytes(text.as_bytes()) } else { term.stream(&text) }
 }
 
 async fn write_export(world: &World, session: SessionId, out: Option<&Path>, term: &Term) -> anyhow::Result<()> {
     exists(world, session).await?;
     let Some(path) = out else {
-        return export::write(world, session, |lines| Ok(term.bytes(lines)?)).await.map(drop);
+        return export::write(world, session, |lines| term.bytes(lines)).await.map(drop);
     };
     let cannot = |e: std::io::Error| failed(format!("cannot write {}: {e}", path.display()));
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;

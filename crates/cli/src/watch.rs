@@ -122,11 +122,11 @@ impl Watch<'_> {
     /// One ask as a line.
     fn line(&self, row: AskRow) -> anyhow::Result<()> {
         if self.term.json {
-            return self.term.document(&row);
+            return self.term.bytes(format!("{}\n", serde_json::to_string(&row)?).as_bytes());
         }
         let (id, tool, touches) = (row.ask_id, ask_view::tool(&row), ask_view::touches(&row));
         let command = self.world.command(&format!("approvals show {id}"));
-        Ok(self.term.print(&format!("{id} {tool} {touches}: {command}"))?)
+        self.term.stream(&format!("{id} {tool} {touches}: {command}"))
     }
 
     /// Shows one ask and takes its key; `false` to leave.

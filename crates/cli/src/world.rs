@@ -1,5 +1,6 @@
 //! Opening what a command needs, and no more: the store, or a runtime over it for one workspace.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::{failed, usage};
-use crate::render::Term;
+use crate::render::{Term, exact};
 
 /// Events read at once.
 pub const PAGE: usize = 500;
@@ -42,14 +43,13 @@ pub fn workspace(globals: &Globals) -> anyhow::Result<PathBuf> {
 
 /// The session of calls in a workspace: the same for every process.
 pub fn call_session(workspace: &Path) -> SessionId {
-    use std::os::unix::ffi::OsStrExt as _;
     let digest = Digest::of(&[b"portcullis-call-session-1:", workspace.as_os_str().as_bytes()].concat());
     SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
 }
 
 /// A runtime in the making that knows no store: enough to say what is offered.
 pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
-    Ok(Runtime::builder().workspace(workspace).policy(settings.policy(workspace)?))
+    Ok(Runtime::builder().workspace(workspace).hide(settings.home.root()).policy(settings.policy(workspace)?))
 }
 
 /// An open store with what goes with it.
@@ -64,7 +64,7 @@ pub struct World {
 
 impl World {
     /// Opens the store, making it and its keys if there are none.
-    pub fn open(settings: Settings, globals: &Globals, term: &Term) -> anyhow::Result<Self> {
+    pub fn open(settings: Settings, term: &Term) -> anyhow::Result<Self> {
         let ids = Arc::new(SystemIds::new());
         let fresh = !settings.database.exists();
         let has_key = settings.home.existing_checkpoint_key(&*ids)?;
@@ -80,32 +80,31 @@ impl World {
             }
             found => found,
         };
-        Self::with_key(settings, globals, ids, checkpoint_key)
+        Self::with_key(settings, ids, checkpoint_key)
     }
 
     /// Opens the store if there is one, to look at it.
-    pub fn look(settings: Settings, globals: &Globals) -> anyhow::Result<Option<Self>> {
+    pub fn look(settings: Settings) -> anyhow::Result<Option<Self>> {
         let exists = settings.database.try_exists();
         if !exists.with_context(|| format!("cannot look at {}", settings.database.display()))? {
             return Ok(None);
         }
         let ids = Arc::new(SystemIds::new());
         let checkpoint_key = settings.home.existing_checkpoint_key(&*ids)?;
-        Self::with_key(settings, globals, ids, checkpoint_key).map(Some)
+        Self::with_key(settings, ids, checkpoint_key).map(Some)
     }
 
     /// Opens the store, which must be there.
     pub fn existing(globals: &Globals) -> anyhow::Result<Self> {
         let settings = Settings::load(globals)?;
         let database = settings.database.clone();
-        Self::look(settings, globals)?.ok_or_else(|| {
+        Self::look(settings)?.ok_or_else(|| {
             failed(format!("there is no store at {} yet; `portcullis call` makes one", database.display()))
         })
     }
 
     fn with_key(
         settings: Settings,
-        globals: &Globals,
         ids: Arc<SystemIds>,
         checkpoint_key: Option<CheckpointKey>,
     ) -> anyhow::Result<Self> {
@@ -117,7 +116,7 @@ impl World {
             liveness: Arc::new(HostLiveness::new()),
             checkpoint_key: checkpoint_key.clone(),
         })?;
-        let flags = repeated_flags(globals, &settings);
+        let flags = repeated_flags(&settings);
         Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags })
     }
 
@@ -188,31 +187,40 @@ impl World {
     }
 }
 
-fn repeated_flags(globals: &Globals, settings: &Settings) -> String {
+fn repeated_flags(settings: &Settings) -> String {
     let mut flags = String::new();
-    let mut add = |flag: &str, value: String| {
-        flags.push_str(&format!(" {flag} {}", quoted(&value)));
+    let mut add = |flag: &str, scheme: &str, path: &Path| {
+        let word = [scheme.as_bytes(), path.as_os_str().as_bytes()].concat();
+        flags.push_str(&format!(" {flag} {}", quoted(&word)));
     };
-    if globals.store.is_some() {
-        add("--store", format!("sqlite:{}", settings.database.display()));
+    let chosen = &settings.chosen;
+    if chosen.store {
+        add("--store", "sqlite:", &settings.database);
     }
-    if globals.artifacts.is_some() {
-        add("--artifacts", format!("file:{}", settings.artifacts.display()));
+    if chosen.artifacts {
+        add("--artifacts", "file:", &settings.artifacts);
     }
-    if let Some(path) = &globals.config {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        add("--config", path.display().to_string());
+    if let Some(path) = &chosen.config {
+        add("--config", "", &std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     }
     flags
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+fn quoted(word: &[u8]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+@%,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
+    match std::str::from_utf8(word) {
+        Ok(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),
+        // Nothing in it is hidden, so it can stand as it is.
+        Ok(text) if exact(text, usize::MAX) == text => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let octal = |byte: &u8| match char::from(*byte) {
+                c if plain(c) => c.to_string(),
+                _ => format!("\\{byte:03o}"),
+            };
+            format!("$'{}'", word.iter().map(octal).collect::<String>())
+        }
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -228,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_printed_command_can_be_pasted() {
-        assert_eq!(quoted("sqlite:/tmp/x.db"), "sqlite:/tmp/x.db");
-        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+        assert_eq!(quoted(b"sqlite:/tmp/x.db"), "sqlite:/tmp/x.db");
+        assert_eq!(quoted(b"/a b/it's"), r"'/a b/it'\''s'");
+        assert_eq!(quoted(b"/a\x1b/\xff"), r"$'/a\033/\377'");
     }
 }

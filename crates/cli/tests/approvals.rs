@@ -58,7 +58,7 @@ fn show_prints_every_fact_and_the_diff() {
         "\"old_string\":\"beta\"",
         "project scripts cannot run",
         "sandbox ",
-        "network         disabled",
+        "network         not used",
         "output limit    2000 lines",
         "risk            write",
         "reversible      yes",
@@ -77,6 +77,41 @@ fn show_prints_every_fact_and_the_diff() {
     assert_eq!(whole["suggested_rules"][0]["effect"], "allow");
     let coloured = world.run(&["approvals", "show", &ask, "--color", "always"]).ends(0);
     assert!(coloured.out.contains("\u{1b}[32m+gamma"), "{:?}", coloured.out);
+}
+
+#[test]
+fn what_the_tool_says_stands_apart() {
+    let (world, ask) = asking();
+    world.run(&["approvals", "show", &ask]).ends(0).says("  the tool says\n                  replacements: 1\n");
+}
+
+#[test]
+fn a_diff_hides_nothing() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "b\u{1b}X\nrm -rf /\n\u{1b}\\c\r");
+    let ran = world.run(&["approvals", "show", &ask]).ends(0);
+    ran.says("+b<U+001B>X\n+rm -rf /\n+<U+001B>\\c<U+000D>\n");
+}
+
+#[test]
+fn a_cut_diff_says_so_with_its_length() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", &"a line of no importance\n".repeat(4_000));
+    let ran = world.run(&["approvals", "show", &ask]).ends(0);
+    ran.says("the diff is CUT: only its first 65536 bytes are shown");
+}
+
+#[test]
+fn a_diff_that_cannot_be_opened_cannot_be_allowed_and_the_ask_waits_on() {
+    let (world, ask) = asking();
+    let db = rusqlite::Connection::open(world.database()).expect("opens");
+    db.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM blobs").expect("lost");
+    drop(db);
+    world.run(&["approvals", "show", &ask]).ends(5).says("touches ").says("cannot be opened");
+    world.run(&["approvals", "allow", &ask]).ends(5).warns("cannot be opened").one_error_line();
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    world.run(&["approvals"]).ends(0).says(&ask);
+    world.run(&["approvals", "deny", &ask]).ends(0);
 }
 
 #[test]

@@ -104,7 +104,8 @@ fn input_comes_from_a_file_or_standard_input_and_is_never_half_read() {
 fn text_that_would_steer_a_terminal_is_shown_and_not_obeyed() {
     let world = World::with_file("a.txt", "x\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e}y\n");
     let ran = world.run(&["call", "read", READ, "--color", "always"]).ends(0);
-    assert!(!ran.out.contains('\u{1b}') && ran.out.contains("red<U+202E>y"), "{:?}", ran.out);
+    let shown = "x<U+001B>]0;owned<U+0007><U+001B>[31mred<U+202E>y\n";
+    assert_eq!(ran.out, shown, "nothing is taken out");
     let raw = world.run(&["call", "read", READ, "--json"]).ends(0).json();
     assert!(raw["content"][0]["text"].as_str().is_some_and(|t| t.contains('\u{202e}')), "programs get it whole");
 }
@@ -245,6 +246,82 @@ fn a_reader_that_leaves_is_no_error() {
 }
 
 #[test]
+fn a_result_that_nobody_reads_keeps_its_exit_code() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let unread = |args: &[&str], code: i32| {
+        // A pipe whose reader is gone before it starts.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let ran: Ran = world.command(args).stdout(writer).output().expect("runs").into();
+        ran.ends(code);
+    };
+    unread(&["call", "read", READ, "--json"], 0);
+    unread(&["call", "nope", "--json"], 1);
+    unread(&["call", "edit", &edit("a.txt", "alpha", "x")], 3);
+    world.configure("[[rules]]\naction = \"read\"\npath = \"/workspace/a.txt\"\neffect = \"deny\"\n");
+    unread(&["call", "read", READ, "--json"], 4);
+}
+
+#[test]
+fn a_call_of_a_wholly_denied_tool_ends_like_any_denial() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.configure("[[rules]]\naction = \"read\"\neffect = \"deny\"\n");
+    world.run(&["call", "read", READ]).ends(4).warns("tool_not_visible (wholly_denied)");
+}
+
+#[test]
+fn an_empty_text_prints_nothing() {
+    let world = World::with_file("a.txt", "");
+    assert_eq!(world.run(&["call", "read", READ]).ends(0).warns("empty").out, "");
+}
+
+#[test]
+fn a_configuration_that_is_a_dangling_link_is_an_error_that_names_it() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let path = world.configure("");
+    fs::remove_file(&path).expect("removed");
+    std::os::unix::fs::symlink("/no/such/file", &path).expect("linked");
+    let named = path.display().to_string();
+    world.run(&["call", "read", READ]).ends(2).warns(&named).warns("leads nowhere").one_error_line();
+    fs::remove_file(&path).expect("removed");
+    let folder = world.workspace.join(".portcullis");
+    std::os::unix::fs::symlink("/no/such/folder", &folder).expect("linked");
+    world.run(&["call", "read", READ]).ends(2).warns(".portcullis/config.toml").warns("leads nowhere");
+    fs::remove_file(&folder).expect("removed");
+    fs::create_dir(&folder).expect("made");
+    std::os::unix::fs::symlink("/no/such/file", folder.join("config.toml")).expect("linked");
+    world.run(&["call", "read", READ]).ends(2).warns(".portcullis/config.toml").warns("leads nowhere");
+}
+
+#[test]
+fn variables_that_are_not_text_are_refused_and_a_path_may_be_any() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::with_file("a.txt", "alpha\n");
+    let odd = std::ffi::OsStr::from_bytes(b"sqlite:/x\xff");
+    for name in ["PORTCULLIS_STORE", "PORTCULLIS_ARTIFACTS", "PORTCULLIS_APPROVALS"] {
+        let output = world.command(&["call", "read", READ]).env(name, odd).output().expect("runs");
+        Ran::from(output).ends(2).warns(name).one_error_line();
+    }
+    let config = world.workspace.join(std::ffi::OsStr::from_bytes(b"c\xff.toml"));
+    fs::write(&config, "[[rules]]\naction = \"*\"\npath = \"/workspace/a.txt\"\neffect = \"deny\"\n").expect("written");
+    let output = world.command(&["call", "read", READ]).env("PORTCULLIS_CONFIG", &config).output().expect("runs");
+    Ran::from(output).ends(4).warns("c\\377.toml'");
+}
+
+#[test]
+fn a_printed_command_repeats_what_variables_chose() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let beside = |name: &str| world.workspace.with_file_name(name).display().to_string();
+    let (store, kept) = (format!("sqlite:{}", beside("o.db")), format!("file:{}", beside("kept")));
+    fs::write(beside("c.toml"), "").expect("written");
+    let mut command = world.command(&["call", "read", READ]);
+    command.env("PORTCULLIS_STORE", &store).env("PORTCULLIS_ARTIFACTS", &kept);
+    let ran: Ran = command.env("PORTCULLIS_CONFIG", beside("c.toml")).output().expect("runs").into();
+    let flags = format!("portcullis --store {store} --artifacts {kept} --config {}", beside("c.toml"));
+    ran.ends(0).warns(&flags);
+}
+
+#[test]
 fn a_store_that_cannot_be_used_is_one_clear_line() {
     let world = World::with_file("a.txt", "alpha\n");
     world.run(&["sessions"]).ends(0).warns("no sessions yet");
@@ -269,4 +346,16 @@ fn the_example_configuration_is_taken_as_it_stands_and_with_every_key_set() {
     world.run(&["tools"]).ends(0);
     world.configure(&example.replace("#: ", ""));
     world.run(&["tools"]).ends(0).warns("2 rules in force");
+}
+
+#[test]
+fn h08_the_data_folder_and_its_keys_are_hidden_even_inside_the_workspace() {
+    let mut world = World::with_file("a.txt", "x\n");
+    world.home = world.workspace.join("data");
+    world.run(&["call", "read", READ]).ends(0);
+    assert!(world.home.join("keys/checkpoint.key").exists());
+    let key = r#"{"file_path":"data/keys/checkpoint.key"}"#;
+    let refused = world.run(&["call", "read", key]).ends(1).warns("path_escape");
+    assert_eq!(refused.out, "");
+    world.run(&["--approvals", "allow", "call", "write", r#"{"file_path":"data/x","content":""}"#]).ends(1);
 }

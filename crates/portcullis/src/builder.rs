@@ -30,6 +30,7 @@ pub struct RuntimeBuilder {
     store: Option<Arc<dyn Store>>,
     artifacts: Option<Arc<dyn Artifacts>>,
     workspace: Option<PathBuf>,
+    hidden: Vec<PathBuf>,
     tools: BTreeMap<ToolName, Tool>,
     policy: Option<Policy>,
     sealing_key: Option<SealingKey>,
@@ -52,6 +53,7 @@ impl RuntimeBuilder {
             store: None,
             artifacts: None,
             workspace: None,
+            hidden: Vec::new(),
             tools: BTreeMap::new(),
             policy: None,
             sealing_key: None,
@@ -88,6 +90,12 @@ impl RuntimeBuilder {
     /// A person's folder, mounted at `/workspace`, with the file tools.
     pub fn workspace(mut self, folder: impl AsRef<Path>) -> Self {
         self.workspace = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// A folder that no tool sees, even if it lies in the workspace: where the store and its keys are.
+    pub fn hide(mut self, folder: impl AsRef<Path>) -> Self {
+        self.hidden.push(folder.as_ref().to_owned());
         self
     }
 
@@ -210,7 +218,8 @@ impl RuntimeBuilder {
         let mut guards = Vec::new();
         if let Some(folder) = &workspace {
             let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree)
-                .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?;
+                .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?
+                .hiding(self.hidden.iter().map(PathBuf::as_path));
             let tools = portcullis_tools::file_tools(portcullis_tools::FileTools {
                 mounts: Arc::new(mounts),
                 baselines,

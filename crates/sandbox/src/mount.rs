@@ -15,6 +15,9 @@ use crate::{FileError, Name, Resolved, VirtualPath};
 /// Configuration and rules of a workspace: readable, never the agent's to change.
 pub const CONFIG_DIR: &str = ".portcullis";
 
+/// The configuration file of a workspace, beneath its mount.
+const CONFIG_FILE: &str = ".portcullis/config.toml";
+
 /// What may be done beneath a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -100,7 +103,41 @@ impl Mount {
     /// The configuration directory as an object, links followed, if there is one. A directory that
     /// *is* it under another name is as read-only as under its own.
     pub(crate) fn config_identity(&self) -> Option<Identity> {
-        rustix::fs::statat(&self.dir, CONFIG_DIR, AtFlags::empty()).ok().map(|stat| Identity::of(&stat))
+        self.identity_at(CONFIG_DIR)
+    }
+
+    /// The configuration file as an object, links followed, if there is one: it may have a second
+    /// name outside its directory, as a hard link or as the file a link leads to.
+    pub(crate) fn config_file_identity(&self) -> Option<Identity> {
+        self.identity_at(CONFIG_FILE)
+    }
+
+    fn identity_at(&self, beneath: &str) -> Option<Identity> {
+        rustix::fs::statat(&self.dir, beneath, AtFlags::empty()).ok().map(|stat| Identity::of(&stat))
+    }
+}
+
+/// Host directories that no walk enters, as objects.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hidden(Arc<[Identity]>);
+
+impl Hidden {
+    /// Refuses a directory that is hidden. `from` is the last place that can be seen.
+    pub(crate) fn check(&self, found: Identity, from: &VirtualPath) -> Result<(), FileError> {
+        if self.0.contains(&found) { Err(FileError::PathEscape { at: Some(from.clone()) }) } else { Ok(()) }
+    }
+
+    /// The same for an opened directory; asks nothing of the kernel while nothing is hidden.
+    pub(crate) fn check_dir(&self, dir: &Dir, from: &VirtualPath) -> Result<(), FileError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        self.check(Identity::of_dir(dir).map_err(|e| FileError::io(from, e))?, from)
+    }
+
+    /// The same for the directory of a mount.
+    pub(crate) fn check_mount(&self, mount: &Mount) -> Result<(), FileError> {
+        self.check(mount.identity, &mount.root)
     }
 }
 
@@ -121,6 +158,7 @@ impl fmt::Debug for Mount {
 #[derive(Debug, Clone, Default)]
 pub struct MountTable {
     mounts: Vec<Arc<Mount>>,
+    hidden: Hidden,
 }
 
 impl MountTable {
@@ -146,6 +184,16 @@ impl MountTable {
         self.mounts.push(Arc::new(mount));
     }
 
+    /// The same table without these host folders: what lies in one is outside, whatever name or link
+    /// leads there and whichever mount it is beneath. They are known as objects, so a folder must
+    /// exist to be hidden, and stays hidden when it is renamed.
+    #[must_use]
+    pub fn hiding<'p>(mut self, folders: impl IntoIterator<Item = &'p Path>) -> Self {
+        let found = folders.into_iter().filter_map(|folder| rustix::fs::stat(folder).ok());
+        self.hidden = Hidden(self.hidden.0.iter().copied().chain(found.map(|stat| Identity::of(&stat))).collect());
+        self
+    }
+
     /// Every mount, in the order they were added.
     pub fn mounts(&self) -> impl Iterator<Item = &Mount> {
         self.mounts.iter().map(AsRef::as_ref)
@@ -155,6 +203,10 @@ impl MountTable {
     /// (L37).
     pub fn resolve(&self, raw: &str) -> Result<Resolved, FileError> {
         crate::resolve::resolve(self, raw)
+    }
+
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.hidden
     }
 
     /// The mount at exactly this place.

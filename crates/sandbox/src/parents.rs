@@ -8,14 +8,18 @@ use crate::handle::{Identity, open_child_dir, reopen_dir};
 use crate::resolve::walk_error;
 use crate::{FileError, Kind, Mount, Name, Resolved, TreeOwner, VirtualPath};
 
-/// The directory `names` beneath the mount. Meeting a link means that the path is no longer the one
-/// that was resolved.
-pub(crate) fn open_beneath(mount: &Mount, names: &[Name]) -> Result<Dir, FileError> {
+/// The directory `names` beneath the mount of `resolved`. Meeting a link means that the path is no
+/// longer the one that was resolved.
+pub(crate) fn open_beneath(resolved: &Resolved, names: &[Name]) -> Result<Dir, FileError> {
+    let mount = resolved.mount();
+    resolved.hidden().check_mount(mount)?;
     let mut path = mount.root().clone();
     let mut dir = mount.dir().try_clone().map_err(|e| FileError::io(&path, e))?;
     for name in names {
-        path = path.join(name);
+        let above = path;
+        path = above.join(name);
         dir = open_child_dir(&dir, name).map_err(|e| walk_error(&path, e))?;
+        resolved.hidden().check_dir(&dir, &above)?;
     }
     Ok(dir)
 }
@@ -33,6 +37,7 @@ pub(crate) fn split(resolved: &Resolved) -> Result<(&[Name], &Name), FileError> 
 /// [`Parents::keep`], it takes its empty directories away again.
 pub(crate) struct Parents<'r> {
     pub(crate) dir: Dir,
+    resolved: &'r Resolved,
     mount: &'r Mount,
     names: &'r [Name],
     identity: Identity,
@@ -51,19 +56,21 @@ impl<'r> Parents<'r> {
     pub(crate) fn open(resolved: &'r Resolved, create: bool) -> Result<Self, FileError> {
         let mount = resolved.mount();
         let (names, _) = split(resolved)?;
+        resolved.hidden().check_mount(mount)?;
         let path = mount.root();
         let dir = mount.dir().try_clone().map_err(|e| FileError::io(path, e))?;
         let identity = Identity::of_dir(&dir).map_err(|e| FileError::io(path, e))?;
-        let mut parents = Self { dir, mount, names, identity, made: Vec::new() };
+        let mut parents = Self { dir, resolved, mount, names, identity, made: Vec::new() };
         let mut path = path.clone();
         for name in names {
-            path = path.join(name);
-            parents.enter(name, &path, create)?;
+            let above = path;
+            path = above.join(name);
+            parents.enter(name, &path, &above, create)?;
         }
         Ok(parents)
     }
 
-    fn enter(&mut self, name: &Name, path: &VirtualPath, create: bool) -> Result<(), FileError> {
+    fn enter(&mut self, name: &Name, path: &VirtualPath, above: &VirtualPath, create: bool) -> Result<(), FileError> {
         let child = match open_child_dir(&self.dir, name) {
             Err(Errno::NOENT) if create => {
                 self.make(name, path)?;
@@ -78,6 +85,7 @@ impl<'r> Parents<'r> {
         if self.mount.config_identity() == Some(identity) {
             return Err(FileError::ReadOnlyMount { path: path.clone() });
         }
+        self.resolved.hidden().check(identity, above)?;
         self.dir = child;
         self.identity = identity;
         Ok(())
@@ -105,7 +113,7 @@ impl<'r> Parents<'r> {
     /// mount perhaps, while the content was prepared.
     pub(crate) fn check_unmoved(&self, path: &VirtualPath) -> Result<(), FileError> {
         let changed = || FileError::PathChanged { path: path.clone() };
-        let now = open_beneath(self.mount, self.names).map_err(|_| changed())?;
+        let now = open_beneath(self.resolved, self.names).map_err(|_| changed())?;
         let identity = Identity::of_dir(&now).map_err(|_| changed())?;
         if identity == self.identity { Ok(()) } else { Err(changed()) }
     }

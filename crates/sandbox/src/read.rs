@@ -7,7 +7,7 @@ use cap_std::fs::Dir;
 use portcullis_base::{Digest, DigestWriter, Timestamp};
 use rustix::fs::Stat;
 
-use crate::handle::{Entry, kind_of, look, mode_of, mtime_of, open_file, reopen_dir, size_of};
+use crate::handle::{Entry, Identity, kind_of, look, mode_of, mtime_of, open_file, reopen_dir, size_of};
 use crate::parents::{open_beneath, split};
 use crate::{FileError, Kind, Resolved, VirtualPath};
 
@@ -49,25 +49,30 @@ impl FileStat {
 pub fn stat(resolved: &Resolved) -> Result<FileStat, FileError> {
     let path = resolved.path();
     let Some((name, above)) = resolved.names().split_last() else {
+        resolved.hidden().check_mount(resolved.mount())?;
         let stat = rustix::fs::fstat(resolved.mount().dir()).map_err(|e| FileError::io(path, e))?;
         return Ok(FileStat::of(&stat));
     };
-    let dir = open_beneath(resolved.mount(), above)?;
+    let dir = open_beneath(resolved, above)?;
     match look(&dir, name).map_err(|e| FileError::io(path, e))? {
         Entry::Missing => Err(FileError::NotFound { path: path.clone() }),
         Entry::Link => Err(FileError::PathChanged { path: path.clone() }),
-        Entry::Found(stat) => Ok(FileStat::of(&stat)),
+        Entry::Found(stat) => {
+            resolved.hidden().check(Identity::of(&stat), path)?;
+            Ok(FileStat::of(&stat))
+        }
     }
 }
 
 /// The directory, opened for listing. What is opened in it stays beneath it: [`Dir`] sees to that.
+/// It knows nothing of hidden folders: what a listing finds is opened by its path, through the table.
 pub fn open_dir(resolved: &Resolved) -> Result<Dir, FileError> {
     let path = resolved.path();
     match stat(resolved)?.kind {
         Kind::Directory => {}
         found => return Err(FileError::WrongKind { path: path.clone(), wanted: Kind::Directory, found }),
     }
-    let dir = open_beneath(resolved.mount(), resolved.names())?;
+    let dir = open_beneath(resolved, resolved.names())?;
     Ok(Dir::from_std_file(reopen_dir(&dir).map_err(|e| FileError::io(path, e))?))
 }
 
@@ -87,7 +92,7 @@ pub fn hash_file(resolved: &Resolved) -> Result<FileHash, FileError> {
 
 fn open(resolved: &Resolved) -> Result<(File, Stat), FileError> {
     let (above, name) = split(resolved)?;
-    let dir = open_beneath(resolved.mount(), above)?;
+    let dir = open_beneath(resolved, above)?;
     open_file(&dir, name, false, resolved.path())
 }
 

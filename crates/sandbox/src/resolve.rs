@@ -10,8 +10,10 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rustix::io::Errno;
 
-use crate::handle::{Entry, kind_of, look, open_child_dir};
+use crate::handle::{Entry, Identity, kind_of, look, open_child_dir};
+use crate::mount::Hidden;
 use crate::name::{Step, steps};
+use crate::parents::open_beneath;
 use crate::vpath::WORKSPACE;
 use crate::{Access, FileError, Kind, Mount, MountTable, Name, PathFault, VirtualPath};
 
@@ -31,6 +33,8 @@ pub struct Resolved {
     names: Vec<Name>,
     path: VirtualPath,
     kind: Option<Kind>,
+    also: Vec<VirtualPath>,
+    hidden: Hidden,
 }
 
 impl Resolved {
@@ -58,13 +62,33 @@ impl Resolved {
         self.kind
     }
 
+    /// The other names this place was reached by: the path as typed, if a link lies on it, and each
+    /// one that a further link made of it. Lexical, and never the canonical path.
+    #[must_use]
+    pub fn also_named(&self) -> &[VirtualPath] {
+        &self.also
+    }
+
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.hidden
+    }
+
     /// Refuses what is known to be read-only before anything is opened. A write checks once more,
     /// on the handles it opened.
     pub fn check_writable(&self) -> Result<(), FileError> {
-        if self.mount.access() == Access::ReadOnly || Mount::names_config(&self.names) {
+        if self.mount.access() == Access::ReadOnly || Mount::names_config(&self.names) || self.is_config_file() {
             return Err(FileError::ReadOnlyMount { path: self.path.clone() });
         }
         Ok(())
+    }
+
+    /// Whether the file is the configuration file under another name. What cannot be looked at is
+    /// left to the write itself.
+    fn is_config_file(&self) -> bool {
+        let (Some(Kind::File), Some(config)) = (self.kind, self.mount.config_file_identity()) else { return false };
+        let Some((name, above)) = self.names.split_last() else { return false };
+        let found = open_beneath(self, above).ok().and_then(|dir| look(&dir, name).ok());
+        matches!(found, Some(Entry::Found(stat)) if Identity::of(&stat) == config)
     }
 }
 
@@ -117,11 +141,13 @@ struct Walk<'t> {
     dirs: Vec<Dir>,
     todo: VecDeque<Step>,
     links: u32,
+    /// What the walk's goal was called at each link.
+    also: Vec<VirtualPath>,
 }
 
 impl<'t> Walk<'t> {
     fn in_mount(table: &'t MountTable, mount: Arc<Mount>, todo: VecDeque<Step>) -> Self {
-        Self { table, mount, names: Vec::new(), dirs: Vec::new(), todo, links: 0 }
+        Self { table, mount, names: Vec::new(), dirs: Vec::new(), todo, links: 0, also: Vec::new() }
     }
 
     /// Starts at `/`: enters the longest mount that the leading names spell.
@@ -140,6 +166,7 @@ impl<'t> Walk<'t> {
     }
 
     fn run(mut self) -> Result<Resolved, FileError> {
+        self.table.hidden().check_mount(&self.mount)?;
         while let Some(step) = self.todo.pop_front() {
             match step {
                 Step::Up => self.up()?,
@@ -155,7 +182,9 @@ impl<'t> Walk<'t> {
 
     fn done(self, kind: Option<Kind>) -> Resolved {
         let path = self.path();
-        Resolved { mount: self.mount, names: self.names, path, kind }
+        let mut also = self.also;
+        also.retain(|other| *other != path);
+        Resolved { mount: self.mount, names: self.names, path, kind, also, hidden: self.table.hidden().clone() }
     }
 
     fn path(&self) -> VirtualPath {
@@ -179,16 +208,16 @@ impl<'t> Walk<'t> {
         }
         let mut todo = VecDeque::from(above);
         todo.append(&mut self.todo);
-        let links = self.links;
-        *self = Self::from_top(self.table, todo, Some(root))?;
-        self.links = links;
-        Ok(())
+        let (links, also) = (self.links, std::mem::take(&mut self.also));
+        *self = Self { links, also, ..Self::from_top(self.table, todo, Some(root))? };
+        self.table.hidden().check_mount(&self.mount)
     }
 
     /// Takes one name. `Some` ends the walk: with what stands there, or with nothing there.
     fn enter(&mut self, name: Name) -> Result<Option<Option<Kind>>, FileError> {
         let path = self.path().join(&name);
         if let Some(mount) = self.table.at(&path) {
+            self.table.hidden().check_mount(mount)?;
             self.mount = mount.clone();
             self.names.clear();
             self.dirs.clear();
@@ -214,6 +243,7 @@ impl<'t> Walk<'t> {
                 Kind::Directory if self.dirs.len() == DEPTH_MAX => Err(PathFault::TooDeep.into()),
                 Kind::Directory => {
                     let child = open_child_dir(dir, &name).map_err(|e| walk_error(&path, e))?;
+                    self.table.hidden().check_dir(&child, &self.path())?;
                     self.names.push(name);
                     self.dirs.push(child);
                     Ok(None)
@@ -234,6 +264,10 @@ impl<'t> Walk<'t> {
         self.links += 1;
         if self.links > LINKS_MAX {
             return Err(FileError::LinkLoop { path });
+        }
+        let named = path.walk(&self.todo);
+        if !self.also.contains(&named) {
+            self.also.push(named);
         }
         let dir = self.dirs.last().unwrap_or_else(|| self.mount.dir());
         let text = rustix::fs::readlinkat(dir, name.as_str(), Vec::new()).map_err(|e| match e {

@@ -60,6 +60,20 @@ impl VirtualPath {
         Self(format!("{base}/{name}"))
     }
 
+    /// Where these steps lead from here, lexically.
+    pub(crate) fn walk<'s>(&self, steps: impl IntoIterator<Item = &'s Step>) -> Self {
+        let mut names: Vec<&str> = self.components().collect();
+        for step in steps {
+            match step {
+                Step::Up => {
+                    names.pop();
+                }
+                Step::Into(name) => names.push(name.as_str()),
+            }
+        }
+        Self(format!("/{}", names.join("/")))
+    }
+
     /// The whole path.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -13,11 +13,11 @@ use portcullis_base::{Digest, Timestamp, limits};
 use rustix::fs::{Access, AtFlags, FlockOperation, Mode, Stat};
 use rustix::io::Errno;
 
-use crate::handle::{Entry, look, mode_of, mtime_of, open_file, reopen_dir};
+use crate::handle::{Entry, Identity, look, mode_of, mtime_of, open_file, reopen_dir};
 use crate::parents::{Parents, split};
 use crate::read::read_opened;
 use crate::temp::Temp;
-use crate::{FileContent, FileError, Name, Resolved, TreeOwner, VirtualPath};
+use crate::{FileContent, FileError, Mount, Name, Resolved, TreeOwner, VirtualPath};
 
 /// What must be at the path for the write to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
         }
         (parents, _) => parents?,
     };
-    let target = Target { parents: &parents, name, path, owner: resolved.mount().owner() };
+    let target = Target { parents: &parents, name, path, mount: resolved.mount() };
     let (before, stat) = match plan.expect {
         Expect::Absent => (None, target.create(plan.content)?),
         Expect::Sha256(expected) => {
@@ -101,7 +101,7 @@ struct Target<'a> {
     parents: &'a Parents<'a>,
     name: &'a Name,
     path: &'a VirtualPath,
-    owner: TreeOwner,
+    mount: &'a Mount,
 }
 
 impl Target<'_> {
@@ -113,7 +113,7 @@ impl Target<'_> {
         }
         // The temporary file becomes the file, so it is created as the file would be: the kernel
         // applies the umask and the directory's default access list.
-        let mode = match self.owner {
+        let mode = match self.mount.owner() {
             TreeOwner::PersonsTree => 0o666,
             TreeOwner::SessionOwn => 0o600,
         };
@@ -123,7 +123,10 @@ impl Target<'_> {
         self.parents.check_unmoved(self.path)?;
         let stat = temp.stat().map_err(|e| self.io(e))?;
         match temp.place_new(self.name) {
-            Ok(()) => Ok(stat),
+            Ok(()) => self.check_not_config(&stat).map(|()| stat).inspect_err(|_| {
+                // The configuration was a link to a name where nothing stood: now it would be this.
+                let _ = rustix::fs::unlinkat(&self.parents.dir, self.name.as_str(), AtFlags::empty());
+            }),
             Err(Errno::EXIST) => Err(exists()),
             Err(other) => Err(self.io(other)),
         }
@@ -168,8 +171,17 @@ impl Target<'_> {
             FileError::NotFound { .. } => stale(None),
             other => other,
         })?;
+        self.check_not_config(&stat)?;
         let content = read_opened(&file, &stat, limits::FILE_MAX, self.path)?;
         if content.sha256 == expected { Ok((file, stat, content)) } else { Err(stale(Some(content.sha256))) }
+    }
+
+    /// The configuration file is read-only under every name it has.
+    fn check_not_config(&self, stat: &Stat) -> Result<(), FileError> {
+        if self.mount.config_file_identity() == Some(Identity::of(stat)) {
+            return Err(FileError::ReadOnlyMount { path: self.path.clone() });
+        }
+        Ok(())
     }
 
     fn write_in_place(&self, file: &File, content: &[u8], before: &[u8]) -> Result<(), FileError> {

@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Lines shown round a change.
 const CONTEXT: usize = 3;
 /// What a person who is asked is shown of a change, in bytes.
-const SHOWN_MAX: usize = 32 << 10;
+const SHOWN_MAX: usize = 1 << 20;
 
 /// A change in lines.
 pub(crate) struct Change {
@@ -42,8 +42,26 @@ impl Change {
         if self.text.len() <= SHOWN_MAX {
             return self.text.clone();
         }
-        let end = self.text[..self.text.floor_char_boundary(SHOWN_MAX)].rfind('\n').map_or(0, |at| at + 1);
-        let left = self.text[end..].lines().count();
-        format!("{}[{left} more lines of the diff are not shown]\n", &self.text[..end])
+        let cut = self.text.floor_char_boundary(SHOWN_MAX);
+        let (shown, left) = self.text.split_at(self.text[..cut].rfind('\n').map_or(0, |at| at + 1));
+        format!("{shown}[{} bytes of the diff are left out here]\n", left.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_diff_is_whole_up_to_a_mebibyte_and_then_says_what_it_left_out() {
+        let of = |bytes: usize| unified("/a", None, &"line of text\n".repeat(bytes / 14));
+        let whole = of(SHOWN_MAX - 1_000);
+        assert!(whole.text.len() > SHOWN_MAX - 2_000, "each line has 13 bytes and its sign");
+        assert_eq!(whole.shown(), whole.text);
+        let long = of(2 * SHOWN_MAX);
+        let shown = long.shown();
+        let (kept, said) = shown.trim_end().rsplit_once('\n').expect("lines");
+        assert!(long.text.starts_with(kept) && shown.len() < SHOWN_MAX + 100);
+        assert_eq!(said, format!("[{} bytes of the diff are left out here]", long.text.len() - kept.len() - 1));
     }
 }

@@ -21,7 +21,7 @@ pub use files::{CoverageRule, FileTools, file_tools};
 use portcullis_contract::{ExecutorId, ExecutorKind, ToolName};
 
 /// The version of these implementations; an approval that outlives a restart is bound to it.
-const IMPL_VERSION: &str = "1";
+const IMPL_VERSION: &str = "2";
 
 /// Work on at most this many bytes is done on the spot: handing it to another thread costs more.
 const ON_THE_SPOT: u64 = 256 << 10;

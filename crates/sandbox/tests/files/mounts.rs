@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use portcullis_base::Reason;
+use portcullis_base::{Digest, Reason};
 use portcullis_sandbox::{Access, FileError, Mount, TreeOwner, VirtualPath, read_file};
 
-use crate::world::{World, world};
+use crate::world::{World, create_at, overwrite_at, world};
 
 fn with_runtime() -> (World, tempfile::TempDir) {
     let mut w = world();
@@ -94,4 +94,73 @@ fn a_directory_that_is_the_configuration_by_link_is_read_only_by_its_own_name_to
         assert_eq!(error.reason(), Some(Reason::ReadOnlyMount), "{raw}");
     }
     assert_eq!(w.create("config/new", b"").expect_err("read-only").reason(), Some(Reason::ReadOnlyMount));
+}
+
+#[test]
+fn the_configuration_file_is_read_only_by_a_second_name_too() {
+    let w = world();
+    let config = w.file(".portcullis/config.toml", b"deny");
+    let early = w.resolve("hard");
+    fs::hard_link(&config, w.ws.join("hard")).expect("a link");
+    assert!(w.resolve("hard").check_writable().is_err(), "known before anything is asked");
+    assert_eq!(w.overwrite("hard", b"allow").expect_err("hard").reason(), Some(Reason::ReadOnlyMount));
+    // Resolved before there was a file: the write itself looks at what it opened.
+    let error = overwrite_at(&early, Digest::of(b"deny"), b"x").expect_err("hard");
+    assert_eq!(error.reason(), Some(Reason::ReadOnlyMount));
+    fs::remove_file(&config).expect("removed");
+    w.overwrite("hard", b"mine").expect("no longer the configuration");
+
+    w.file("shared/config.toml", b"deny");
+    w.link(".portcullis/config.toml", "../shared/config.toml");
+    let error = w.overwrite("shared/config.toml", b"allow").expect_err("what the link leads to");
+    assert_eq!(error.reason(), Some(Reason::ReadOnlyMount));
+    assert_eq!(fs::read(w.ws.join("shared/config.toml")).expect("file"), b"deny");
+    fs::remove_file(w.ws.join("shared/config.toml")).expect("removed");
+    let error = w.create("shared/config.toml", b"allow").expect_err("where the link leads");
+    assert_eq!(error.reason(), Some(Reason::ReadOnlyMount));
+    assert_eq!(w.listing(), [".portcullis", ".portcullis/config.toml", "hard", "shared"]);
+}
+
+#[test]
+fn a_hidden_folder_is_outside_under_every_name() {
+    let mut w = world();
+    w.file("home/data/keys/k", b"key");
+    w.file("home/note", b"note");
+    w.link("alias", "home/data/keys");
+    w.link("key", "home/data/keys/k");
+    let (data, missing) = (w.ws.join("home/data"), w.ws.join("none"));
+    w.table = w.table.clone().hiding([data.as_path(), missing.as_path()]);
+    let host = data.join("keys/k");
+    let names = ["home/data", "home/data/keys/k", "home/data/new", "alias/k", "key", "home/data/../note"];
+    for raw in names.into_iter().chain([host.to_str().expect("utf-8")]) {
+        assert_eq!(w.refused(raw).reason(), Some(Reason::PathEscape), "{raw}");
+    }
+    assert_eq!(read_file(&w.resolve("home/note"), 10).expect("beside it").bytes, b"note");
+    w.create("none/x", b"").expect("what did not exist is not hidden");
+
+    // Moved into the way after the path was resolved: the actions notice it themselves.
+    let found = w.resolve("later/keys/k");
+    fs::rename(&data, w.ws.join("later")).expect("rename");
+    assert_eq!(read_file(&found, 10).expect_err("hidden").reason(), Some(Reason::PathEscape));
+    assert_eq!(create_at(&found, b"x").expect_err("hidden").reason(), Some(Reason::PathEscape));
+    assert_eq!(w.refused("later/keys/k").reason(), Some(Reason::PathEscape));
+
+    let whole = w.table.clone().hiding([w.ws.as_path()]);
+    assert_eq!(whole.resolve("home/note").expect_err("the mount itself").reason(), Some(Reason::PathEscape));
+}
+
+#[test]
+fn a_place_reached_by_links_tells_every_name_it_went_by() {
+    let w = world();
+    w.file("shared/env", b"x");
+    w.link(".env", "shared/env");
+    w.link("more", "shared");
+    w.link("first", ".env");
+    let names = |raw: &str| w.resolve(raw).also_named().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert!(names("shared/../shared/env").is_empty());
+    assert_eq!(names(".env"), ["/workspace/.env"]);
+    assert_eq!(names("first"), ["/workspace/first", "/workspace/.env"]);
+    assert_eq!(names("more/new/x"), ["/workspace/more/new/x"]);
+    assert_eq!(names("more/../first"), ["/workspace/first", "/workspace/.env"]);
+    assert_eq!(names(w.ws.join(".env").to_str().expect("utf-8")), ["/workspace/.env"]);
 }

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::write::{changed, first_gap, not_read, report, unread};
+use super::write::{changed, not_read, report, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
 use crate::diff::unified;
@@ -129,7 +129,7 @@ fn work_out(
     }
     let replacement = replace_literal(&old, &input.old_string, &input.new_string, input.replace_all.0)
         .map_err(|error| cannot_edit(place, &error))?;
-    require_read(place, &baseline, &replacement, coverage)?;
+    require_read(place, &old, &baseline, &replacement, coverage)?;
     Ok(Edit { before, old, replacement })
 }
 
@@ -137,19 +137,19 @@ fn work_out(
 /// for afterwards the joined line counts as read.
 fn require_read(
     place: &sandbox::Resolved,
+    old: &TextFile,
     baseline: &Baseline,
     replacement: &Replacement,
     coverage: CoverageRule,
 ) -> Result<(), Precondition> {
     match coverage {
         CoverageRule::Any => Ok(()),
-        CoverageRule::Full if baseline.is_full() => Ok(()),
-        CoverageRule::Full => Err(unread(place, first_gap(baseline))),
+        CoverageRule::Full => require_whole(place, old, baseline, coverage),
         CoverageRule::Region => {
             let replaced =
                 replacement.hunks.iter().map(|h| LineRange { first: h.first, last: h.first + h.removed - 1 });
             match replaced.chain(replacement.match_lines.iter().copied()).find(|r| !baseline.coverage.contains(*r)) {
-                Some(gap) => Err(unread(place, gap)),
+                Some(gap) => Err(unread(place, old, baseline, gap, gap)),
                 None => Ok(()),
             }
         }

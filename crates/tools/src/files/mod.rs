@@ -55,13 +55,17 @@ pub fn file_tools(parts: FileTools) -> Result<BTreeMap<ToolName, Tool>, BuildErr
 }
 
 impl FileTools {
-    /// What a typed path names, canonically. Metadata only; a place where nothing stands is one too,
-    /// so that a denied path does not tell whether it exists.
+    /// What a typed path names, canonically, and after it the names of links that led there: a rule
+    /// on one of those counts too. Metadata only; a place where nothing stands is one too, so that a
+    /// denied path does not tell whether it exists.
     fn name(&self, raw: &str) -> Result<Resolved, Precondition> {
         let place = self.mounts.resolve(raw.trim()).map_err(precondition)?;
         let canonical = place.path().as_str();
         Ok(Resolved {
-            resources: vec![Resource::path(canonical, raw)],
+            resources: std::iter::once(place.path())
+                .chain(place.also_named())
+                .map(|name| Resource::path(name.as_str(), raw))
+                .collect(),
             keys: vec![format!("fs:{canonical}")],
             cwd: None,
         })
@@ -96,14 +100,14 @@ impl FileTools {
     }
 }
 
-/// An access to what the call names.
+/// An access to what the call names: one place under all its names, of which the strictest decides.
 fn access(action: &str, risk: Risk, effect: Effect, resolved: &Resolved) -> Vec<AccessRequest> {
-    let requests = resolved.resources.iter().map(|resource| {
-        let mut request = AccessRequest::new(Action::new(action), resource.clone(), RiskSet::from([risk]));
-        request.effects = EffectSet::from([effect, Effect::SandboxExecute]);
-        request.reversible()
-    });
-    requests.collect()
+    let mut names = resolved.resources.iter().cloned();
+    let Some(canonical) = names.next() else { return Vec::new() };
+    let request = AccessRequest::new(Action::new(action), canonical, RiskSet::from([risk]));
+    let mut request = names.fold(request, AccessRequest::also);
+    request.effects = EffectSet::from([effect, Effect::SandboxExecute]);
+    vec![request.reversible()]
 }
 
 /// Only a file can be read or changed.

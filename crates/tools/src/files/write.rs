@@ -1,5 +1,7 @@
-//! `write`: a whole file, new or replaced. The content is exact, line ends included.
+//! `write`: a whole file, new or replaced. The content is exact, line ends included, except that a
+//! replaced file keeps the byte order mark and the line ends of which the new content says nothing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use portcullis_base::{ArtifactKind, Effect, FileFact, LineRange, Reason, Risk, SideEffect, limits};
@@ -7,7 +9,7 @@ use portcullis_contract::{
     BuildError, Caller, Content, Precondition, Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_event::fold::Baseline;
-use portcullis_sandbox::{self as sandbox, Expect, Kind, TextFile, WritePlan, Written};
+use portcullis_sandbox::{self as sandbox, Expect, FileError, Kind, LineEnding, TextFile, WritePlan, Written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,8 +19,10 @@ use crate::diff::{Change, unified};
 use crate::{executor, off_thread, on_disk, page};
 
 const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \
-file that exists must have been read in full before, and must not have changed since. To change a part of a file, use \
-`edit`.";
+file that exists must have been read in full before, and must not have changed since; it keeps its byte order mark, \
+and its CRLF line ends if the content has only LF. To change a part of a file, use `edit`.";
+
+const BOM: char = '\u{feff}';
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WriteInput {
@@ -75,20 +79,20 @@ async fn check(
 ) -> Result<Prepared, Precondition> {
     let place = parts.place(resolved).map_err(precondition)?;
     place.check_writable().map_err(precondition)?;
-    let facts = |creates: bool| {
-        let bytes = input.content.len().to_string();
+    let facts = |creates: bool, bytes: usize| {
+        let bytes = bytes.to_string();
         vec![("creates".to_owned(), creates.to_string()), ("bytes".to_owned(), bytes)]
     };
     if place.kind().is_none() {
         let change = unified(shown(&place), None, &input.content);
-        return Ok(Prepared { diff: Some(change.shown()), facts: facts(true) });
+        return Ok(Prepared { diff: Some(change.shown()), facts: facts(true, input.content.len()) });
     }
     require_file(&place).map_err(precondition)?;
     let size = sandbox::stat(&place).map_err(precondition)?.size;
     let baseline = parts.baseline(caller, &place);
     let coverage = parts.coverage;
     let content = Arc::clone(&input);
-    let change = on_disk(size, move || {
+    let (change, bytes) = on_disk(size, move || {
         let found = sandbox::read_file(&place, limits::FILE_MAX).map_err(precondition)?;
         let sha256 = found.sha256;
         let old = TextFile::parse(found.bytes).map_err(|not| precondition(not.at(place.path())))?;
@@ -96,12 +100,26 @@ async fn check(
         if baseline.sha256 != sha256 {
             return Err(changed(&place));
         }
-        require_whole(&place, &baseline, coverage)?;
+        require_whole(&place, &old, &baseline, coverage)?;
+        let new = in_style_of(&old, &content.content);
         let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
-        Ok(unified(shown(&place), Some(&old), &content.content))
+        Ok((unified(shown(&place), Some(&old), &new), new.len()))
     })
     .await?;
-    Ok(Prepared { diff: Some(change.shown()), facts: facts(false) })
+    Ok(Prepared { diff: Some(change.shown()), facts: facts(false, bytes) })
+}
+
+/// What is written over `old`: its byte order mark stays, which a model is never shown, and so do its
+/// line ends if they are all `\r\n`, unless the content has a `\r` and so speaks of line ends itself.
+fn in_style_of<'c>(old: &TextFile, content: &'c str) -> Cow<'c, str> {
+    let mut new = Cow::Borrowed(content);
+    if old.line_ending() == LineEnding::CrLf && content.contains('\n') && !content.contains('\r') {
+        new = Cow::Owned(content.replace('\n', "\r\n"));
+    }
+    if old.has_bom() && !content.starts_with(BOM) {
+        new.to_mut().insert(0, BOM);
+    }
+    new
 }
 
 /// The file was never delivered to this session.
@@ -115,15 +133,42 @@ pub(super) fn changed(place: &sandbox::Resolved) -> Precondition {
     Precondition::stale(format!("`{}` changed since it was read; read it again", shown(place)))
 }
 
-fn require_whole(place: &sandbox::Resolved, baseline: &Baseline, rule: CoverageRule) -> Result<(), Precondition> {
+pub(super) fn require_whole(
+    place: &sandbox::Resolved,
+    old: &TextFile,
+    baseline: &Baseline,
+    rule: CoverageRule,
+) -> Result<(), Precondition> {
     if rule == CoverageRule::Any || baseline.is_full() {
         return Ok(());
     }
-    Err(unread(place, first_gap(baseline)))
+    let gap = first_gap(baseline);
+    Err(unread(place, old, baseline, gap, LineRange { first: gap.first, last: baseline.total_lines }))
 }
 
-/// These lines were not delivered; says how to get them.
-pub(super) fn unread(place: &sandbox::Resolved, gap: LineRange) -> Precondition {
+/// The lines of `gap` were not delivered; says how to get them. If one of the `needed` lines cannot be
+/// had at all, says that instead.
+pub(super) fn unread(
+    place: &sandbox::Resolved,
+    old: &TextFile,
+    baseline: &Baseline,
+    gap: LineRange,
+    needed: LineRange,
+) -> Precondition {
+    let needed = old.clip(needed);
+    let endless = |line: &u64| {
+        let line = LineRange { first: *line, last: *line };
+        old.lines(line).len() > limits::READ_BYTES && !baseline.coverage.contains(line)
+    };
+    if let Some(line) = (needed.first..=needed.last).find(endless) {
+        let text = format!(
+            "line {line} of `{}` is longer than one page ({} bytes): it cannot be read whole, so it cannot be edited \
+             with this tool",
+            shown(place),
+            limits::READ_BYTES,
+        );
+        return Precondition::failed(Reason::RegionNotRead, text);
+    }
     let LineRange { first, last } = gap;
     let text = format!(
         "lines {first}–{last} of `{}` were not read; read them with start_line {first}, line_count {}",
@@ -134,7 +179,7 @@ pub(super) fn unread(place: &sandbox::Resolved, gap: LineRange) -> Precondition 
 }
 
 /// The first lines of a file that were not delivered.
-pub(super) fn first_gap(baseline: &Baseline) -> LineRange {
+fn first_gap(baseline: &Baseline) -> LineRange {
     let mut next = 1;
     for range in baseline.coverage.ranges() {
         if range.first > next {
@@ -152,11 +197,14 @@ fn write(
     context: &ToolContext,
 ) -> Result<WriteOutput, ToolFailure> {
     let place = parts.place(resolved).map_err(failure)?;
+    let mut content = Cow::Borrowed(input.content.as_str());
     let expect = match (place.kind(), parts.baseline(context.caller(), &place)) {
         // What was not read may only be created: a file that came meanwhile stays (`target_exists`).
         (None, _) | (Some(_), None) => Expect::Absent,
         (Some(Kind::File), Some(baseline)) => {
-            require_whole(&place, &baseline, parts.coverage).map_err(ToolFailure::precondition)?;
+            let old = known(&place, &baseline)?;
+            require_whole(&place, &old, &baseline, parts.coverage).map_err(ToolFailure::precondition)?;
+            content = in_style_of(&old, &input.content);
             Expect::Sha256(baseline.sha256)
         }
         (Some(_), Some(_)) => {
@@ -164,9 +212,9 @@ fn write(
             Expect::Absent
         }
     };
-    let plan = WritePlan { content: input.content.as_bytes(), expect, create_parents: true };
+    let plan = WritePlan { content: content.as_bytes(), expect, create_parents: true };
     let written = sandbox::write_file(&place, &plan).map_err(failure)?;
-    let total_lines = page::count_lines(input.content.as_bytes());
+    let total_lines = page::count_lines(content.strip_prefix(BOM).unwrap_or(&content).as_bytes());
     context.file(FileFact::Written {
         path: place.path().as_str().to_owned(),
         sha256: written.sha256,
@@ -174,7 +222,7 @@ fn write(
         mtime: written.mtime,
         total_lines,
     });
-    let kept = report(context, &place, &written, &input.content);
+    let kept = report(context, &place, &written, &content);
     Ok(WriteOutput {
         path: shown(&place).to_owned(),
         created: written.before.is_none(),
@@ -185,6 +233,19 @@ fn write(
         removed_lines: kept.change.removed,
         diff_artifact: kept.diff_artifact,
     })
+}
+
+/// The file as it was read. The swap then holds only for exactly that content.
+fn known(place: &sandbox::Resolved, baseline: &Baseline) -> Result<TextFile, ToolFailure> {
+    let stale = || ToolFailure::precondition(changed(place));
+    let found = sandbox::read_file(place, limits::FILE_MAX).map_err(|error| match error {
+        FileError::NotFound { .. } => stale(),
+        other => failure(other),
+    })?;
+    if found.sha256 != baseline.sha256 {
+        return Err(stale());
+    }
+    TextFile::parse(found.bytes).map_err(|not| failure(not.at(place.path())))
 }
 
 /// What [`report`] made on the way.

@@ -126,6 +126,10 @@ async fn l61_case(ops: Vec<Op>) -> Result<(), TestCaseError> {
                 let before = on_disk(file);
                 let written = hand.call("write", json!({"file_path": FILES[file], "content": content})).await;
                 if written.ok {
+                    // A file that ends every line with CRLF goes on doing so.
+                    let ends = |text: &str, end: &str| text.matches(end).count();
+                    let crlf = before.as_ref().is_some_and(|b| b.contains('\n') && ends(b, "\n") == ends(b, "\r\n"));
+                    let content = if crlf && !content.contains('\r') { content.replace('\n', "\r\n") } else { content };
                     prop_assert_eq!(on_disk(file), Some(content.clone()));
                     if let Some(before) = before {
                         prop_assert!(seen.of(file, &before).is_some(), "overwrote {:?}, never delivered", before);

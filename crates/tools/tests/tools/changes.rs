@@ -49,6 +49,27 @@ async fn a_write_is_exact_and_line_ends_are_the_writers() {
 }
 
 #[tokio::test]
+async fn a_replaced_file_keeps_byte_order_mark_and_line_ends_and_all_reports_are_of_that() {
+    let world = World::new();
+    world.put("a", "\u{feff}one\r\ntwo\r\n");
+    let process = world.start();
+    let hand = process.open(world.session().await).await;
+    hand.done("read", json!({"file_path": "a"})).await;
+    let written = hand.done("write", json!({"file_path": "a", "content": "one\n2\nthree\n"})).await;
+    let expected = "\u{feff}one\r\n2\r\nthree\r\n";
+    assert_eq!(world.get("a"), expected);
+    let baseline = hand.baseline("a").expect("a baseline");
+    assert_eq!((baseline.sha256, baseline.total_lines), (Digest::of(expected.as_bytes()), 3));
+    assert_eq!(written.artifacts[1].sha256, Digest::of(expected.as_bytes()));
+    assert_eq!(written.summary, "replaced, +2 −1 lines", "the first line is the same");
+    assert_eq!(written.structured.expect("structured")["size"], expected.len());
+    hand.done("edit", json!({"file_path": "a", "old_string": "2", "new_string": "two"})).await;
+    // A mark of the writer's own is not doubled, and line ends they wrote are theirs.
+    hand.done("write", json!({"file_path": "a", "content": "\u{feff}x\r\ny\n"})).await;
+    assert_eq!(world.get("a"), "\u{feff}x\r\ny\n");
+}
+
+#[tokio::test]
 async fn an_edit_says_what_it_changed_and_keeps_before_after_and_diff() {
     let world = World::new();
     world.put("src/a.rs", "one\ntwo\nthree\n");

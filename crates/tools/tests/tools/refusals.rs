@@ -50,6 +50,48 @@ async fn a_path_that_leaves_the_workspace_is_refused() {
 }
 
 #[tokio::test]
+async fn a_deny_on_a_name_holds_when_that_name_is_a_link() {
+    let mut world = World::new();
+    world.rules = "[[rules]]\naction = \"*\"\npath = \"**/.env\"\neffect = \"deny\"\n";
+    world.put("shared/env", "x\n");
+    symlink("shared/env", world.path(".env")).expect("a link");
+    symlink(".env", world.path("other")).expect("a link");
+    let process = world.start();
+    let hand = process.open(world.session().await).await;
+    hand.done("read", json!({"file_path": "shared/env"})).await;
+    for path in [".env", "other", "shared/../.env"] {
+        for (tool, input) in [
+            ("read", json!({"file_path": path})),
+            ("write", json!({"file_path": path, "content": ""})),
+            ("edit", json!({"file_path": path, "old_string": "x", "new_string": "y"})),
+        ] {
+            let observed = hand.call(tool, input).await;
+            assert_eq!(observed.code, Recorded::Known(Code::PolicyDenied), "{tool} {path}: {}", observed.summary);
+        }
+    }
+    assert_eq!(world.get("shared/env"), "x\n");
+}
+
+#[tokio::test]
+async fn a_line_longer_than_a_page_is_named_as_what_cannot_be_edited() {
+    let world = World::new();
+    world.put("a", format!("one\n{}\nthree\n", "x".repeat(60_000)));
+    let process = world.start();
+    let hand = process.open(world.session().await).await;
+    for input in [json!({"file_path": "a"}), json!({"file_path": "a", "start_line": 2, "line_count": 1})] {
+        hand.done("read", input).await;
+    }
+    let edit = json!({"file_path": "a", "old_string": "x\n", "new_string": "y\n"});
+    let reason = Some(Reason::RegionNotRead);
+    for (tool, input) in [("edit", edit), ("write", json!({"file_path": "a", "content": ""}))] {
+        let refused = hand.refused(tool, input, PRECONDITION, reason, Phase::Validate).await;
+        assert!(refused.summary.contains("line 2 of `a` is longer than one page (51200 bytes)"), "{}", refused.summary);
+        assert!(!refused.summary.contains("start_line"), "{}", refused.summary);
+    }
+    hand.done("edit", json!({"file_path": "a", "old_string": "one", "new_string": "1"})).await;
+}
+
+#[tokio::test]
 async fn a_read_only_mount_and_the_configuration_are_read_and_not_changed() {
     let mut world = World::new();
     let books = tempfile::tempdir().expect("a directory");
