@@ -65,8 +65,20 @@ fn step(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<usize, Step
     }
 }
 
-/// How many migrations the file has, each checked against the text this program knows.
+/// How many migrations the file has, each checked against the text this program knows. One look:
+/// another process may be making the file this very moment.
 fn applied(conn: &Connection, known: &[&str]) -> Result<usize, StoreError> {
+    if !conn.is_autocommit() {
+        return applied_in(conn, known);
+    }
+    conn.execute_batch("BEGIN").map_err(|error| plain(&error))?;
+    let found = applied_in(conn, known);
+    // Nothing was written; a snapshot that cannot be given back goes with its connection.
+    let _ = conn.execute_batch("ROLLBACK");
+    found
+}
+
+fn applied_in(conn: &Connection, known: &[&str]) -> Result<usize, StoreError> {
     let failed = |error: rusqlite::Error| plain(&error);
     let table: Option<i64> = conn
         .query_row("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_meta'", [], |row| row.get(0))
