@@ -3,32 +3,21 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use portcullis::{Runtime, Semantics, Tool};
+use portcullis::Runtime;
 use portcullis_event::State;
 use portcullis_store::{Log as _, SessionKey};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::table::Row;
-use crate::world::{artifacts, call, hold, sqlite};
+use crate::world::{artifacts, call, hold, nothing, sqlite};
 
 const CALLS: u128 = 1_000;
 const PAGE: usize = 1_000;
 
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {
-    #[expect(dead_code, reason = "decoded and left alone")]
-    text: String,
-}
-
 pub async fn run() -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let store = sqlite(folder.path())?;
-    let tool = Tool::builder::<Nothing, String>("Does nothing.")
-        .semantics(Semantics::read_only())
-        .execute(|_, _| async { Ok("done".to_owned()) })
-        .build()?;
-    let runtime = Runtime::builder().store(store.clone(), artifacts(folder.path())?).tool("nothing", tool)?.build()?;
+    let runtime =
+        Runtime::builder().store(store.clone(), artifacts(folder.path())?).tool("nothing", nothing()?)?.build()?;
     let id = runtime.create_session("bench").await?;
     let session = hold(&runtime, id).await?;
     for n in 0..CALLS {

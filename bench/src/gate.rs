@@ -3,27 +3,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use portcullis::{Runtime, Semantics, Tool};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use portcullis::Runtime;
 
 use crate::table::{Row, micros, p50};
-use crate::world::{call, hold};
+use crate::world::{call, hold, nothing};
 
 const CALLS: u128 = 5_000;
 
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {
-    #[expect(dead_code, reason = "decoded and left alone")]
-    text: String,
-}
-
 pub async fn run() -> Result<Vec<Row>> {
-    let tool = Tool::builder::<Nothing, String>("Does nothing.")
-        .semantics(Semantics::read_only())
-        .execute(|_, _| async { Ok("done".to_owned()) })
-        .build()?;
-    let runtime = Runtime::builder().tool("nothing", tool)?.build()?;
+    let runtime = Runtime::builder().tool("nothing", nothing()?)?.build()?;
     let session = runtime.create_session("bench").await?;
     let session = hold(&runtime, session).await?;
     let mut samples = Vec::new();

@@ -4,31 +4,20 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use portcullis::{Runtime, Semantics, Tool};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use portcullis::Runtime;
 
 use crate::anchor::Rows;
 use crate::table::Row;
-use crate::world::{artifacts, call, hold, sqlite};
+use crate::world::{artifacts, call, hold, nothing, sqlite};
 
 const SESSIONS: u128 = 64;
 const CALLS: u128 = 60;
 
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {
-    #[expect(dead_code, reason = "decoded and left alone")]
-    text: String,
-}
-
 pub async fn run() -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let store = sqlite(folder.path())?;
-    let tool = Tool::builder::<Nothing, String>("Does nothing.")
-        .semantics(Semantics::read_only())
-        .execute(|_, _| async { Ok("done".to_owned()) })
-        .build()?;
-    let runtime = Runtime::builder().store(store.clone(), artifacts(folder.path())?).tool("nothing", tool)?.build()?;
+    let runtime =
+        Runtime::builder().store(store.clone(), artifacts(folder.path())?).tool("nothing", nothing()?)?.build()?;
     let mut held = Vec::new();
     for _ in 0..SESSIONS {
         let id = runtime.create_session("bench").await?;

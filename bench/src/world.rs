@@ -4,12 +4,28 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use portcullis::Runtime;
+use portcullis::{Runtime, Semantics, Tool};
 use portcullis_base::{Clock, IdGen, MessageId, SessionId, SystemClock, SystemIds, WorkerId};
 use portcullis_event::CheckpointKey;
 use portcullis_pipeline::{Append, Disposition, Observation, Opened, Proposal, Session};
 use portcullis_store::{HostLiveness, LocalArtifacts};
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {
+    #[expect(dead_code, reason = "decoded and left alone")]
+    text: String,
+}
+
+/// A tool that only looks, and at nothing: what is measured around it is the gate.
+pub fn nothing() -> Result<Tool> {
+    Ok(Tool::builder::<Nothing, String>("Does nothing.")
+        .semantics(Semantics::read_only())
+        .execute(|_, _| async { Ok("done".to_owned()) })
+        .build()?)
+}
 
 pub fn sqlite(folder: &Path) -> Result<Arc<SqliteStore>> {
     let ids = Arc::new(SystemIds::new());

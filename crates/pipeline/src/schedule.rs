@@ -78,7 +78,7 @@ pub(crate) async fn schedule(
 
     if !inert {
         facts.take.clone_from(&keys);
-        match commit_a(session, facts, intent, &cancel).await? {
+        match commit_a(session, facts, &cancel).await? {
             Ok(()) => facts = Append::new(),
             Err((mut facts, refusal)) => {
                 void_answered(session, intent, &mut facts);
@@ -107,7 +107,6 @@ fn cancelled_before_start() -> Refusal {
 async fn commit_a(
     session: &SessionShared,
     facts: Append,
-    intent: &crate::intent::Intent,
     cancel: &CancellationToken,
 ) -> Result<Result<(), (Append, Refusal)>, Halt> {
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
@@ -119,13 +118,13 @@ async fn commit_a(
             Err(StoreError::LockHeld { key, session: holder }) => {
                 if session.gate.clock.monotonic() >= give_up {
                     let text = format!("`{key}` is held by session {holder}; try again when it is done");
-                    let facts = take_back(&mut commit, intent);
+                    let facts = take_back(&mut commit);
                     return Ok(Err((facts, Refusal::new(Code::LockConflict, text))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
                 tokio::select! {
                     () = cancel.cancelled() => {
-                        let facts = take_back(&mut commit, intent);
+                        let facts = take_back(&mut commit);
                         return Ok(Err((facts, cancelled_before_start())));
                     }
                     () = tokio::time::sleep(pause) => {}
@@ -138,7 +137,7 @@ async fn commit_a(
 }
 
 /// The facts of a commit that never happened, without the start that never came.
-fn take_back(commit: &mut portcullis_store::Commit, _intent: &crate::intent::Intent) -> Append {
+fn take_back(commit: &mut portcullis_store::Commit) -> Append {
     let mut facts = Append::new();
     facts.events = std::mem::take(&mut commit.events);
     facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
