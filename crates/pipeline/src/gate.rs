@@ -2,9 +2,12 @@
 //! type the one before it made, so a phase that is skipped does not compile.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use portcullis_base::{
     AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, MenuId, SessionId, TenantId, TurnId, limits,
 };
@@ -14,14 +17,14 @@ use portcullis_event::{Observed, facts::MenuFrozen};
 use portcullis_policy::{Asker, Policy};
 use portcullis_secret::{Redactor, Sealer, SecretText};
 use portcullis_store::{Artifacts, Blob, Claim, LeaseOwner, SessionKey, Store, StoreError};
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::append::Append;
 use crate::bound::bound;
 use crate::evidence::{ArtifactShelf, Usage};
-use crate::execute::execute;
+use crate::execute::{execute, words};
 use crate::intent::{Intent, Origin, Proposal};
 use crate::lookup::{input_hash, lookup};
 use crate::menu::{Offer, Turn};
@@ -278,15 +281,20 @@ impl Gate {
     }
 }
 
-/// A call in flight. Dropping it detaches: the call goes on and settles by itself.
+/// A call in flight. It moves while [`Admission::settled`] is awaited; dropped before its end it
+/// detaches, which means that it goes on in a task of its own and settles by itself.
+#[must_use = "a call moves while it is awaited; dropped, it runs by itself"]
 pub struct Admission {
-    answer: Option<oneshot::Receiver<Ended>>,
+    path: Option<Path>,
     cancel: CancellationToken,
     intent_id: IntentId,
     session: Arc<SessionShared>,
+    /// A shutdown waits for the call, whoever moves it.
+    tracked: TaskTrackerToken,
 }
 
 type Ended = Result<(Append, Disposition), Halt>;
+type Path = Pin<Box<dyn Future<Output = Ended> + Send>>;
 
 impl Admission {
     /// The intent's id.
@@ -301,38 +309,44 @@ impl Admission {
         self.cancel.clone()
     }
 
-    /// Waits for the end of the path. The append holds what is not durable yet; commit it.
+    /// Moves it in a task of its own from now on: for a caller that does something else before it waits.
+    pub fn spawned(mut self) -> Self {
+        if let Some(path) = self.path.take() {
+            let task = tokio::spawn(path);
+            let joined = async move { task.await.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string()))) };
+            self.path = Some(Box::pin(joined));
+        }
+        self
+    }
+
+    /// Goes to the end of the path. The append holds what is not durable yet; commit it.
     ///
     /// # Errors
     /// If the log refused a write: the turn halts.
     pub async fn settled(mut self) -> Result<(Append, Disposition), Halt> {
-        // Borrowed, not taken: if this future is dropped, `drop` below still finds the answer.
-        let Some(answer) = self.answer.as_mut() else { return Err(Halt::TaskLost("it was asked twice".to_owned())) };
-        let ended = answer.await;
-        self.answer = None;
-        ended.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string())))
+        // Borrowed, not taken: if this future is dropped, `drop` below still finds the path.
+        let Some(path) = self.path.as_mut() else { return Err(Halt::TaskLost("it was asked twice".to_owned())) };
+        let ended = path.await;
+        self.path = None;
+        ended
     }
 }
 
 impl Drop for Admission {
-    /// The answer may have been sent and not yet been read: its facts must not be lost with it.
     fn drop(&mut self) {
-        let Some(mut answer) = self.answer.take() else { return };
-        answer.close();
-        if let Ok(Ok((facts, _))) = answer.try_recv() {
-            settle_detached(&self.session, facts);
+        let Some(path) = self.path.take() else { return };
+        // Without a runtime nothing runs any more: a kill, and a kill is the same as a crash.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
         }
-    }
-}
-
-/// Makes the facts of a call durable that nobody waits for any more.
-fn settle_detached(session: &Arc<SessionShared>, facts: Append) {
-    let session = Arc::clone(session);
-    let tracker = session.gate.tracker.clone();
-    // Without a runtime nothing runs any more: a kill, and a kill is the same as a crash.
-    if tokio::runtime::Handle::try_current().is_ok() {
-        tracker.spawn(async move {
-            if let Err(halt) = session.flush(facts).await {
+        let (session, tracked) = (Arc::clone(&self.session), self.tracked.clone());
+        tokio::spawn(async move {
+            let _tracked = tracked;
+            let kept = match path.await {
+                Ok((facts, _)) => session.flush(facts).await,
+                Err(halt) => Err(halt),
+            };
+            if let Err(halt) = kept {
                 tracing::error!(session = %session.key.session, "a detached call could not be settled: {halt}");
             }
         });
@@ -363,7 +377,6 @@ impl Session {
     }
 
     /// The first door: a new intent, from the top.
-    #[must_use]
     pub fn admit(&self, facts: Append, turn: &Arc<Turn>, proposal: Proposal) -> Admission {
         let gate = &self.shared.gate;
         let intent = Intent {
@@ -379,25 +392,17 @@ impl Session {
     }
 }
 
-/// Runs an intent in a task of its own, from its first append to its last.
+/// Sets an intent on its path. Nothing moves before somebody waits for it: a task of its own would
+/// cost every call two wake-ups, and only a call that nobody waits for needs one.
 pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent) -> Admission {
-    let (answer, receiver) = oneshot::channel();
     let cancel = session.lost.child_token();
-    let admission = Admission {
-        answer: Some(receiver),
-        cancel: cancel.clone(),
-        intent_id: intent.id,
-        session: Arc::clone(session),
+    let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
+    let (moved, stop) = (Arc::clone(session), cancel.clone());
+    let path = async move {
+        let path = AssertUnwindSafe(pass(&moved, intent, stop, facts)).catch_unwind();
+        path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))))
     };
-    let session = Arc::clone(session);
-    let tracker = session.gate.tracker.clone();
-    tracker.spawn(async move {
-        let ended = pass(&session, intent, cancel, facts).await;
-        if let Err(Ok((facts, _))) = answer.send(ended) {
-            settle_detached(&session, facts);
-        }
-    });
-    admission
+    Admission { path: Some(Box::pin(path)), cancel, intent_id, session: Arc::clone(session), tracked }
 }
 
 /// The path of an intent.

@@ -517,7 +517,8 @@ async fn l75_of_two_processes_on_one_session_only_the_newest_writes() {
     let old = world.process([("slow", slow.clone()), ("change", change(&world.effects, DefaultPolicy::Allow))]);
     let zombie = old.open().await;
     let turn = turn_of(&zombie).await;
-    let running = zombie.admit(Append::new(), &turn, proposal("c", fresh_message(), "slow", r#"{"text":"late"}"#));
+    let running =
+        zombie.admit(Append::new(), &turn, proposal("c", fresh_message(), "slow", r#"{"text":"late"}"#)).spawned();
     entered.notified().await;
 
     world.liveness.set(old.owner.worker, Liveness::Dead);

@@ -151,7 +151,7 @@ async fn l42_conflicting_calls_of_one_session_never_overlap_either() {
     let turn = turn_of(&session).await;
     let admit = |job: &str| {
         let input = serde_json::json!({ "text": job }).to_string();
-        session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", &input))
+        session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", &input)).spawned()
     };
     let both = [admit("fs:/a;300"), admit("fs:/a/b;300"), admit("fs:/a;100")];
     for admission in both {
@@ -207,7 +207,8 @@ fn stuck(effects: &Effects, entered: &Arc<Notify>) -> Tool {
 async fn hold(process: &Process, entered: &Notify) -> (Session, portcullis_base::IntentId) {
     let session = process.open().await;
     let turn = turn_of(&session).await;
-    let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", r#"{"text":"x"}"#));
+    let admission =
+        session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", r#"{"text":"x"}"#)).spawned();
     let intent = admission.intent_id();
     entered.notified().await;
     (session, intent)

@@ -1,31 +1,39 @@
-//! A file that is not there yet: content on disk under a name nobody can guess, gone again unless
-//! it becomes the target.
+//! A file that is not there yet: content on disk without a name, gone by itself unless it becomes
+//! the target, even if this process is killed. Where the file system cannot do that, it has a name
+//! nobody can guess until then.
 
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use cap_std::fs::Dir;
 use portcullis_base::{Entropy, SystemIds};
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
+use rustix::fs::{Access, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use crate::handle::mode_of;
 use crate::{FileError, Name, VirtualPath};
 
+/// How a file without a name is given one: through the kernel's own view of our handles.
+const HANDLES: &str = "/proc/self/fd";
+
 /// Content on its way to a name in `dir`. Dropped, it is removed.
 pub(crate) struct Temp<'d> {
     dir: &'d Dir,
-    name: String,
+    /// The name to remove again; none while it has none, and none once it is the target.
+    name: Option<String>,
     file: File,
-    placed: bool,
 }
 
 impl<'d> Temp<'d> {
     /// Writes `content` beside its target. [`Self::sync`] must follow before it becomes the target.
     pub(crate) fn write(dir: &'d Dir, mode: Mode, content: &[u8], path: &VirtualPath) -> Result<Self, FileError> {
         let failed = |e: std::io::Error| FileError::io(path, e);
-        let mut temp = Self::create(dir, mode).map_err(|e| failed(e.into()))?;
+        let made = match Self::nameless(dir, mode) {
+            Some(temp) => Ok(temp),
+            None => Self::named(dir, mode),
+        };
+        let mut temp = made.map_err(|e| failed(e.into()))?;
         temp.file.write_all(content).map_err(failed)?;
         Ok(temp)
     }
@@ -35,20 +43,43 @@ impl<'d> Temp<'d> {
         rustix::fs::fsync(&self.file)
     }
 
-    fn create(dir: &'d Dir, mode: Mode) -> Result<Self, Errno> {
+    /// `None` where the file system cannot, or where it could not be given a name afterwards.
+    fn nameless(dir: &'d Dir, mode: Mode) -> Option<Self> {
+        rustix::fs::access(HANDLES, Access::EXISTS).ok()?;
+        let fd = rustix::fs::openat(dir, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode).ok()?;
+        Some(Self { dir, name: None, file: File::from(fd) })
+    }
+
+    fn named(dir: &'d Dir, mode: Mode) -> Result<Self, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = random_name();
         // 128 random bits: a name already taken is no accident, and the write then fails.
         let fd = rustix::fs::openat(dir, &name, flags, mode)?;
-        Ok(Self { dir, name, file: File::from(fd), placed: false })
+        Ok(Self { dir, name: Some(name), file: File::from(fd) })
+    }
+
+    /// Gives it a name of its own beside the target, if it has none yet.
+    pub(crate) fn show(&mut self) -> Result<&str, Errno> {
+        if self.name.is_none() {
+            let name = random_name();
+            self.link(&name)?;
+            self.name = Some(name);
+        }
+        Ok(self.name.as_deref().unwrap_or_default())
+    }
+
+    fn link(&self, to: &str) -> Result<(), Errno> {
+        let from = format!("{HANDLES}/{}", self.file.as_raw_fd());
+        rustix::fs::linkat(CWD, from, self.dir, to, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Makes it the file `name`, which must not exist: decided by the kernel in one step.
     pub(crate) fn place_new(&mut self, name: &Name) -> Result<(), Errno> {
-        let (dir, from, to) = (self.dir, self.name.as_str(), name.as_str());
+        let (dir, to) = (self.dir, name.as_str());
+        let Some(from) = self.name.as_deref() else { return self.link(to) };
         match rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE) {
             Ok(()) => {
-                self.placed = true;
+                self.name = None;
                 Ok(())
             }
             // A file system without that flag: a second link also refuses an existing name; the
@@ -58,10 +89,12 @@ impl<'d> Temp<'d> {
         }
     }
 
-    /// Makes it the file `name`, in place of what is there.
+    /// Makes it the file `name`, in place of what is there. No call replaces a file by one without
+    /// a name, so for one moment it has a name of its own.
     pub(crate) fn replace(&mut self, name: &Name) -> Result<(), Errno> {
-        rustix::fs::renameat(self.dir, self.name.as_str(), self.dir, name.as_str())?;
-        self.placed = true;
+        let dir = self.dir;
+        rustix::fs::renameat(dir, self.show()?, dir, name.as_str())?;
+        self.name = None;
         Ok(())
     }
 
@@ -95,8 +128,8 @@ impl<'d> Temp<'d> {
 
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
-        if !self.placed {
-            let _ = rustix::fs::unlinkat(self.dir, self.name.as_str(), AtFlags::empty());
+        if let Some(name) = &self.name {
+            let _ = rustix::fs::unlinkat(self.dir, name.as_str(), AtFlags::empty());
         }
     }
 }
@@ -105,6 +138,10 @@ impl Drop for Temp<'_> {
 /// is worth more than its labels.
 fn copy_attributes(from: impl AsFd, to: impl AsFd, wanted: impl Fn(&str) -> bool) {
     const LIST_MAX: usize = 65_536;
+    // Most files have none, and then no large buffer is needed to find out.
+    if matches!(rustix::fs::flistxattr(&from, &mut [0u8; 64][..]), Ok(0)) {
+        return;
+    }
     let mut names = vec![0u8; LIST_MAX];
     let Ok(len) = rustix::fs::flistxattr(&from, &mut names[..]) else { return };
     let mut value = vec![0u8; LIST_MAX];

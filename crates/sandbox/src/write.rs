@@ -147,7 +147,8 @@ impl Target<'_> {
         if stat.st_nlink > 1 {
             // A rename would leave the other names with the old content. Links survive (15.2), so
             // this file alone is written in place: not atomic for a reader, but the new content is
-            // already safe in the temporary file should the machine stop halfway.
+            // already safe beside it, under a name, should the machine stop halfway.
+            temp.show().map_err(|e| self.io(e))?;
             drop(file);
             let (file, _, before) = self.open_expected(expected, true)?;
             self.write_in_place(&file, content, &before.bytes)?;

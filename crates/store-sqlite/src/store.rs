@@ -13,6 +13,7 @@ use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, LivenessOracle,
     Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError,
 };
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, watch};
 
 use crate::connect::{Durability, Place};
@@ -20,7 +21,7 @@ use crate::error::{Fail, plain};
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
-use crate::writer::{QUEUE, Shared, Writer};
+use crate::writer::{Desk, QUEUE, Shared, Writer};
 use crate::{apply, heads, leases, migrate, query, records};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
@@ -40,6 +41,7 @@ pub struct SqliteConfig {
 pub struct SqliteStore {
     /// `None` only while it is dropped: closing the queue ends the writer.
     queue: Option<mpsc::Sender<Box<dyn Op>>>,
+    desk: Desk,
     writer: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
     shared: Arc<Shared>,
@@ -64,13 +66,15 @@ impl SqliteStore {
             Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: config.checkpoint_key.clone() };
         let shared = Shared::new();
         let (queue, work) = mpsc::channel(QUEUE);
-        let writer = Writer::new(conn, place.clone(), env, Arc::clone(&shared));
+        let desk = Desk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared)));
+        let thread = desk.clone();
         let writer = std::thread::Builder::new()
             .name("portcullis-writer".to_owned())
-            .spawn(move || writer.serve(work))
+            .spawn(move || thread.serve(work))
             .map_err(|error| StoreError::Unavailable(format!("no thread to write: {error}")))?;
         Ok(Self {
             queue: Some(queue),
+            desk,
             writer: Some(writer),
             readers: Readers::new(place.clone()),
             shared,
@@ -109,9 +113,25 @@ impl SqliteStore {
         let Some(queue) = &self.queue else {
             return Err(self.shared.refusal());
         };
-        queue.send(op).await.map_err(|_| self.shared.refusal())?;
+        if self.shared.stopped.get().is_some() {
+            return Err(self.shared.refusal());
+        }
+        if let Err(op) = self.at_once(op) {
+            queue.send(op).await.map_err(|_| self.shared.refusal())?;
+        }
         // Every operation in the queue is answered, even by a writer that panicked.
         answer.await.map_err(|_| StoreError::Ambiguous("the writer went away without an answer".to_owned()))?
+    }
+
+    /// Writes in the caller's own thread while the writer is idle. Only a runtime with other threads can
+    /// go on meanwhile.
+    fn at_once(&self, op: Box<dyn Op>) -> Result<(), Box<dyn Op>> {
+        match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) if self.desk.is_free() => {
+                tokio::task::block_in_place(|| self.desk.at_once(op))
+            }
+            _ => Err(op),
+        }
     }
 
     #[cfg(test)]

@@ -1,12 +1,13 @@
-//! The writer thread: group commit, and what happens when the disk fails.
+//! The writer: group commit, and what happens when the disk fails.
 //!
 //! It takes what is queued now, runs it in one transaction with a savepoint for each operation,
-//! commits and answers all. It never waits for more: the sync itself gathers the next batch.
+//! commits and answers all. It never waits for more: the sync itself gathers the next batch. One
+//! batch is written at a time, by the writer thread or, while that has nothing to do, by whoever
+//! comes with a single operation: being woken twice would cost more than the operation itself.
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use portcullis_event::chain_hash;
@@ -32,6 +33,9 @@ const CLOSE_CHECKPOINT: i64 = 512;
 pub(crate) struct Shared {
     pub(crate) commits: AtomicU64,
     pub(crate) operations: AtomicU64,
+    /// The writer thread has a batch under way or waits to begin it: whoever comes now joins the queue,
+    /// where one sync will serve them all.
+    busy: AtomicBool,
     /// Why no more writes are taken; set once, for good.
     pub(crate) stopped: OnceLock<String>,
     pub(crate) changes: watch::Sender<u64>,
@@ -45,6 +49,7 @@ impl Shared {
         Arc::new(Self {
             commits: AtomicU64::new(0),
             operations: AtomicU64::new(0),
+            busy: AtomicBool::new(false),
             stopped: OnceLock::new(),
             changes: watch::Sender::new(0),
             #[cfg(test)]
@@ -90,39 +95,25 @@ impl Writer {
         Self { conn: Some(conn), place, env, shared, batch: Vec::with_capacity(BATCH), committing: false, faults: 0 }
     }
 
-    /// Serves the queue until the store is dropped or must stop; everyone who waits is answered.
-    pub(crate) fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Op>>) {
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while let Some(first) = queue.blocking_recv() {
-                self.batch.push(first);
-                if self.turn(&mut queue).is_break() {
-                    break;
-                }
-            }
-        }));
-        if outcome.is_err() {
+    /// One batch, and if a defect of our own breaks it, an answer for everyone in it all the same.
+    fn guarded(&mut self, queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) {
+        if catch_unwind(AssertUnwindSafe(|| self.turn(queue))).is_err() {
             let why = "the writer met a defect of its own; start the program again";
             let _ = self.shared.stopped.set(why.to_owned());
             let answer = if self.committing { StoreError::Ambiguous(why.to_owned()) } else { self.shared.refusal() };
             self.settle(&Err(answer));
         }
-        queue.close();
-        while let Some(op) = queue.blocking_recv() {
-            op.settle(Err(self.shared.refusal()));
-        }
-        self.close();
     }
 
     /// One batch from its first statement to its answers.
-    fn turn(&mut self, queue: &mut mpsc::Receiver<Box<dyn Op>>) -> ControlFlow<()> {
+    fn turn(&mut self, mut queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) {
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
-            let fault = match self.attempt(queue) {
+            let fault = match self.attempt(queue.as_deref_mut()) {
                 Ok(wrote) => {
                     self.faults = 0;
-                    self.answer(wrote);
-                    return ControlFlow::Continue(());
+                    return self.answer(wrote);
                 }
                 Err(fault) => fault,
             };
@@ -134,10 +125,9 @@ impl Writer {
             }
             if busy {
                 let waited = start.elapsed().as_secs();
-                self.settle(&Err(StoreError::Unavailable(format!(
+                return self.settle(&Err(StoreError::Unavailable(format!(
                     "another process kept the store locked for {waited} s; end it or try again"
                 ))));
-                return ControlFlow::Continue(());
             }
             return self.recover(fault);
         }
@@ -146,7 +136,7 @@ impl Writer {
     /// Runs the batch in one transaction, with whatever came into the queue while it ran: one sync
     /// then serves all, and nobody waited for someone who might not come. `Ok(true)` = rows were
     /// written and synced.
-    fn attempt(&mut self, queue: &mut mpsc::Receiver<Box<dyn Op>>) -> Result<bool, Fault> {
+    fn attempt(&mut self, queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) -> Result<bool, Fault> {
         self.committing = false;
         let conn = match self.conn.take() {
             Some(conn) => conn,
@@ -192,7 +182,7 @@ impl Writer {
 
     /// After a fault: close, reopen, look what is really there, and say so. A sync that failed is
     /// never tried again in place, for the kernel may have dropped the pages meanwhile.
-    fn recover(&mut self, fault: Fault) -> ControlFlow<()> {
+    fn recover(&mut self, fault: Fault) {
         let touched: Vec<SessionKey> = self.batch.iter().filter_map(|op| op.session()).collect();
         let traces: Vec<Trace> = self.batch.iter().filter_map(|op| op.trace()).collect();
         self.conn = None;
@@ -220,7 +210,7 @@ impl Writer {
         if is_full(&fault.error) {
             // Room may come back: the next batch tries on a fresh connection.
             self.conn = reopened.ok();
-            return ControlFlow::Continue(());
+            return;
         }
         self.faults += 1;
         let sound = reopened.map_err(|error| error.to_string()).and_then(|conn| {
@@ -228,24 +218,20 @@ impl Writer {
             Ok(conn)
         });
         match sound {
-            Ok(conn) if self.faults < 2 => {
-                self.conn = Some(conn);
-                ControlFlow::Continue(())
-            }
+            Ok(conn) if self.faults < 2 => self.conn = Some(conn),
             Ok(_) => self.stop(&format!("writing failed twice in a row: {}", fault.error)),
             Err(found) => self.stop(&format!("writing failed ({}), and then: {found}", fault.error)),
         }
     }
 
-    fn stop(&mut self, why: &str) -> ControlFlow<()> {
+    fn stop(&mut self, why: &str) {
         let remedy = "look at the disk, then start the program again";
         let _ = self.shared.stopped.set(format!("{why}; {remedy}"));
-        ControlFlow::Break(())
     }
 
     /// Leaves the file as it is, but for a long write-ahead log: whoever opens it next reads all of it.
-    fn close(self) {
-        let Some(conn) = self.conn else { return };
+    fn close(&mut self) {
+        let Some(conn) = self.conn.take() else { return };
         let waiting =
             conn.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?));
         if waiting.is_ok_and(|frames| frames > CLOSE_CHECKPOINT) {
@@ -255,8 +241,68 @@ impl Writer {
     }
 }
 
+/// Where a batch is written, one at a time.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    writer: Arc<Mutex<Writer>>,
+    shared: Arc<Shared>,
+}
+
+impl Desk {
+    pub(crate) fn new(writer: Writer) -> Self {
+        let shared = Arc::clone(&writer.shared);
+        Self { writer: Arc::new(Mutex::new(writer)), shared }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        // Its own panics are caught inside, so the state behind a poisoned lock is whole.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody seems to be writing or to wait for it.
+    pub(crate) fn is_free(&self) -> bool {
+        !self.shared.busy.load(Ordering::SeqCst) && !matches!(self.writer.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Writes one operation at once if nobody else is writing; else gives it back.
+    pub(crate) fn at_once(&self, op: Box<dyn Op>) -> Result<(), Box<dyn Op>> {
+        let mut writer = match self.writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(op),
+        };
+        writer.batch.push(op);
+        writer.guarded(None);
+        Ok(())
+    }
+
+    /// Serves the queue until the store is dropped or must stop; everyone who waits is answered.
+    pub(crate) fn serve(self, mut queue: mpsc::Receiver<Box<dyn Op>>) {
+        while let Some(first) = queue.blocking_recv() {
+            self.shared.busy.store(true, Ordering::SeqCst);
+            let mut writer = self.lock();
+            if self.shared.stopped.get().is_some() {
+                first.settle(Err(self.shared.refusal()));
+                break;
+            }
+            writer.batch.push(first);
+            writer.guarded(Some(&mut queue));
+            self.shared.busy.store(false, Ordering::SeqCst);
+        }
+        queue.close();
+        while let Some(op) = queue.blocking_recv() {
+            op.settle(Err(self.shared.refusal()));
+        }
+        self.lock().close();
+    }
+}
+
 /// Runs every operation of the batch, then those that are queued by now, up to a full batch.
-fn run_all(tx: &Tx<'_>, batch: &mut Vec<Box<dyn Op>>, queue: &mut mpsc::Receiver<Box<dyn Op>>) -> rusqlite::Result<()> {
+fn run_all(
+    tx: &Tx<'_>,
+    batch: &mut Vec<Box<dyn Op>>,
+    mut queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>,
+) -> rusqlite::Result<()> {
     let mut done = 0;
     loop {
         while let Some(op) = batch.get_mut(done) {
@@ -266,9 +312,9 @@ fn run_all(tx: &Tx<'_>, batch: &mut Vec<Box<dyn Op>>, queue: &mut mpsc::Receiver
         if done >= BATCH {
             return Ok(());
         }
-        match queue.try_recv() {
-            Ok(next) => batch.push(next),
-            Err(_) => return Ok(()),
+        match queue.as_deref_mut().map(mpsc::Receiver::try_recv) {
+            Some(Ok(next)) => batch.push(next),
+            _ => return Ok(()),
         }
     }
 }

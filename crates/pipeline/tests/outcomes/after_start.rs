@@ -138,7 +138,7 @@ pub(crate) async fn interrupted(tool: Tool, written: &Notify, at_once: Option<&N
     let process = world.process([("t", tool)]);
     let session = process.open().await;
     let turn = turn_of(&session).await;
-    let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+    let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
     written.notified().await;
     admission.canceller().cancel();
     if let Some(go) = at_once {

@@ -270,7 +270,7 @@ async fn l24_cancelled_before_start() {
         let process = world.process([("t", acting(semantics, run).build().expect("a sound tool"))]);
         let session = process.open().await;
         let turn = turn_of(&session).await;
-        let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+        let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
         admission.canceller().cancel();
         let (facts, seen) = admission.settled().await.expect("no halt");
         session.commit(facts).await.expect("committed");
@@ -318,7 +318,7 @@ async fn l42_lock_conflict_when_another_live_session_keeps_the_key() {
     let second = second(&world, [("t", holding(&world.effects, acts(), &Arc::default(), &quick))]).await;
     let holder = first.open().await;
     let turn = turn_of(&holder).await;
-    let held = holder.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+    let held = holder.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
     entered.notified().await;
 
     let _clock = follow_tokio(&world.clock);
@@ -350,13 +350,13 @@ async fn l24_a_call_that_is_cancelled_while_it_waits_for_a_key_never_starts() {
     let second = second(&world, [("t", holding(&world.effects, acts(), &Arc::default(), &leave))]).await;
     let holder = first.open().await;
     let turn = turn_of(&holder).await;
-    let held = holder.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+    let held = holder.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
     entered.notified().await;
 
     let _clock = follow_tokio(&world.clock);
     let waiting = second.open().await;
     let turn = turn_of(&waiting).await;
-    let admission = waiting.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+    let admission = waiting.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
     let cancel = admission.canceller();
     let begun = tokio::time::Instant::now();
     tokio::spawn(async move {

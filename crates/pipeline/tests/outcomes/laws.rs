@@ -38,7 +38,7 @@ async fn l07_every_record_carries_the_ids_the_runner_gave() {
     let session = process.open().await;
     let turn = turn_of(&session).await;
     let message = fresh_message();
-    let admission = session.admit(Append::new(), &turn, proposal("call-77", message, "t", INPUT));
+    let admission = session.admit(Append::new(), &turn, proposal("call-77", message, "t", INPUT)).spawned();
     let id = admission.intent_id();
     let (facts, _) = admission.settled().await.expect("no halt");
     session.commit(facts).await.expect("committed");
@@ -98,7 +98,7 @@ async fn l14_what_started_ends_as_if_nothing_had_changed() {
         let old = registrar.register(tools(holding(&world.effects, acts(), &entered, &leave))).expect("registered");
         let session = process.open().await;
         let turn = turn_of(&session).await;
-        let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+        let admission = session.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
         entered.notified().await;
         let _new = replace.then(|| registrar.register(tools(look(&world.effects))).expect("registered"));
         drop(old);
@@ -317,7 +317,7 @@ async fn l46_waiting_for_a_key_does_not_consume_the_timeout() {
     let second = second(&world, [("t", slow)]).await;
     let holder = first.open().await;
     let turn = turn_of(&holder).await;
-    let held = holder.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT));
+    let held = holder.admit(Append::new(), &turn, proposal("c", fresh_message(), "t", INPUT)).spawned();
     entered.notified().await;
     let _clock = follow_tokio(&world.clock);
     let committed = tokio::spawn(async move {

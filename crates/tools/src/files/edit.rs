@@ -18,7 +18,7 @@ use super::write::{changed, not_read, report, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
 use crate::diff::unified;
-use crate::{executor, off_thread, on_disk};
+use crate::{executor, on_disk, synced};
 
 const DESCRIPTION: &str = "Replaces text in a file of the workspace. old_string is taken literally, must stand in the \
 file exactly once (or give replace_all), and must lie in lines that were read before. Line ends, mode and byte order \
@@ -77,7 +77,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .execute_resolved(move |input, resolved, context| {
             let parts = Arc::clone(&parts);
             // A write waits for the disk, and for other writers in its directory.
-            off_thread(move || edit(&parts, &input, &resolved, &context))
+            synced(move || edit(&parts, &input, &resolved, &context))
         })
         .to_model(|_, output| vec![Content::text(said(output))])
         .to_user(|_, output| to_user(output))

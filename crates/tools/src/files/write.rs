@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::diff::{Change, unified};
-use crate::{executor, off_thread, on_disk, page};
+use crate::{executor, on_disk, page, synced};
 
 const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \
 file that exists must have been read in full before, and must not have changed since; it keeps its byte order mark, \
@@ -64,7 +64,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .execute_resolved(move |input, resolved, context| {
             let parts = Arc::clone(&parts);
             // A write waits for the disk, and for other writers in its directory.
-            off_thread(move || write(&parts, &input, &resolved, &context))
+            synced(move || write(&parts, &input, &resolved, &context))
         })
         .to_model(|_, output| vec![Content::text(said(output))])
         .to_user(|_, output| to_user(output))

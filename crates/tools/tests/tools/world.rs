@@ -213,7 +213,7 @@ impl Hand<'_> {
     pub fn propose_in(&self, turn: &Arc<Turn>, facts: Append, tool: &str, input: &Value) -> Admission {
         let message_id = MessageId::from_u128(self.process.ids.next(Timestamp::from_micros(0)));
         let (call_id, tool, input) = ("c1".to_owned(), tool.to_owned(), input.to_string());
-        self.session.admit(facts, turn, Proposal { message_id, call_id, tool, input, stated_reason: None })
+        self.session.admit(facts, turn, Proposal { message_id, call_id, tool, input, stated_reason: None }).spawned()
     }
 
     pub async fn settle(&self, admission: Admission) -> Observed {
