@@ -2,7 +2,7 @@
 //! the contract demands (10.2), so that the next turn's menu can ride with the observation before it.
 
 use portcullis_base::WorkerId;
-use portcullis_base::{AppendId, IntentId, MessageId};
+use portcullis_base::{AppendId, IntentId, MessageId, limits};
 use portcullis_event::Draft;
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
 use tokio::sync::OwnedMutexGuard;
@@ -40,6 +40,23 @@ impl Append {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.free.is_empty() && self.lanes.is_empty()
+    }
+
+    /// Whether what it holds must be durable before another call is admitted into it: a call that touched
+    /// the world ended here and its turn lasts until then (R1, L41), or one call more might not fit.
+    pub(crate) fn must_go_first(&self) -> bool {
+        let full = self.events.len() >= limits::APPEND_EVENTS / 2 || self.bytes() >= limits::APPEND_BYTES;
+        full || !self.lanes.is_empty()
+    }
+
+    /// Bytes of the small artifacts in it.
+    pub(crate) fn blob_bytes(&self) -> usize {
+        self.blobs.iter().map(|blob| blob.bytes.len()).sum()
+    }
+
+    /// Bytes as the store counts them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.events.iter().map(|draft| draft.payload.len()).sum::<usize>() + self.blob_bytes()
     }
 
     pub(crate) fn into_commit(self, key: SessionKey, worker: WorkerId, fence: u64, id: AppendId, seq: u64) -> Commit {

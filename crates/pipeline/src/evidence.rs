@@ -23,6 +23,13 @@ pub(crate) enum RetainError {
     OverQuota { used: u64, quota: u64, wanted: u64 },
     #[error("it could not be written: {0}; make room on the disk of the data directory")]
     Io(String),
+    #[error(
+        "the tool handed over {more} pieces of evidence more than the {} that one call may keep",
+        limits::KEPT_ITEMS
+    )]
+    TooMany { more: usize },
+    #[error("the tool reported more than one record can hold, so the record is cut; do the work in several calls")]
+    TooMuch,
 }
 
 /// Bytes used by a tenant's artifacts, as this process knows it.
@@ -80,7 +87,9 @@ impl Evidence<'_> {
         facts: &mut Append,
     ) -> Result<ArtifactRef, RetainError> {
         self.reserve(bytes.len() as u64).await?;
-        if bytes.len() <= limits::ARTIFACT_INLINE_MAX {
+        // Past its budget an append takes no more bytes: the piece is durable before it instead, like a large one.
+        let rides = facts.blob_bytes() + bytes.len() <= limits::APPEND_BLOBS;
+        if rides && bytes.len() <= limits::ARTIFACT_INLINE_MAX {
             let sha256 = Digest::of(&bytes);
             let artifact = artifact(&label, sha256, bytes.len() as u64);
             facts.blobs.push(Blob { sha256, bytes });

@@ -23,7 +23,7 @@ use crate::bound::bound;
 use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::execute;
 use crate::intent::{Intent, Origin, Proposal};
-use crate::lookup::{input_hash, lookup};
+use crate::lookup::lookup;
 use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
 use crate::permission::permission;
@@ -31,6 +31,7 @@ use crate::registry::{Registered, Registry};
 use crate::schedule::schedule;
 use crate::session::{Observation, Session, SessionShared, keep_lease};
 use crate::step::{Halt, Step};
+use crate::stored_input::input_hash;
 use crate::validate::validate;
 
 /// Whether anybody can be asked.
@@ -407,6 +408,9 @@ async fn pass(
     cancel: CancellationToken,
     mut facts: Append,
 ) -> Result<(Append, Disposition), Halt> {
+    if facts.must_go_first() {
+        session.flush(std::mem::take(&mut facts)).await?;
+    }
     let visible = match lookup(session, intent, &mut facts) {
         Step::Next(visible) => visible,
         ended => return settle(session, ended, facts).await,

@@ -26,6 +26,8 @@ pub(crate) struct Settled {
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) streams: Vec<Captured>,
     pub(crate) kept: Vec<Kept>,
+    /// Pieces of evidence over the limit, which were not taken.
+    pub(crate) refused: usize,
 }
 
 /// What an outcome means, before views are made of it.
@@ -88,7 +90,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         None => streams_as_content(&streams),
     };
     settle_flags(session, &mut observed, read_only);
-    Settled { invocation, observed, content, streams, kept: reported.kept }
+    Settled { invocation, observed, content, streams, kept: reported.kept, refused: reported.refused }
 }
 
 fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
@@ -206,11 +208,17 @@ pub(crate) fn unshowable(
 fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
     let text = session.tidy(text, SUMMARY_MAX);
     tracing::error!(session = %session.key.session, "{text}");
+    amend_completed(session, facts, |completed| completed.defect = Some(text));
+}
+
+/// Changes the `completed` of the call at hand, which is written but not yet durable: it and the
+/// observation must say the same.
+pub(crate) fn amend_completed(session: &SessionShared, facts: &mut Append, amend: impl FnOnce(&mut Completed)) {
     let kind = Completed::KIND;
     if let Some(draft) = facts.events.iter_mut().rfind(|draft| draft.kind == kind)
         && let Ok(mut completed) = serde_json::from_str::<Completed>(&draft.payload)
     {
-        completed.defect = Some(text);
+        amend(&mut completed);
         *draft = session.redraft(draft, &completed);
     }
 }

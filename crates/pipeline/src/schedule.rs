@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{Code, InvocationId};
+use portcullis_base::{Code, InvocationId, MessageId};
 use portcullis_contract::{Concurrency, Tool, seam};
 use portcullis_event::facts::{Plan, Scheduled, Started};
 use portcullis_store::{LockKey, StoreError};
@@ -106,9 +106,10 @@ fn cancelled_before_start() -> Refusal {
 /// Append A. A held key is waited for; a holder whose process is gone is recovered, which frees it.
 async fn commit_a(
     session: &SessionShared,
-    facts: Append,
+    mut facts: Append,
     cancel: &CancellationToken,
 ) -> Result<Result<(), (Append, Refusal)>, Halt> {
+    let calls = std::mem::take(&mut facts.calls);
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
     let mut pause = KEY_RETRY.0;
     let mut commit = session.commit_of(facts);
@@ -118,13 +119,13 @@ async fn commit_a(
             Err(StoreError::LockHeld { key, session: holder }) => {
                 if session.gate.clock.monotonic() >= give_up {
                     let text = format!("`{key}` is held by session {holder}; try again when it is done");
-                    let facts = take_back(&mut commit);
+                    let facts = take_back(&mut commit, calls);
                     return Ok(Err((facts, Refusal::new(Code::LockConflict, text))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
                 tokio::select! {
                     () = cancel.cancelled() => {
-                        let facts = take_back(&mut commit);
+                        let facts = take_back(&mut commit, calls);
                         return Ok(Err((facts, cancelled_before_start())));
                     }
                     () = tokio::time::sleep(pause) => {}
@@ -137,8 +138,10 @@ async fn commit_a(
 }
 
 /// The facts of a commit that never happened, without the start that never came.
-fn take_back(commit: &mut portcullis_store::Commit) -> Append {
+fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, String)>) -> Append {
     let mut facts = Append::new();
+    facts.calls = calls;
+    facts.free = std::mem::take(&mut commit.free);
     facts.events = std::mem::take(&mut commit.events);
     facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
     facts.blobs = std::mem::take(&mut commit.blobs);

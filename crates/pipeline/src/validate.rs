@@ -20,6 +20,9 @@ use crate::refuse::{Refusal, SUMMARY_MAX, refuse, tidy_error};
 use crate::session::SessionShared;
 use crate::step::Step;
 
+/// Names of what a call would touch that its `tool.validation` lists.
+const RESOLVED_SHOWN: usize = 128;
+
 /// An intent whose input is decoded, resolved and fit to run, if it may.
 pub(crate) struct Validated {
     pub(crate) visible: Visible,
@@ -102,7 +105,11 @@ pub(crate) fn broken(
 }
 
 fn checked(session: &SessionShared, visible: &Visible, stage: Stage, resolved: &Resolved, facts: &mut Append) {
-    let names = resolved.resources.iter().map(|resource| session.tidy(&resource.canonical, SUMMARY_MAX)).collect();
+    let names = resolved.resources.iter().take(RESOLVED_SHOWN);
+    let mut names: Vec<String> = names.map(|resource| session.tidy(&resource.canonical, SUMMARY_MAX)).collect();
+    if resolved.resources.len() > RESOLVED_SHOWN {
+        names.push(format!("… ({} in all)", resolved.resources.len()));
+    }
     let fact = Checked { intent_id: visible.intent.id, stage, ok: true, errors: Vec::new(), resolved: names };
     session.note(facts, visible.intent.turn_id, &fact);
 }

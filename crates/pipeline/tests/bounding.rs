@@ -503,7 +503,7 @@ async fn l55_media_is_kept_as_it_is_and_never_as_text() {
             .semantics(looks())
             .execute(move |_, context| {
                 let given = given.clone();
-                async move { Ok(context.keep(ArtifactKind::Media, "image/png", given).to_string()) }
+                async move { Ok(context.keep(ArtifactKind::Media, "image/png", given)?.to_string()) }
             })
             .to_model(|_, output| {
                 let artifact = serde_json::from_value(output.clone()).expect("an id");
