@@ -419,7 +419,7 @@ async fn pass(
         Step::Next(validated) => validated,
         ended => return settle(session, ended, facts).await,
     };
-    let authorized = match permission(session, validated, &mut facts) {
+    let authorized = match permission(session, validated, &mut facts).await {
         Step::Next(authorized) => authorized,
         ended => return settle(session, ended, facts).await,
     };

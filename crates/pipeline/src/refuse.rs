@@ -73,7 +73,8 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
         signal: None,
         duration_us: 0,
         side_effects: SideEffects::none(),
-        retryable: row.retry == Retry::Yes,
+        // Nothing has happened as far as a blank one knows.
+        retryable: matches!(row.retry, Retry::Yes | Retry::IfNoEffects),
         recovery: Recorded::Known(row.recovery),
         errors: Vec::new(),
         truncated: false,

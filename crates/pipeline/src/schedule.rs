@@ -13,6 +13,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
+use crate::evidence::no_room;
 use crate::lookup::stale;
 use crate::permission::{Authorized, void_answered};
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
@@ -69,6 +70,10 @@ pub(crate) async fn schedule(
             return Ok((facts, Step::Refused(refused)));
         }
     };
+    if !inert && let Err(full) = session.room_to_start().await {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, no_room(&full)))));
+    }
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
     let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized)
         .into_iter()
