@@ -142,7 +142,9 @@ impl BaselineBook {
             let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.get(&session)?.upgrade()?
         };
-        shared.state().baselines.get(path).cloned()
+        // By the name it was written under (L69).
+        let path = shared.gate.redactor.redact_text(path);
+        shared.state().baselines.get(&path).cloned()
     }
 
     fn enter(&self, shared: &Arc<SessionShared>) {
@@ -223,6 +225,12 @@ impl Gate {
     #[must_use]
     pub fn tenant(&self) -> TenantId {
         self.inner.tenant
+    }
+
+    /// `text` with every known secret masked, as it may be written (L69).
+    #[must_use]
+    pub fn masked(&self, text: &str) -> String {
+        self.inner.redactor.redact_text(text).into_owned()
     }
 
     /// Artifacts by id.
@@ -365,8 +373,10 @@ impl Session {
 
     /// The first door: a new intent, from the top.
     #[must_use]
-    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, proposal: Proposal) -> Admission {
+    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, mut proposal: Proposal) -> Admission {
         let gate = &self.shared.gate;
+        // One form from here on: what is compared with the log is what the log holds (L7, L69).
+        proposal.call_id = gate.redactor.redact_text(&proposal.call_id).into_owned();
         let intent = Intent {
             id: IntentId::make(&*gate.ids, gate.clock.now()),
             input_hash: input_hash(&proposal.input),

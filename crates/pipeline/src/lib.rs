@@ -23,6 +23,7 @@ mod handed_over;
 mod intent;
 mod lookup;
 mod menu;
+mod names;
 mod normalize;
 mod permission;
 mod preview;

@@ -15,7 +15,6 @@ use crate::session::SessionShared;
 use crate::step::Step;
 use crate::stored_input;
 
-
 /// An intent whose tool this turn offers, and the registration that was offered.
 pub(crate) struct Visible {
     pub(crate) intent: Intent,
@@ -54,6 +53,12 @@ fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Found {
         return same_identity(tool, live, definition_version.as_deref(), executor_id.as_deref());
     }
     let call = (intent.proposal.message_id, intent.proposal.call_id.clone());
+    // Its records would hold a part of it, and two such calls could not be told apart.
+    if call.1.len() > ERROR_MAX {
+        let text =
+            format!("the call id is {} bytes long and may be {ERROR_MAX}; call again with a short one", call.1.len());
+        return Err(Refusal::new(Code::InputUnparseable, text).into());
+    }
     let stored = session.state().intents.is_duplicate(call.0, &call.1);
     if stored || facts.calls.contains(&call) {
         let text = format!("the call id `{}` was used twice in one message; only the first counts", call.1);

@@ -47,7 +47,8 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     let read_only = seam::semantics(&invocation.tool).read_only;
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
     let mut side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
-    mask_effects(session, &mut side_effects);
+    let names = &invocation.authorized.validated.names;
+    names.mask_effects(&mut side_effects);
     let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let intent = &invocation.authorized.validated.visible.intent;
     let completed = Completed {
@@ -79,6 +80,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     observed.summary = meaning.summary;
     if meaning.code.is_ok() {
         observed.files = reported.files;
+        names.mask_files(&mut observed.files);
     }
     if let Some(failure) = meaning.failure {
         observed.reason = failure.reason.map(Recorded::Known);
@@ -241,19 +243,6 @@ pub(crate) fn settle_flags(session: &SessionShared, observed: &mut Observed, rea
     }
     if code == Code::InternalError {
         observed.incident_id = Some(IncidentId::make(&*session.gate.ids, session.gate.clock.now()));
-    }
-}
-
-/// What a tool names in its reports may hold what it was given.
-fn mask_effects(session: &SessionShared, effects: &mut SideEffects) {
-    if session.gate.redactor.is_empty() {
-        return;
-    }
-    for item in &mut effects.items {
-        let words = [Some(&mut item.kind), Some(&mut item.target), item.before.as_mut(), item.after.as_mut()];
-        for word in words.into_iter().flatten() {
-            *word = session.gate.redactor.redact_text(word).into_owned();
-        }
     }
 }
 

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::append::Append;
 use crate::evidence::no_room;
 use crate::lookup::stale;
+use crate::names::Names;
 use crate::permission::{Authorized, void_answered};
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
@@ -75,7 +76,7 @@ pub(crate) async fn schedule(
         return Ok((facts, Step::Refused(refuse(session, intent, no_room(&full)))));
     }
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
-    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized)
+    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized, &authorized.validated.names)
         .into_iter()
         .map(|key| LockKey { location: session.gate.location, key })
         .collect();
@@ -155,13 +156,14 @@ fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, Strin
     facts
 }
 
-fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized) -> Vec<String> {
+fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &Names) -> Vec<String> {
     let mut keys = match concurrency {
         // Files are written by rename, so a read never sees half a write: inert calls take none (§14).
         _ if inert => Vec::new(),
         Concurrency::Safe => Vec::new(),
         Concurrency::Exclusive => vec!["*".to_owned()],
-        Concurrency::Keyed => authorized.validated.resolved.keys.clone(),
+        // A key is written, too.
+        Concurrency::Keyed => authorized.validated.resolved.keys.iter().map(|key| names.key(key.clone())).collect(),
     };
     keys.sort();
     keys.dedup();

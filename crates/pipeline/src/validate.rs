@@ -15,6 +15,7 @@ use portcullis_event::facts::{Checked, InputError, Stage};
 use crate::append::Append;
 use crate::execute::words;
 use crate::lookup::Visible;
+use crate::names::Names;
 use crate::permission::precheck_denies;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse, tidy_error};
 use crate::session::SessionShared;
@@ -31,6 +32,7 @@ pub(crate) struct Validated {
     pub(crate) access: Vec<AccessRequest>,
     pub(crate) prepared: Prepared,
     pub(crate) caller: Arc<Caller>,
+    pub(crate) names: Names,
 }
 
 pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &mut Append) -> Step<Validated> {
@@ -69,7 +71,8 @@ pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &
         Err(panic) => Step::Refused(broken(session, &visible, &*panic, facts)),
         Ok(Ok(prepared)) => {
             checked(session, &visible, stage(Stage::Runtime), &resolved, facts);
-            Step::Next(Validated { visible, input, resolved, access, prepared, caller })
+            let names = Names::of(session, visible.tool(), &input);
+            Step::Next(Validated { visible, input, resolved, access, prepared, caller, names })
         }
         Ok(Err(found)) => invalid(session, &visible, stage(Stage::Runtime), failed(found), facts),
     }
