@@ -39,8 +39,14 @@ pub const INPUT_MAX: usize = 1 << 20;
 pub const INPUT_DEPTH: usize = 64;
 /// Events of one append; a larger batch is split.
 pub const APPEND_EVENTS: usize = 1_000;
-/// Bytes of one append; a larger batch is split.
+/// Bytes of one append; a larger batch is split between calls.
 pub const APPEND_BYTES: usize = 1 << 20;
+/// Bytes a store takes in one append all the same: what one call puts into it cannot be split.
+pub const APPEND_MOST: usize = 4 * APPEND_BYTES;
+/// Bytes of small artifacts in one append; past it they are files like the large ones.
+pub const APPEND_BLOBS: usize = 1 << 20;
+/// Pieces of evidence one invocation may hand over: each is an event of the append that ends it.
+pub const KEPT_ITEMS: usize = 256;
 /// Invocations waiting in one session.
 pub const QUEUE: usize = 256;
 /// How long a person has to answer.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use portcullis_base::{
-    ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TurnId,
+    ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TurnId, limits,
 };
 use portcullis_secret::SecretText;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,14 @@ pub struct Caller {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 
+/// The invocation has handed over as many pieces of evidence as one may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "one call may hand over at most {} pieces of evidence; join small pieces into one, or do the work in several calls",
+    limits::KEPT_ITEMS
+)]
+pub struct TooMuchEvidence;
+
 /// Bytes a tool hands over as evidence.
 #[derive(Debug, Clone)]
 pub struct Kept {
@@ -57,6 +65,8 @@ pub struct Reported {
     pub files: Vec<FileFact>,
     /// Evidence.
     pub kept: Vec<Kept>,
+    /// Pieces of evidence that were over the limit.
+    pub refused: usize,
     /// Things worth a line in the observation.
     pub warnings: Vec<String>,
 }
@@ -181,11 +191,19 @@ impl ToolContext {
     }
 
     /// Hands over bytes as evidence; they are durable with the observation.
-    #[must_use]
-    pub fn keep(&self, kind: ArtifactKind, mime: &str, bytes: Vec<u8>) -> ArtifactId {
+    ///
+    /// # Errors
+    /// Past [`limits::KEPT_ITEMS`]: nothing is kept then, and the call cannot end as a success. `?` makes it
+    /// a [`ToolFailure`](crate::ToolFailure); state what was done before.
+    pub fn keep(&self, kind: ArtifactKind, mime: &str, bytes: Vec<u8>) -> Result<ArtifactId, TooMuchEvidence> {
+        let mut reports = self.reports();
+        if reports.kept.len() >= limits::KEPT_ITEMS {
+            reports.refused += 1;
+            return Err(TooMuchEvidence);
+        }
         let id = self.host.artifact_id();
-        self.reports().kept.push(Kept { id, kind, mime: mime.to_owned(), bytes });
-        id
+        reports.kept.push(Kept { id, kind, mime: mime.to_owned(), bytes });
+        Ok(id)
     }
 
     /// Adds a line the model and the person should see, such as a clamped value.

@@ -3,7 +3,7 @@
 
 use portcullis_base::{Code, Reason, SideEffects};
 
-use crate::Precondition;
+use crate::{Precondition, TooMuchEvidence};
 
 /// A deliberately classified failure of an executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,5 +96,11 @@ impl ToolFailure {
     pub fn with_side_effects(mut self, side_effects: SideEffects) -> Self {
         self.side_effects = Some(side_effects);
         self
+    }
+}
+
+impl From<TooMuchEvidence> for ToolFailure {
+    fn from(over: TooMuchEvidence) -> Self {
+        Self::new("too_much_evidence", over.to_string())
     }
 }

@@ -8,25 +8,33 @@ use portcullis_store::{ArtifactRow, Blob};
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
+use crate::evidence::RetainError;
 use crate::refuse::SUMMARY_MAX;
 use crate::session::SessionShared;
 use crate::validate::Validated;
 
-/// How much of one text argument an ask shows.
+/// How much of one text an ask shows.
 const SHOWN_TEXT: usize = 2_000;
 
 /// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before anybody is asked.
-pub(crate) fn raise(
+///
+/// # Errors
+/// If the diff it shows cannot be kept; nothing is written then.
+pub(crate) async fn raise(
     session: &SessionShared,
     validated: &Validated,
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
-) -> AskId {
+) -> Result<AskId, RetainError> {
     let intent = &validated.visible.intent;
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
-    let facts_shown = ask_facts(session, validated, &ask, facts);
+    let diff = match &validated.prepared.diff {
+        Some(diff) => Some(keep_diff(session, diff, facts).await?),
+        None => None,
+    };
+    let facts_shown = ask_facts(session, validated, &ask, diff);
     let used = ToolUse {
         intent_id: intent.id,
         evaluated_permission: "ask".to_owned(),
@@ -34,8 +42,10 @@ pub(crate) fn raise(
     };
     session.note(facts, intent.turn_id, &used);
     let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null));
-    // A rule that names a secret is not suggested: masked it would be another rule, and a wider one.
-    let suggested = suggested.filter(|rule| !holds_secret(session, rule)).collect();
+    // A rule that names a secret is not suggested: masked it would be another rule, and a wider one. Nor is
+    // one that is too long to be read.
+    let suggested = suggested.filter(|rule| !holds_secret(session, rule) && rule.to_string().len() <= SHOWN_TEXT);
+    let suggested = suggested.collect();
     let asked = Asked {
         ask_id,
         intent_id: intent.id,
@@ -51,7 +61,7 @@ pub(crate) fn raise(
         shown: shown(validated),
     };
     session.note(facts, intent.turn_id, &asked);
-    ask_id
+    Ok(ask_id)
 }
 
 /// What an approval is bound to besides the input: the accesses by their canonical names, and the
@@ -69,7 +79,7 @@ pub(crate) fn shown(validated: &Validated) -> Digest {
 }
 
 /// What `approvals show` prints, in the order it prints it.
-fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &mut Append) -> Value {
+fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, diff: Option<ArtifactRef>) -> Value {
     let semantics = seam::semantics(validated.visible.tool());
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
@@ -86,7 +96,6 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &
     put("resources", Value::Array(resources));
     let mut input = validated.input.value().clone();
     let _ = portcullis_secret::redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
-    brief(&mut input);
     put("input", input);
     put("risk", json!(semantics.risk));
     put("reversible", json!(validated.access.iter().all(|request| request.reversible)));
@@ -108,11 +117,13 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, facts: &
     if !said.is_empty() {
         put("tool_says", Value::Object(said));
     }
-    if let Some(diff) = &validated.prepared.diff {
-        put("diff", json!(keep_diff(session, diff, facts)));
+    if let Some(diff) = diff {
+        put("diff", json!(diff));
     }
     let mut value = Value::Object(shown);
+    // Masked first: a cut could hide half a secret from the search.
     session.gate.redactor.redact_value(&mut value);
+    brief(&mut value);
     value
 }
 
@@ -136,10 +147,11 @@ fn brief(value: &mut Value) {
 }
 
 /// The diff rides in the append that names it. One over the inline limit is cut there, and says so.
-fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> ArtifactRef {
+async fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> Result<ArtifactRef, RetainError> {
     let redacted = session.gate.redactor.redact_text(diff);
     let cut = redacted.floor_char_boundary(limits::ARTIFACT_INLINE_MAX.min(redacted.len()));
     let bytes = redacted.as_bytes()[..cut].to_vec();
+    session.reserve(bytes.len() as u64).await?;
     let artifact = ArtifactRef {
         id: ArtifactId::make(&*session.gate.ids, session.gate.clock.now()),
         kind: ArtifactKind::Diff,
@@ -153,5 +165,5 @@ fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> Artifac
     };
     facts.blobs.push(Blob { sha256: artifact.sha256, bytes });
     facts.artifacts.push(ArtifactRow { session: session.key.session, artifact: artifact.clone() });
-    artifact
+    Ok(artifact)
 }

@@ -15,14 +15,16 @@ use portcullis_secret::{Aad, Sealed};
 use portcullis_store::{HostLiveness, LockKey};
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::start;
 use crate::append::Append;
-use crate::gate::{Disposition, Gate, GateInner, Opened, start, write_back};
+use crate::gate::{Disposition, Gate, GateInner, Opened, write_back};
 use crate::intent::{Intent, Origin, Proposal};
 use crate::lookup::sealed_name;
 use crate::permission;
 use crate::refuse::{Refusal, blank, refuse};
 use crate::session::{Session, SessionShared};
 use crate::step::Halt;
+use crate::stored_input::input_hash;
 
 /// An intent that attending moved on.
 #[derive(Debug)]
@@ -150,7 +152,10 @@ impl Session {
             return self.finish(intent, *refuse(&self.shared, &entry, refusal), Append::new()).await;
         }
         let Some(input) = self.stored_input(intent).await? else { return self.unopened(intent, ask).await };
-        let admission = start(&self.shared, Append::new(), stored(intent, input, ask));
+        let mut readmitted = stored(intent, input, ask);
+        // Of what is about to run, not of what the log says it was: the approval is compared with it (13.7).
+        readmitted.input_hash = input_hash(&readmitted.proposal.input);
+        let admission = start(&self.shared, Append::new(), readmitted);
         let stop = admission.canceller();
         let mut settled = std::pin::pin!(admission.settled());
         let (mut facts, disposition) = tokio::select! {

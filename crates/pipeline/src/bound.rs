@@ -6,17 +6,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use portcullis_base::{
-    ArtifactKind, ArtifactRef, Code, FileFact, LineRange, Phase, Recorded, SideEffectState, Trust, Window,
-    canonical_json, limits,
+    ArtifactKind, ArtifactRef, Code, Phase, Recorded, SideEffectState, Trust, Window, canonical_json, limits,
 };
 use portcullis_contract::{Anchor, Content, seam};
 use portcullis_event::{ContentFormat, ContentPart, Observed};
 use serde_json::json;
 
 use crate::append::Append;
+use crate::delivered::clip_delivered;
 use crate::evidence::{Evidence, Label, RetainError};
+use crate::fit::fit;
+use crate::handed_over::keep_handed_over;
 use crate::normalize::{Settled, settle_flags, unshowable};
-use crate::preview::{self, Limits, Preview, Segment, Totals};
+use crate::preview::{self, Limits, Preview, Totals};
 use crate::refuse::{ERROR_MAX, SUMMARY_MAX};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
@@ -26,17 +28,13 @@ use crate::spool::{Captured, CapturedBytes};
 const WARNINGS: usize = 32;
 
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
-    let Settled { invocation, mut observed, mut content, streams, kept } = settled;
+    let Settled { invocation, mut observed, mut content, streams, kept, refused } = settled;
     let intent = &invocation.authorized.validated.visible.intent;
     let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
 
-    for item in kept {
-        let label = Label { id: item.id, kind: item.kind, mime: &item.mime, lines: None, complete: true };
-        let bytes = session.gate.redactor.redact_bytes(&item.bytes).into_owned();
-        match evidence.keep(label, bytes, facts).await {
-            Ok(artifact) => observed.artifacts.push(artifact),
-            Err(error) => retention_failed(&mut observed, &error),
-        }
+    keep_handed_over(&evidence, kept, &mut observed, &mut content, facts).await;
+    if refused > 0 && observed.ok {
+        retention_failed(&mut observed, &RetainError::TooMany { more: refused });
     }
     let lost = streams.iter().find_map(|stream| match &stream.bytes {
         CapturedBytes::Lost(why) => Some(RetainError::Io(why.clone())),
@@ -67,8 +65,11 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
     if let Some(turn) = &intent.turn {
         turn.spend(shown_bytes(&observed));
     }
+    fit(session, &mut observed, facts);
     facts.free.extend(invocation.keys);
-    facts.lanes.extend(invocation.lane);
+    if invocation.slot.is_taken() {
+        facts.slots.push(invocation.slot);
+    }
     observed
 }
 
@@ -106,7 +107,7 @@ fn limits_of(invocation: &Invocation) -> Limits {
 }
 
 /// R2: never a success. What happened stays true and is shown; nobody should rerun an action to get its output.
-fn retention_failed(observed: &mut Observed, error: &RetainError) {
+pub(crate) fn retention_failed(observed: &mut Observed, error: &RetainError) {
     observed.ok = false;
     observed.code = Recorded::Known(Code::RetentionFailed);
     observed.phase = Recorded::Known(Phase::Bound);
@@ -391,60 +392,4 @@ fn text_part(source: &str, text: String) -> ContentPart {
         text: Some(text),
         artifact: None,
     }
-}
-
-/// A cut page covers only the lines that were sent whole (§19).
-fn clip_delivered(files: &mut [FileFact], window: &dyn Window, segments: &[Segment]) -> io::Result<()> {
-    let delivered = files.iter_mut().filter_map(|fact| match fact {
-        FileFact::Delivered { lines, .. } => Some(lines),
-        _ => None,
-    });
-    for lines in delivered {
-        // The text of a read is its lines and nothing else, so the n-th line of the text is the n-th delivered.
-        let Some(first) = lines.first().map(|range| range.first) else { continue };
-        let end = lines.last().map_or(first, |range| range.last);
-        let mut sent = Vec::new();
-        for range in whole_lines(window, segments)? {
-            let clipped = LineRange { first: first + range.first, last: (first + range.last).min(end) };
-            if !clipped.is_empty() {
-                sent.push(clipped);
-            }
-        }
-        *lines = sent;
-    }
-    Ok(())
-}
-
-/// Zero-based numbers of the lines that lie whole inside a segment, as ranges.
-fn whole_lines(window: &dyn Window, segments: &[Segment]) -> io::Result<Vec<LineRange>> {
-    let mut ranges: Vec<LineRange> = Vec::new();
-    let (mut number, mut line_start, mut at) = (0u64, 0u64, 0u64);
-    let mut chunk = vec![0u8; limits::ARTIFACT_INLINE_MAX];
-    let mut close = |number: u64, start: u64, end: u64| {
-        if segments.iter().any(|s| s.start <= start && end <= s.end) {
-            match ranges.last_mut() {
-                Some(last) if last.last + 1 == number => last.last = number,
-                _ => ranges.push(LineRange { first: number, last: number }),
-            }
-        }
-    };
-    loop {
-        let n = window.read_at(at, &mut chunk)?;
-        if n == 0 {
-            break;
-        }
-        for (i, byte) in chunk[..n].iter().enumerate() {
-            if *byte == b'\n' {
-                let end = at + i as u64 + 1;
-                close(number, line_start, end);
-                number += 1;
-                line_start = end;
-            }
-        }
-        at += n as u64;
-    }
-    if line_start < at {
-        close(number, line_start, at);
-    }
-    Ok(ranges)
 }

@@ -6,23 +6,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use portcullis_base::{
-    ArtifactId, ArtifactKind, ArtifactRef, Digest, IntentId, SessionId, TenantId, Trust, TurnId, Window, limits,
+    ArtifactId, ArtifactKind, ArtifactRef, Code, Digest, IntentId, SessionId, TenantId, Trust, TurnId, Window, limits,
 };
 use portcullis_event::facts::ArtifactStored;
 use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, Stored};
 
 use crate::append::Append;
+use crate::refuse::Refusal;
 use crate::session::SessionShared;
 
 /// Why evidence could not be kept; the text names the remedy.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RetainError {
     #[error(
-        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; raise `quota` under `[artifacts]` in the configuration, or keep artifacts elsewhere with `--artifacts`"
+        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; raise `quota` under `[artifacts]` in the configuration"
     )]
     OverQuota { used: u64, quota: u64, wanted: u64 },
     #[error("it could not be written: {0}; make room on the disk of the data directory")]
     Io(String),
+    #[error(
+        "the tool handed over {more} pieces of evidence more than the {} that one call may keep",
+        limits::KEPT_ITEMS
+    )]
+    TooMany { more: usize },
+    #[error("the tool reported more than one record can hold, so the record is cut; do the work in several calls")]
+    TooMuch,
 }
 
 /// Bytes used by a tenant's artifacts, as this process knows it.
@@ -37,11 +45,26 @@ impl Usage {
         Self { used: AtomicU64::new(u64::MAX), quota }
     }
 
-    async fn reserve(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
+    async fn load(&self, store: &dyn Store, tenant: TenantId) -> Result<(), RetainError> {
         if self.used.load(Ordering::Acquire) == u64::MAX {
             let used = store.artifact_usage(tenant).await.map_err(|e| RetainError::Io(e.to_string()))?;
             let _ = self.used.compare_exchange(u64::MAX, used, Ordering::AcqRel, Ordering::Acquire);
         }
+        Ok(())
+    }
+
+    /// Whether there is room for `wanted` bytes, without taking it.
+    async fn room(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
+        self.load(store, tenant).await?;
+        let used = self.used.load(Ordering::Acquire);
+        if used.saturating_add(wanted) > self.quota {
+            return Err(RetainError::OverQuota { used, quota: self.quota, wanted });
+        }
+        Ok(())
+    }
+
+    async fn reserve(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
+        self.load(store, tenant).await?;
         let used = self.used.fetch_add(wanted, Ordering::AcqRel);
         if used.saturating_add(wanted) > self.quota {
             self.used.fetch_sub(wanted, Ordering::AcqRel);
@@ -49,6 +72,27 @@ impl Usage {
         }
         Ok(())
     }
+}
+
+/// Room a call must find before it may touch the world: one small artifact. How much evidence it will
+/// leave is known only afterwards; what does not fit then is `retention_failed` with its effect told.
+const ROOM_TO_START: u64 = limits::ARTIFACT_INLINE_MAX as u64;
+
+impl SessionShared {
+    /// The quota, before anything happens (store §8).
+    pub(crate) async fn room_to_start(&self) -> Result<(), RetainError> {
+        self.gate.usage.room(&*self.gate.store, self.key.tenant, ROOM_TO_START).await
+    }
+
+    /// Takes `wanted` bytes of the quota.
+    pub(crate) async fn reserve(&self, wanted: u64) -> Result<(), RetainError> {
+        self.gate.usage.reserve(&*self.gate.store, self.key.tenant, wanted).await
+    }
+}
+
+/// Nothing was done, because what it leaves behind could not be kept.
+pub(crate) fn no_room(error: &RetainError) -> Refusal {
+    Refusal::new(Code::RetentionFailed, format!("it was not started, because its evidence could not be kept: {error}"))
 }
 
 /// What an artifact is, besides its bytes.
@@ -80,7 +124,9 @@ impl Evidence<'_> {
         facts: &mut Append,
     ) -> Result<ArtifactRef, RetainError> {
         self.reserve(bytes.len() as u64).await?;
-        if bytes.len() <= limits::ARTIFACT_INLINE_MAX {
+        // Past its budget an append takes no more bytes: the piece is durable before it instead, like a large one.
+        let rides = facts.blob_bytes() + bytes.len() <= limits::APPEND_BLOBS;
+        if rides && bytes.len() <= limits::ARTIFACT_INLINE_MAX {
             let sha256 = Digest::of(&bytes);
             let artifact = artifact(&label, sha256, bytes.len() as u64);
             facts.blobs.push(Blob { sha256, bytes });
@@ -120,8 +166,7 @@ impl Evidence<'_> {
     }
 
     async fn reserve(&self, wanted: u64) -> Result<(), RetainError> {
-        let gate = &self.session.gate;
-        gate.usage.reserve(&*gate.store, self.session.key.tenant, wanted).await
+        self.session.reserve(wanted).await
     }
 
     async fn write(&self, window: Arc<dyn Window>) -> Result<Stored, RetainError> {

@@ -2,12 +2,9 @@
 //! type the one before it made, so a phase that is skipped does not compile.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use portcullis_base::{
     AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, MenuId, SessionId, TenantId, TurnId, limits,
 };
@@ -19,14 +16,15 @@ use portcullis_secret::{Redactor, Sealer, SecretText};
 use portcullis_store::{Artifacts, Blob, Claim, LeaseOwner, SessionKey, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::admission::{Admission, start};
 use crate::append::Append;
 use crate::bound::bound;
 use crate::evidence::{ArtifactShelf, Usage};
-use crate::execute::{execute, words};
+use crate::execute::execute;
 use crate::intent::{Intent, Origin, Proposal};
-use crate::lookup::{input_hash, lookup};
+use crate::keys::KeyLine;
+use crate::lookup::lookup;
 use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
 use crate::permission::permission;
@@ -34,6 +32,7 @@ use crate::registry::{Registered, Registry};
 use crate::schedule::schedule;
 use crate::session::{Observation, Session, SessionShared, keep_lease};
 use crate::step::{Halt, Step};
+use crate::stored_input::input_hash;
 use crate::validate::validate;
 
 /// Whether anybody can be asked.
@@ -88,6 +87,8 @@ pub(crate) struct GateInner {
     pub(crate) usage: Usage,
     pub(crate) ask_expiry: Duration,
     pub(crate) tracker: TaskTracker,
+    /// Those of this process who wait for a key.
+    pub(crate) keys: KeyLine,
     baselines: BaselineBook,
     /// The last offer made for each session: two turns with no change between them share one.
     offers: Mutex<HashMap<SessionId, CachedOffer>>,
@@ -144,7 +145,9 @@ impl BaselineBook {
             let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.get(&session)?.upgrade()?
         };
-        shared.state().baselines.get(path).cloned()
+        // By the name it was written under (L69).
+        let path = shared.gate.redactor.redact_text(path);
+        shared.state().baselines.get(&path).cloned()
     }
 
     fn enter(&self, shared: &Arc<SessionShared>) {
@@ -198,6 +201,7 @@ impl Gate {
             usage: Usage::new(parts.artifact_quota),
             ask_expiry: parts.ask_expiry,
             tracker: TaskTracker::new(),
+            keys: KeyLine::default(),
             baselines: parts.baselines,
             offers: Mutex::default(),
         };
@@ -225,6 +229,12 @@ impl Gate {
     #[must_use]
     pub fn tenant(&self) -> TenantId {
         self.inner.tenant
+    }
+
+    /// `text` with every known secret masked, as it may be written (L69).
+    #[must_use]
+    pub fn masked(&self, text: &str) -> String {
+        self.inner.redactor.redact_text(text).into_owned()
     }
 
     /// Artifacts by id.
@@ -281,78 +291,6 @@ impl Gate {
     }
 }
 
-/// A call in flight. It moves while [`Admission::settled`] is awaited; dropped before its end it
-/// detaches, which means that it goes on in a task of its own and settles by itself.
-#[must_use = "a call moves while it is awaited; dropped, it runs by itself"]
-pub struct Admission {
-    path: Option<Path>,
-    cancel: CancellationToken,
-    intent_id: IntentId,
-    session: Arc<SessionShared>,
-    /// A shutdown waits for the call, whoever moves it.
-    tracked: TaskTrackerToken,
-}
-
-type Ended = Result<(Append, Disposition), Halt>;
-type Path = Pin<Box<dyn Future<Output = Ended> + Send>>;
-
-impl Admission {
-    /// The intent's id.
-    #[must_use]
-    pub fn intent_id(&self) -> IntentId {
-        self.intent_id
-    }
-
-    /// What cancels the call.
-    #[must_use]
-    pub fn canceller(&self) -> CancellationToken {
-        self.cancel.clone()
-    }
-
-    /// Moves it in a task of its own from now on: for a caller that does something else before it waits.
-    pub fn spawned(mut self) -> Self {
-        if let Some(path) = self.path.take() {
-            let task = tokio::spawn(path);
-            let joined = async move { task.await.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string()))) };
-            self.path = Some(Box::pin(joined));
-        }
-        self
-    }
-
-    /// Goes to the end of the path. The append holds what is not durable yet; commit it.
-    ///
-    /// # Errors
-    /// If the log refused a write: the turn halts.
-    pub async fn settled(mut self) -> Result<(Append, Disposition), Halt> {
-        // Borrowed, not taken: if this future is dropped, `drop` below still finds the path.
-        let Some(path) = self.path.as_mut() else { return Err(Halt::TaskLost("it was asked twice".to_owned())) };
-        let ended = path.await;
-        self.path = None;
-        ended
-    }
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        let Some(path) = self.path.take() else { return };
-        // Without a runtime nothing runs any more: a kill, and a kill is the same as a crash.
-        if tokio::runtime::Handle::try_current().is_err() {
-            return;
-        }
-        let (session, tracked) = (Arc::clone(&self.session), self.tracked.clone());
-        tokio::spawn(async move {
-            let _tracked = tracked;
-            let kept = match path.await {
-                Ok((facts, _)) => session.flush(facts).await,
-                Err(halt) => Err(halt),
-            };
-            if let Err(halt) = kept {
-                tracing::error!(session = %session.key.session, "a detached call could not be settled: {halt}");
-            }
-        });
-    }
-}
-
 impl Session {
     /// Freezes what is offered now as a turn, and puts its `tool.menu` into the append.
     #[must_use]
@@ -377,8 +315,10 @@ impl Session {
     }
 
     /// The first door: a new intent, from the top.
-    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, proposal: Proposal) -> Admission {
+    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, mut proposal: Proposal) -> Admission {
         let gate = &self.shared.gate;
+        // One form from here on: what is compared with the log is what the log holds (L7, L69).
+        proposal.call_id = gate.redactor.redact_text(&proposal.call_id).into_owned();
         let intent = Intent {
             id: IntentId::make(&*gate.ids, gate.clock.now()),
             input_hash: input_hash(&proposal.input),
@@ -392,26 +332,16 @@ impl Session {
     }
 }
 
-/// Sets an intent on its path. Nothing moves before somebody waits for it: a task of its own would
-/// cost every call two wake-ups, and only a call that nobody waits for needs one.
-pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent) -> Admission {
-    let cancel = session.lost.child_token();
-    let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
-    let (moved, stop) = (Arc::clone(session), cancel.clone());
-    let path = async move {
-        let path = AssertUnwindSafe(pass(&moved, intent, stop, facts)).catch_unwind();
-        path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))))
-    };
-    Admission { path: Some(Box::pin(path)), cancel, intent_id, session: Arc::clone(session), tracked }
-}
-
 /// The path of an intent.
-async fn pass(
+pub(crate) async fn pass(
     session: &Arc<SessionShared>,
     intent: Intent,
     cancel: CancellationToken,
     mut facts: Append,
 ) -> Result<(Append, Disposition), Halt> {
+    if facts.must_go_first() {
+        session.flush(std::mem::take(&mut facts)).await?;
+    }
     let visible = match lookup(session, intent, &mut facts) {
         Step::Next(visible) => visible,
         ended => return settle(session, ended, facts).await,
@@ -420,7 +350,7 @@ async fn pass(
         Step::Next(validated) => validated,
         ended => return settle(session, ended, facts).await,
     };
-    let authorized = match permission(session, validated, &mut facts) {
+    let authorized = match permission(session, validated, &mut facts).await {
         Step::Next(authorized) => authorized,
         ended => return settle(session, ended, facts).await,
     };

@@ -10,16 +10,22 @@
 //! happens after a crash or an answer).
 #![allow(clippy::disallowed_methods, reason = "this crate is the one that opens tools")]
 
+mod admission;
 mod append;
 mod ask;
 mod attend;
 mod bound;
+mod delivered;
 mod evidence;
 mod execute;
+mod fit;
 mod gate;
+mod handed_over;
 mod intent;
+mod keys;
 mod lookup;
 mod menu;
+mod names;
 mod normalize;
 mod permission;
 mod preview;
@@ -29,12 +35,14 @@ mod schedule;
 mod session;
 mod spool;
 mod step;
+mod stored_input;
 mod validate;
 
+pub use admission::Admission;
 pub use append::Append;
 pub use attend::Attended;
 pub use evidence::{ArtifactShelf, ShelfError};
-pub use gate::{Admission, Approvals, BaselineBook, Disposition, Gate, GateParts, Opened};
+pub use gate::{Approvals, BaselineBook, Disposition, Gate, GateParts, Opened};
 pub use intent::Proposal;
 pub use menu::{MenuEntry, Offer, Turn};
 pub use registry::{Placement, Registrar, RegistrationError, RegistrationGuard, Registry};

@@ -1,10 +1,10 @@
 //! Phase 1, `Intent → Visible`: which registration does the name mean, and may this turn see it?
 //! The first fact of every intent is written here.
 
-use portcullis_base::{Code, Digest, Reason, Recorded, limits};
+use portcullis_base::{Code, Reason, Recorded};
 use portcullis_contract::{Tool, ToolName, seam};
 use portcullis_event::facts::{IntentProposed, LookedUp};
-use portcullis_secret::{Aad, redact_sensitive};
+use portcullis_secret::Aad;
 use serde_json::Value;
 
 use crate::append::Append;
@@ -13,9 +13,7 @@ use crate::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, refuse};
 use crate::registry::Registered;
 use crate::session::SessionShared;
 use crate::step::Step;
-
-/// What the log keeps of an input that is too big to be one.
-const KEPT_OF_OVERSIZED: usize = 1_024;
+use crate::stored_input;
 
 /// An intent whose tool this turn offers, and the registration that was offered.
 pub(crate) struct Visible {
@@ -33,7 +31,7 @@ impl Visible {
 pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append) -> Step<Visible> {
     let found = find(session, &intent, facts);
     if intent.is_fresh() {
-        record(session, &intent, found.as_ref().ok(), facts);
+        record(session, &intent, &found, facts);
     }
     match found {
         Ok((name, registered)) => Step::Next(Visible { intent, name, registered }),
@@ -45,13 +43,22 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
     }
 }
 
-fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Result<(ToolName, Registered), Box<Refusal>> {
+/// What a name means, or why it means nothing here.
+type Found = Result<(ToolName, Registered), Box<Refusal>>;
+
+fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Found {
     let tool = &intent.proposal.tool;
     let live = session.gate.effective(tool, session.key.session);
     if let Origin::Stored { definition_version, executor_id, .. } = &intent.origin {
         return same_identity(tool, live, definition_version.as_deref(), executor_id.as_deref());
     }
     let call = (intent.proposal.message_id, intent.proposal.call_id.clone());
+    // Its records would hold a part of it, and two such calls could not be told apart.
+    if call.1.len() > ERROR_MAX {
+        let text =
+            format!("the call id is {} bytes long and may be {ERROR_MAX}; call again with a short one", call.1.len());
+        return Err(Refusal::new(Code::InputUnparseable, text).into());
+    }
     let stored = session.state().intents.is_duplicate(call.0, &call.1);
     if stored || facts.calls.contains(&call) {
         let text = format!("the call id `{}` was used twice in one message; only the first counts", call.1);
@@ -73,7 +80,7 @@ fn same_identity(
     live: Option<Registered>,
     definition_version: Option<&str>,
     executor_id: Option<&str>,
-) -> Result<(ToolName, Registered), Box<Refusal>> {
+) -> Found {
     let (Some(registered), Ok(name)) = (live, tool.parse::<ToolName>()) else { return Err(stale(tool).into()) };
     let same_definition = definition_version.is_none_or(|v| v == seam::version(&registered.tool).as_str());
     let same_executor = executor_id.is_none_or(|id| id == seam::executor(&registered.tool).to_string());
@@ -111,21 +118,15 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
 
 /// `tool.intent` and `tool.lookup`. Sensitive values and known secrets never enter the event; the
 /// sensitive ones are sealed beside it until the intent settles, so that an approved call still runs.
-fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Registered)>, facts: &mut Append) {
+fn record(session: &SessionShared, intent: &Intent, found: &Found, facts: &mut Append) {
     let raw = &intent.proposal.input;
     let offered = intent.turn.as_ref().and_then(|turn| turn.offer.entries.get(intent.proposal.tool.as_str()));
-    let mut raw_input = kept_input(raw);
-    let proposed = raw_input.clone();
     // By every schema that may speak of it: a refused call holds the same values as one that runs.
     let live = session.gate.effective(&intent.proposal.tool, session.key.session);
-    if let Some(registered) = &live {
-        let _ = redact_sensitive(seam::input_schema(&registered.tool), &mut raw_input);
-    }
-    if let Some(entry) = offered {
-        let _ = redact_sensitive(&entry.definition.input_schema, &mut raw_input);
-    }
-    session.gate.redactor.redact_value(&mut raw_input);
-    if raw_input != proposed {
+    let schemas = live.iter().map(|registered| seam::input_schema(&registered.tool));
+    let schemas: Vec<&Value> = schemas.chain(offered.map(|entry| &entry.definition.input_schema)).collect();
+    let written = stored_input::written(raw, &schemas, &session.gate.redactor);
+    if !written.exact {
         seal(session, intent, facts);
     }
     session.note(
@@ -136,7 +137,7 @@ fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Re
             call_id: session.tidy(&intent.proposal.call_id, ERROR_MAX),
             message_id: intent.proposal.message_id,
             tool: session.tool_name(intent),
-            raw_input,
+            raw_input: written.value,
             input_hash: intent.input_hash,
             stated_reason: intent.proposal.stated_reason.as_ref().map(|reason| session.tidy(reason, SUMMARY_MAX)),
             menu_id: intent.menu_id,
@@ -145,26 +146,18 @@ fn record(session: &SessionShared, intent: &Intent, found: Option<&(ToolName, Re
         },
     );
     facts.calls.push((intent.proposal.message_id, intent.proposal.call_id.clone()));
+    let registered = found.as_ref().ok().map(|(_, registered)| registered);
     session.note(
         facts,
         intent.turn_id,
         &LookedUp {
             intent_id: intent.id,
-            found: found.is_some(),
-            registration_id: found.map(|(_, registered)| registered.id),
-            executor_id: found.map(|(_, registered)| seam::executor(&registered.tool).to_string()),
-            code: None::<Recorded<Code>>,
+            found: registered.is_some(),
+            registration_id: registered.map(|registered| registered.id),
+            executor_id: registered.map(|registered| seam::executor(&registered.tool).to_string()),
+            code: found.as_ref().err().map(|refusal| Recorded::Known(refusal.code)),
         },
     );
-}
-
-/// An input over the limit is refused by `validate`, so its beginning is enough to know it by.
-fn kept_input(raw: &str) -> Value {
-    if raw.len() > limits::INPUT_MAX {
-        let head = &raw[..raw.floor_char_boundary(KEPT_OF_OVERSIZED)];
-        return Value::String(format!("{head}… ({} bytes in all)", raw.len()));
-    }
-    serde_json::from_str(raw).unwrap_or_else(|_| Value::String(raw.to_owned()))
 }
 
 /// Seals the whole input as proposed: what is restored later is exactly what was asked for.
@@ -179,9 +172,4 @@ fn seal(session: &SessionShared, intent: &Intent, facts: &mut Append) {
 
 pub(crate) fn sealed_name(intent: portcullis_base::IntentId) -> String {
     format!("intent-input:{intent}")
-}
-
-/// The hash an approval is bound to: of the proposed text itself.
-pub(crate) fn input_hash(input: &str) -> Digest {
-    Digest::of(input.as_bytes())
 }

@@ -26,6 +26,8 @@ pub(crate) struct Settled {
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) streams: Vec<Captured>,
     pub(crate) kept: Vec<Kept>,
+    /// Pieces of evidence over the limit, which were not taken.
+    pub(crate) refused: usize,
 }
 
 /// What an outcome means, before views are made of it.
@@ -45,7 +47,8 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     let read_only = seam::semantics(&invocation.tool).read_only;
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
     let mut side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
-    mask_effects(session, &mut side_effects);
+    let names = &invocation.authorized.validated.names;
+    names.mask_effects(&mut side_effects);
     let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let intent = &invocation.authorized.validated.visible.intent;
     let completed = Completed {
@@ -77,6 +80,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     observed.summary = meaning.summary;
     if meaning.code.is_ok() {
         observed.files = reported.files;
+        names.mask_files(&mut observed.files);
     }
     if let Some(failure) = meaning.failure {
         observed.reason = failure.reason.map(Recorded::Known);
@@ -88,7 +92,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         None => streams_as_content(&streams),
     };
     settle_flags(session, &mut observed, read_only);
-    Settled { invocation, observed, content, streams, kept: reported.kept }
+    Settled { invocation, observed, content, streams, kept: reported.kept, refused: reported.refused }
 }
 
 fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
@@ -206,11 +210,17 @@ pub(crate) fn unshowable(
 fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
     let text = session.tidy(text, SUMMARY_MAX);
     tracing::error!(session = %session.key.session, "{text}");
+    amend_completed(session, facts, |completed| completed.defect = Some(text));
+}
+
+/// Changes the `completed` of the call at hand, which is written but not yet durable: it and the
+/// observation must say the same.
+pub(crate) fn amend_completed(session: &SessionShared, facts: &mut Append, amend: impl FnOnce(&mut Completed)) {
     let kind = Completed::KIND;
     if let Some(draft) = facts.events.iter_mut().rfind(|draft| draft.kind == kind)
         && let Ok(mut completed) = serde_json::from_str::<Completed>(&draft.payload)
     {
-        completed.defect = Some(text);
+        amend(&mut completed);
         *draft = session.redraft(draft, &completed);
     }
 }
@@ -233,19 +243,6 @@ pub(crate) fn settle_flags(session: &SessionShared, observed: &mut Observed, rea
     }
     if code == Code::InternalError {
         observed.incident_id = Some(IncidentId::make(&*session.gate.ids, session.gate.clock.now()));
-    }
-}
-
-/// What a tool names in its reports may hold what it was given.
-fn mask_effects(session: &SessionShared, effects: &mut SideEffects) {
-    if session.gate.redactor.is_empty() {
-        return;
-    }
-    for item in &mut effects.items {
-        let words = [Some(&mut item.kind), Some(&mut item.target), item.before.as_mut(), item.after.as_mut()];
-        for word in words.into_iter().flatten() {
-            *word = session.gate.redactor.redact_text(word).into_owned();
-        }
     }
 }
 

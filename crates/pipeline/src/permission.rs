@@ -9,6 +9,7 @@ use portcullis_policy::{Ask, Asker, Decision, Deny, Policy};
 
 use crate::append::Append;
 use crate::ask;
+use crate::evidence::no_room;
 use crate::gate::Approvals;
 use crate::intent::Intent;
 use crate::lookup::Visible;
@@ -23,7 +24,7 @@ pub(crate) struct Authorized {
     pub(crate) permission: Permission,
 }
 
-pub(crate) fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
+pub(crate) async fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
     let policy = session.gate.policy();
     let decision = policy.decide(&validated.access, &asker(session, &validated.visible));
     if let Some(ask) = validated.visible.intent.ask().cloned() {
@@ -44,7 +45,7 @@ pub(crate) fn permission(session: &SessionShared, validated: Validated, facts: &
             Step::Next(Authorized { validated, permission })
         }
         Decision::Deny(deny) => Denied { deny, precheck: false }.refuse_validated(session, &validated, facts),
-        Decision::Ask(ask) => raise(session, validated, ask, &policy, facts),
+        Decision::Ask(ask) => raise(session, validated, ask, &policy, facts).await,
     }
 }
 
@@ -128,7 +129,7 @@ fn decided(
     session.note(facts, intent.turn_id, &fact);
 }
 
-fn raise(
+async fn raise(
     session: &SessionShared,
     validated: Validated,
     ask: Ask,
@@ -150,7 +151,11 @@ fn raise(
         let refusal = Refusal::new(Code::ApprovalUnavailable, text).permission(permission);
         return Step::Refused(refuse(session, &validated.visible.intent, refusal));
     }
-    Step::Parked(ask::raise(session, &validated, ask, policy, facts))
+    match ask::raise(session, &validated, ask, policy, facts).await {
+        Ok(ask) => Step::Parked(ask),
+        // What a person must see cannot be kept, so nobody is asked.
+        Err(error) => Step::Refused(refuse(session, &validated.visible.intent, no_room(&error))),
+    }
 }
 
 /// Whether a stored ask lets its call run: answered, in time, with a yes.
@@ -172,8 +177,10 @@ pub(crate) fn unanswered_or_denied(ask: &fold::Ask) -> Refusal {
         }
         (None, _) => (Code::ApprovalExpired, "nobody answered in time; ask again if it is still wanted".to_owned()),
     };
+    // A person's no is a denial; what nobody answered is still a question.
+    let said_no = reply.is_some_and(|reply| !reply.reply.allows());
     Refusal::new(code, text).permission(Permission {
-        decision: Verdict::Ask,
+        decision: if said_no { Verdict::Deny } else { Verdict::Ask },
         policy_ids: Vec::new(),
         ask_id: Some(ask.ask_id),
         grant_ids: Vec::new(),

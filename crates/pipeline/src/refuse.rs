@@ -13,6 +13,9 @@ pub(crate) const SUMMARY_MAX: usize = 2_048;
 /// Bytes of one message about an input, of a warning, of a name.
 pub(crate) const ERROR_MAX: usize = 512;
 
+/// Bytes of a person's words to the model: verbatim (L26) up to more than anybody types.
+pub(crate) const FEEDBACK_MAX: usize = 32_768;
+
 /// Why an intent ends here.
 pub(crate) struct Refusal {
     pub(crate) phase: Phase,
@@ -51,7 +54,7 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
     Observed {
         observation_id: ObservationId::make(&*session.gate.ids, session.gate.clock.now()),
         intent_id: intent.id,
-        call_id: intent.proposal.call_id.clone(),
+        call_id: session.tidy(&intent.proposal.call_id, ERROR_MAX),
         tool: session.tool_name(intent),
         turn_id: intent.turn_id,
         menu_id: intent.menu_id,
@@ -73,7 +76,8 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
         signal: None,
         duration_us: 0,
         side_effects: SideEffects::none(),
-        retryable: row.retry == Retry::Yes,
+        // Nothing has happened as far as a blank one knows.
+        retryable: matches!(row.retry, Retry::Yes | Retry::IfNoEffects),
         recovery: Recorded::Known(row.recovery),
         errors: Vec::new(),
         truncated: false,
@@ -108,6 +112,10 @@ pub(crate) fn refuse(session: &SessionShared, intent: &Intent, refusal: Refusal)
     observed.reason = refusal.reason.map(Recorded::Known);
     observed.summary = session.tidy(&refusal.summary, SUMMARY_MAX);
     observed.errors = refusal.errors.into_iter().map(|error| tidy_error(session, error)).collect();
-    observed.permission = refusal.permission;
+    observed.permission = refusal.permission.map(|permission| Permission {
+        approver: permission.approver.map(|name| session.tidy(&name, ERROR_MAX)),
+        feedback: permission.feedback.map(|words| session.tidy(&words, FEEDBACK_MAX)),
+        ..permission
+    });
     Box::new(observed)
 }

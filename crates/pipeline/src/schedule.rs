@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{Code, InvocationId};
+use portcullis_base::{Code, InvocationId, MessageId, SessionId};
 use portcullis_contract::{Concurrency, Tool, seam};
 use portcullis_event::facts::{Plan, Scheduled, Started};
 use portcullis_store::{LockKey, StoreError};
@@ -13,7 +13,10 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
+use crate::evidence::no_room;
+use crate::keys::KeyHold;
 use crate::lookup::stale;
+use crate::names::Names;
 use crate::permission::{Authorized, void_answered};
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
@@ -36,9 +39,22 @@ pub(crate) struct Invocation {
     pub(crate) keys: Vec<LockKey>,
     pub(crate) cancel: CancellationToken,
     pub(crate) warnings: Vec<String>,
-    /// Held until the end of the call is durable: the next one of this session that can touch the
-    /// world waits for it.
-    pub(crate) lane: Option<OwnedMutexGuard<()>>,
+    /// Held until the end of the call is durable.
+    pub(crate) slot: Slot,
+}
+
+/// A call's turn: the next one of this session that can touch the world waits for the lane, the next
+/// one of this process that wants the same keys for those.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    lane: Option<OwnedMutexGuard<()>>,
+    keys: Option<KeyHold>,
+}
+
+impl Slot {
+    pub(crate) fn is_taken(&self) -> bool {
+        self.lane.is_some() || self.keys.is_some()
+    }
 }
 
 pub(crate) async fn schedule(
@@ -69,12 +85,24 @@ pub(crate) async fn schedule(
             return Ok((facts, Step::Refused(refused)));
         }
     };
+    if !inert && let Err(full) = session.room_to_start().await {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, no_room(&full)))));
+    }
     let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
-    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized)
+    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized, &authorized.validated.names)
         .into_iter()
         .map(|key| LockKey { location: session.gate.location, key })
         .collect();
-    note_start(session, &authorized, &tool, id, timeout, &keys, &mut facts);
+    let line = session.gate.keys.join(session.key.session, keys.iter().map(|lock| lock.key.clone()).collect());
+    let queue_pos = line.as_ref().map_or(0, |waiting| u32::try_from(waiting.before()).unwrap_or(u32::MAX));
+    if let Some(waiting) = &line
+        && let Err(refusal) = turn_at(waiting, &cancel).await
+    {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+    }
+    note_start(session, &authorized, &tool, id, timeout, (&keys, queue_pos), &mut facts);
 
     if !inert {
         facts.take.clone_from(&keys);
@@ -86,7 +114,8 @@ pub(crate) async fn schedule(
             }
         }
     }
-    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, lane };
+    let slot = Slot { lane, keys: line };
+    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, slot };
     Ok((facts, Step::Next(invocation)))
 }
 
@@ -99,6 +128,24 @@ async fn lane(session: &SessionShared, cancel: &CancellationToken) -> Option<Own
     }
 }
 
+/// Waits until those of this process who came earlier are done with the keys.
+async fn turn_at(waiting: &KeyHold, cancel: &CancellationToken) -> Result<(), Refusal> {
+    tokio::select! {
+        biased;
+        () = waiting.granted() => Ok(()),
+        () = cancel.cancelled() => Err(cancelled_before_start()),
+        () = tokio::time::sleep(KEY_WAIT) => Err(match waiting.blocked_by() {
+            Some((key, holder)) => key_held(&key, holder),
+            None => Refusal::new(Code::LockConflict, "its keys came free only just now; try again"),
+        }),
+    }
+}
+
+fn key_held(key: &str, holder: SessionId) -> Refusal {
+    let text = format!("`{key}` is held by session {holder}; try again when it is done");
+    Refusal::new(Code::LockConflict, text)
+}
+
 fn cancelled_before_start() -> Refusal {
     Refusal::new(Code::CancelledBeforeStart, "it was cancelled before it started")
 }
@@ -106,9 +153,10 @@ fn cancelled_before_start() -> Refusal {
 /// Append A. A held key is waited for; a holder whose process is gone is recovered, which frees it.
 async fn commit_a(
     session: &SessionShared,
-    facts: Append,
+    mut facts: Append,
     cancel: &CancellationToken,
 ) -> Result<Result<(), (Append, Refusal)>, Halt> {
+    let calls = std::mem::take(&mut facts.calls);
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
     let mut pause = KEY_RETRY.0;
     let mut commit = session.commit_of(facts);
@@ -117,14 +165,13 @@ async fn commit_a(
             Ok(()) => return Ok(Ok(())),
             Err(StoreError::LockHeld { key, session: holder }) => {
                 if session.gate.clock.monotonic() >= give_up {
-                    let text = format!("`{key}` is held by session {holder}; try again when it is done");
-                    let facts = take_back(&mut commit);
-                    return Ok(Err((facts, Refusal::new(Code::LockConflict, text))));
+                    let facts = take_back(&mut commit, calls);
+                    return Ok(Err((facts, key_held(&key, holder))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
                 tokio::select! {
                     () = cancel.cancelled() => {
-                        let facts = take_back(&mut commit);
+                        let facts = take_back(&mut commit, calls);
                         return Ok(Err((facts, cancelled_before_start())));
                     }
                     () = tokio::time::sleep(pause) => {}
@@ -137,8 +184,10 @@ async fn commit_a(
 }
 
 /// The facts of a commit that never happened, without the start that never came.
-fn take_back(commit: &mut portcullis_store::Commit) -> Append {
+fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, String)>) -> Append {
     let mut facts = Append::new();
+    facts.calls = calls;
+    facts.free = std::mem::take(&mut commit.free);
     facts.events = std::mem::take(&mut commit.events);
     facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
     facts.blobs = std::mem::take(&mut commit.blobs);
@@ -147,13 +196,14 @@ fn take_back(commit: &mut portcullis_store::Commit) -> Append {
     facts
 }
 
-fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized) -> Vec<String> {
+fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &Names) -> Vec<String> {
     let mut keys = match concurrency {
         // Files are written by rename, so a read never sees half a write: inert calls take none (§14).
         _ if inert => Vec::new(),
         Concurrency::Safe => Vec::new(),
         Concurrency::Exclusive => vec!["*".to_owned()],
-        Concurrency::Keyed => authorized.validated.resolved.keys.clone(),
+        // A key is written, too.
+        Concurrency::Keyed => authorized.validated.resolved.keys.iter().map(|key| names.key(key.clone())).collect(),
     };
     keys.sort();
     keys.dedup();
@@ -175,7 +225,7 @@ fn note_start(
     tool: &Tool,
     id: InvocationId,
     timeout: Duration,
-    keys: &[LockKey],
+    (keys, queue_pos): (&[LockKey], u32),
     facts: &mut Append,
 ) {
     let intent = &authorized.validated.visible.intent;
@@ -188,7 +238,7 @@ fn note_start(
     let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     let plan = Plan { invocation_id: id, concurrency: concurrency.to_owned(), timeout_ms };
     let keys = keys.iter().map(|lock| lock.key.clone()).collect();
-    session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos: 0, keys });
+    session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos, keys });
     let started = Started {
         invocation_id: id,
         intent_id: intent.id,

@@ -125,9 +125,9 @@ impl SessionShared {
         if facts.is_empty() {
             return Ok(());
         }
-        let lanes = std::mem::take(&mut facts.lanes);
+        let slots = std::mem::take(&mut facts.slots);
         let committed = self.try_commit(self.commit_of(facts)).await;
-        drop(lanes);
+        drop(slots);
         Ok(committed?)
     }
 

@@ -15,10 +15,14 @@ use portcullis_event::facts::{Checked, InputError, Stage};
 use crate::append::Append;
 use crate::execute::words;
 use crate::lookup::Visible;
+use crate::names::Names;
 use crate::permission::precheck_denies;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse, tidy_error};
 use crate::session::SessionShared;
 use crate::step::Step;
+
+/// Names of what a call would touch that its `tool.validation` lists.
+const RESOLVED_SHOWN: usize = 128;
 
 /// An intent whose input is decoded, resolved and fit to run, if it may.
 pub(crate) struct Validated {
@@ -28,6 +32,7 @@ pub(crate) struct Validated {
     pub(crate) access: Vec<AccessRequest>,
     pub(crate) prepared: Prepared,
     pub(crate) caller: Arc<Caller>,
+    pub(crate) names: Names,
 }
 
 pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &mut Append) -> Step<Validated> {
@@ -66,7 +71,8 @@ pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &
         Err(panic) => Step::Refused(broken(session, &visible, &*panic, facts)),
         Ok(Ok(prepared)) => {
             checked(session, &visible, stage(Stage::Runtime), &resolved, facts);
-            Step::Next(Validated { visible, input, resolved, access, prepared, caller })
+            let names = Names::of(session, visible.tool(), &input);
+            Step::Next(Validated { visible, input, resolved, access, prepared, caller, names })
         }
         Ok(Err(found)) => invalid(session, &visible, stage(Stage::Runtime), failed(found), facts),
     }
@@ -102,7 +108,11 @@ pub(crate) fn broken(
 }
 
 fn checked(session: &SessionShared, visible: &Visible, stage: Stage, resolved: &Resolved, facts: &mut Append) {
-    let names = resolved.resources.iter().map(|resource| session.tidy(&resource.canonical, SUMMARY_MAX)).collect();
+    let names = resolved.resources.iter().take(RESOLVED_SHOWN);
+    let mut names: Vec<String> = names.map(|resource| session.tidy(&resource.canonical, SUMMARY_MAX)).collect();
+    if resolved.resources.len() > RESOLVED_SHOWN {
+        names.push(format!("… ({} in all)", resolved.resources.len()));
+    }
     let fact = Checked { intent_id: visible.intent.id, stage, ok: true, errors: Vec::new(), resolved: names };
     session.note(facts, visible.intent.turn_id, &fact);
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{World, change, look, observed, parked};
 use portcullis_base::{Code, Phase, SideEffectState};
-use portcullis_contract::DefaultPolicy;
+use portcullis_contract::{DefaultPolicy, Semantics};
 use portcullis_event::AskState;
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_pipeline::Disposition;
@@ -276,4 +276,46 @@ async fn s10_a_reply_in_another_session_settles_nothing() {
     };
     assert_eq!(world.client(other, &replied).await, Err(StoreError::NoAsk(ask)));
     world.reply(ask, Reply::AllowOnce).await.expect("its own session may");
+}
+
+#[tokio::test]
+async fn l36_an_approval_does_not_carry_over_to_another_stored_input() {
+    use portcullis_secret::{Aad, Sealer, SealingKey};
+
+    let mut world = World::new().await;
+    world.secrets = vec!["hunter2-very-secret".to_owned()];
+    let effects = world.effects.clone();
+    let run = move |input: common::Note, _| {
+        let effects = effects.clone();
+        async move {
+            effects.add(input.text);
+            Ok("done".to_owned())
+        }
+    };
+    // It touches the same whatever it is given, so that only the input tells two calls apart.
+    let tool = common::acting(Semantics { default_policy: DefaultPolicy::Ask, ..Semantics::mutating() }, run)
+        .plan_access(|_, _| vec![common::touches("same")])
+        .build()
+        .expect("a sound tool");
+    let process = world.process([("acts", tool)]);
+    // Masked in its event, so its input comes from the sealed copy.
+    let ask = parked(&process.call("acts", "hunter2-very-secret").await);
+    world.reply(ask, Reply::AllowOnce).await.expect("answered");
+
+    let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
+    let name = format!("intent-input:{}", row.intent_id);
+    let aad = Aad { tenant: world.key().tenant, name: &name, version: 1 };
+    let sealer = Sealer::new(&SealingKey::from_bytes([9; 32]));
+    let other = sealer.seal(aad, br#"{"text":"another"}"#, &*world.ids).expect("sealed");
+    let session = process.open().await;
+    let fence = world.store.head(world.key()).await.expect("head").expect("there").fence;
+    let append = portcullis_base::AppendId::make(&*world.ids, portcullis_base::Clock::now(&*world.clock));
+    let mut swap = portcullis_store::Commit::worker(world.key(), process.owner.worker, fence, append, Vec::new());
+    swap.sealed = vec![(row.intent_id, other.into_bytes())];
+    world.store.commit(swap).await.expect("swapped");
+
+    let attended = session.attend().await.expect("attended");
+    let seen = observed(&attended[0].disposition);
+    assert_eq!(seen.code.known(), Some(Code::PolicyDenied), "{seen:?}");
+    assert_eq!(world.effects.count(), 0, "what runs is what was approved");
 }

@@ -62,6 +62,46 @@ async fn live(world: &World, store: &Arc<FaultyStore<dyn Store>>) -> Result<(), 
     Ok(())
 }
 
+/// What the log says of an intent.
+#[derive(Default)]
+struct Told {
+    text: String,
+    times: usize,
+    code: Option<Code>,
+}
+
+/// Nothing acknowledged is lost, and nothing is claimed that did not happen: an effect that happened is
+/// told, of its own intent, as done or as unknown, and one that is told as done happened.
+fn untrue<'a>(effects: &[String], told: impl Iterator<Item = &'a Told> + Clone) -> Option<String> {
+    let of = |text: &'a str| told.clone().filter(move |told| told.text == text);
+    for text in ["allowed", "asked"] {
+        let happened = effects.iter().filter(|done| *done == text).count();
+        let done = of(text).filter(|told| told.code == Some(Code::Ok)).count();
+        let unknown = of(text).filter(|told| told.code == Some(Code::OutcomeUnknown)).count();
+        if happened > done + unknown {
+            return Some(format!("`{text}` happened without a record"));
+        }
+        if done > happened {
+            return Some(format!("`{text}` is told as done and did not happen"));
+        }
+    }
+    None
+}
+
+#[test]
+fn f02_the_matrix_notices_one_effect_without_a_record() {
+    let told = |text: &str, code| Told { text: text.to_owned(), times: 1, code: Some(code) };
+    let looked = told("l", Code::Ok);
+    let refused = told("allowed", Code::CancelledBeforeStart);
+    let effects = ["allowed".to_owned()];
+    assert!(untrue(&effects, [&looked, &refused].into_iter()).is_some(), "a look that went well records no change");
+    assert!(untrue(&effects, [&looked].into_iter()).is_some());
+    assert!(untrue(&[], [&looked, &told("allowed", Code::Ok)].into_iter()).is_some());
+    for code in [Code::Ok, Code::OutcomeUnknown] {
+        assert_eq!(untrue(&effects, [&looked, &told("allowed", code)].into_iter()), None);
+    }
+}
+
 /// What must hold after recovery, wherever the cut was.
 async fn check(world: &World, label: &str) {
     // The old process is dead, and proven so.
@@ -85,32 +125,32 @@ async fn check(world: &World, label: &str) {
     for event in &events {
         chain.step(event).unwrap_or_else(|fault| panic!("{label}: {fault}"));
     }
-    let mut settled: BTreeMap<IntentId, (usize, Option<Code>)> = BTreeMap::new();
+    let mut settled: BTreeMap<IntentId, Told> = BTreeMap::new();
     for event in &events {
         match event.body() {
             Body::IntentProposed(intent) => {
-                settled.entry(intent.intent_id).or_insert((0, None));
+                let text = intent.raw_input["text"].as_str().unwrap_or_default().to_owned();
+                settled.entry(intent.intent_id).or_default().text = text;
             }
             Body::Observed(seen) => {
-                let entry = settled.entry(seen.intent_id).or_insert((0, None));
-                *entry = (entry.0 + 1, seen.code.known());
+                let told = settled.entry(seen.intent_id).or_default();
+                told.times += 1;
+                told.code = seen.code.known();
             }
             _ => {}
         }
     }
-    for (intent, (count, _)) in &settled {
-        assert_eq!(*count, 1, "{label}: L19: {intent} has exactly one observation");
+    for (intent, told) in &settled {
+        assert_eq!(told.times, 1, "{label}: L19: {intent} has exactly one observation");
     }
     let effects = world.effects.all();
     for text in ["allowed", "asked"] {
         let times = effects.iter().filter(|done| *done == text).count();
         assert!(times <= 1, "{label}: L73: `{text}` happened {times} times");
     }
-    // Nothing acknowledged is lost, and nothing is claimed that did not happen: an effect that
-    // happened is either told as done or as unknown, one that is told as done happened.
-    let told_done = settled.values().filter(|(_, code)| *code == Some(Code::Ok)).count();
-    let unknown = settled.values().filter(|(_, code)| *code == Some(Code::OutcomeUnknown)).count();
-    assert!(effects.len() <= told_done + unknown, "{label}: an effect without a record");
+    if let Some(untrue) = untrue(&effects, settled.values()) {
+        panic!("{label}: {untrue}");
+    }
     let rows = world.store.intents(world.key(), false).await.expect("rows");
     assert!(rows.iter().all(|row| row.state == IntentState::Observed), "{label}: S9: {rows:?}");
     let state = State::fold(&events);

@@ -261,7 +261,7 @@ async fn l69_words_of_failures_and_reports() {
         let _ = context.spool(&all_dresses()).write(b"named after it");
         let _ = context.keep(ArtifactKind::File, "text/plain", all_dresses().into_bytes());
         let _ = context.keep(ArtifactKind::File, "text/plain", all_dresses().repeat(500).into_bytes());
-        let media = context.keep(ArtifactKind::Media, "image/png", vec![1, 2, 3]);
+        let media = context.keep(ArtifactKind::Media, "image/png", vec![1, 2, 3])?;
         Ok(media.to_string())
     })
     .to_user(|_, _| UserText { title: all_dresses(), summary: all_dresses() })

@@ -14,7 +14,7 @@ use portcullis_event::{CheckpointKey, LOCAL_TENANT};
 use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, Registry};
 use portcullis_policy::{Policy, PolicyBuilder};
 use portcullis_sandbox::{MountTable, TreeOwner};
-use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
+use portcullis_secret::{MIN_REDACTED_BYTES, Redactor, Sealer, SealingKey, SecretText};
 use portcullis_store::{Artifacts, HostLiveness, MemoryArtifacts, MemoryStore, Store};
 
 use crate::RuntimeError;
@@ -121,7 +121,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// A variable that tools may declare; its value is redacted everywhere.
+    /// A variable that tools may declare; its value is redacted everywhere. It needs at least
+    /// [`MIN_REDACTED_BYTES`] bytes: a shorter one would be found in the middle of ordinary words.
     pub fn variable(mut self, name: &str, value: SecretText) -> Self {
         self.variables.insert(name.to_owned(), value);
         self
@@ -187,6 +188,12 @@ impl RuntimeBuilder {
         let workspace = self.workspace.as_deref().map(canonical).transpose()?;
         let location = location_of(workspace.as_deref());
 
+        if let Some((name, _)) = self.variables.iter().find(|(_, value)| value.expose().len() < MIN_REDACTED_BYTES) {
+            return Err(RuntimeError::Secrets(format!(
+                "the variable `{name}` is shorter than {MIN_REDACTED_BYTES} bytes and could not be kept out of the log; \
+                 give it a longer value, or hand it to the tool another way"
+            )));
+        }
         let redactor = Redactor::new(self.variables.values().map(|v| v.expose().as_bytes().to_vec()))
             .map_err(|e| RuntimeError::Secrets(e.to_string()))?;
         let sealing_key = self.sealing_key.unwrap_or_else(|| SealingKey::generate(&*self.entropy));

@@ -101,7 +101,8 @@ impl Runtime {
             channel: answer.channel,
             terminal: answer.terminal,
             parent_process: answer.parent_process,
-            feedback: answer.feedback,
+            // What a person types may hold what nobody else may read (L69).
+            feedback: answer.feedback.map(|words| self.gate.masked(&words)),
             grant_id: None,
         };
         let draft = self.stamp(&actor).draft(&fact);

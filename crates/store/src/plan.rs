@@ -3,7 +3,7 @@
 //! A backend reads the head and the asks a commit touches, calls [`plan`] inside its transaction,
 //! and applies the result. No backend decides anything itself, so they cannot differ.
 
-use portcullis_base::limits::{APPEND_BYTES, APPEND_EVENTS, CHECKPOINT_EVERY};
+use portcullis_base::limits::{APPEND_EVENTS, APPEND_MOST, CHECKPOINT_EVERY};
 use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, SessionId, Timestamp};
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated};
 use portcullis_event::{
@@ -51,7 +51,7 @@ pub struct Planned {
 pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     let bytes = commit.bytes();
     // One event may be over the byte limit by itself: an observation with its content cannot be split.
-    if commit.events.len() > APPEND_EVENTS || (bytes > 4 * APPEND_BYTES && commit.events.len() > 1) {
+    if commit.events.len() > APPEND_EVENTS || (bytes > APPEND_MOST && commit.events.len() > 1) {
         return Err(StoreError::TooLarge { events: commit.events.len(), bytes });
     }
     let created = plan.head.is_none();

@@ -406,7 +406,7 @@ async fn l05_projections_get_the_encoded_value() {
 #[tokio::test]
 async fn l53_retention_failed_at_the_gate() {
     let mut world = World::new().await;
-    world.quota = 10;
+    world.quota = 65_536;
     let long = |_, _| async { Ok("long\n".repeat(100_000)) };
     let process = world.process([
         ("looks", tool(Semantics::read_only(), long)),

@@ -184,7 +184,7 @@ fn edit(
     let written = sandbox::write_file(&place, &plan).map_err(failure)?;
     let first_changed_line = replacement.hunks.first().map_or(1, |hunk| hunk.first);
     context.file(fact(&place, before, &written, replacement.after.line_count(), replacement.hunks, full));
-    let kept = report(context, &place, &written, &String::from_utf8_lossy(&after));
+    let kept = report(context, &place, &written, &String::from_utf8_lossy(&after))?;
     Ok(EditOutput {
         path: shown(&place).to_owned(),
         replacements: replacement.count,

@@ -224,7 +224,7 @@ fn read_medium(
         return Err(ToolFailure::media(format!("`{}` ({mime}) cannot be shown: {why}", shown(place))));
     }
     let FileContent { bytes, sha256, size, .. } = content;
-    let artifact = context.keep(ArtifactKind::Media, mime, bytes).to_string();
+    let artifact = context.keep(ArtifactKind::Media, mime, bytes)?.to_string();
     let media = Some(Medium { mime: mime.to_owned(), artifact });
     Ok(ReadOutput { path: shown(place).to_owned(), sha256: sha256.to_string(), size, page: None, media })
 }

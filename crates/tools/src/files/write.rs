@@ -222,7 +222,7 @@ fn write(
         mtime: written.mtime,
         total_lines,
     });
-    let kept = report(context, &place, &written, &content);
+    let kept = report(context, &place, &written, &content)?;
     Ok(WriteOutput {
         path: shown(&place).to_owned(),
         created: written.before.is_none(),
@@ -255,29 +255,35 @@ pub(super) struct Reported {
 }
 
 /// States a write: before, after and diff are kept, and what happened is a side effect (15.2).
-pub(super) fn report(context: &ToolContext, place: &sandbox::Resolved, written: &Written, after: &str) -> Reported {
+pub(super) fn report(
+    context: &ToolContext,
+    place: &sandbox::Resolved,
+    written: &Written,
+    after: &str,
+) -> Result<Reported, ToolFailure> {
     const TEXT: &str = "text/plain";
     for dir in &written.created_dirs {
         let target = dir.display_relative().to_owned();
         let kind = "directory_created".to_owned();
         context.did(SideEffect { kind, target, before: None, after: None, reversible: true });
     }
-    let before = written.before.as_ref().map(|before| context.keep(ArtifactKind::File, TEXT, before.bytes.clone()));
-    let kept = context.keep(ArtifactKind::File, TEXT, after.as_bytes().to_vec());
+    // The write is stated even where its evidence is over the limit.
+    let keep = |bytes: &[u8]| context.keep(ArtifactKind::File, TEXT, bytes.to_vec()).ok().map(|id| id.to_string());
+    let before = written.before.as_ref().map(|before| keep(&before.bytes));
     context.did(SideEffect {
         kind: if before.is_some() { "file_modified" } else { "file_created" }.to_owned(),
         target: shown(place).to_owned(),
-        before: before.map(|id| id.to_string()),
-        after: Some(kept.to_string()),
-        reversible: true,
+        reversible: before != Some(None),
+        before: before.flatten(),
+        after: keep(after.as_bytes()),
     });
     if !written.synced {
         context.warn("the disk did not confirm the new file name; a power cut may bring the old content back");
     }
     let old = written.before.as_ref().map(|before| String::from_utf8_lossy(&before.bytes));
     let change = unified(shown(place), old.as_deref(), after);
-    let diff = context.keep(ArtifactKind::Diff, "text/x-diff", change.text.clone().into_bytes());
-    Reported { change, diff_artifact: diff.to_string() }
+    let diff = context.keep(ArtifactKind::Diff, "text/x-diff", change.text.clone().into_bytes())?;
+    Ok(Reported { change, diff_artifact: diff.to_string() })
 }
 
 fn said(output: &Value) -> String {

@@ -1,0 +1,102 @@
+//! A call on its way: who moves it, who may stop it, and what becomes of it if nobody waits.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use portcullis_base::IntentId;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::append::Append;
+use crate::execute::words;
+use crate::gate::{Disposition, pass};
+use crate::intent::Intent;
+use crate::session::SessionShared;
+use crate::step::Halt;
+
+/// A call in flight. It moves while [`Admission::settled`] is awaited; dropped before its end it
+/// detaches, which means that it goes on in a task of its own and settles by itself.
+#[must_use = "a call moves while it is awaited; dropped, it runs by itself"]
+pub struct Admission {
+    path: Option<Path>,
+    cancel: CancellationToken,
+    intent_id: IntentId,
+    session: Arc<SessionShared>,
+    /// A shutdown waits for the call, whoever moves it.
+    tracked: TaskTrackerToken,
+}
+
+type Ended = Result<(Append, Disposition), Halt>;
+type Path = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
+impl Admission {
+    /// The intent's id.
+    #[must_use]
+    pub fn intent_id(&self) -> IntentId {
+        self.intent_id
+    }
+
+    /// What cancels the call.
+    #[must_use]
+    pub fn canceller(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    /// Moves it in a task of its own from now on: for a caller that does something else before it waits.
+    pub fn spawned(mut self) -> Self {
+        if let Some(path) = self.path.take() {
+            let task = tokio::spawn(path);
+            let joined = async move { task.await.unwrap_or_else(|lost| Err(Halt::TaskLost(lost.to_string()))) };
+            self.path = Some(Box::pin(joined));
+        }
+        self
+    }
+
+    /// Goes to the end of the path. The append holds what is not durable yet; commit it.
+    ///
+    /// # Errors
+    /// If the log refused a write: the turn halts.
+    pub async fn settled(mut self) -> Result<(Append, Disposition), Halt> {
+        // Borrowed, not taken: if this future is dropped, `drop` below still finds the path.
+        let Some(path) = self.path.as_mut() else { return Err(Halt::TaskLost("it was asked twice".to_owned())) };
+        let ended = path.await;
+        self.path = None;
+        ended
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let Some(path) = self.path.take() else { return };
+        // Without a runtime nothing runs any more: a kill, and a kill is the same as a crash.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let (session, tracked) = (Arc::clone(&self.session), self.tracked.clone());
+        tokio::spawn(async move {
+            let _tracked = tracked;
+            let kept = match path.await {
+                Ok((facts, _)) => session.flush(facts).await,
+                Err(halt) => Err(halt),
+            };
+            if let Err(halt) = kept {
+                tracing::error!(session = %session.key.session, "a detached call could not be settled: {halt}");
+            }
+        });
+    }
+}
+
+/// Sets an intent on its path. Nothing moves before somebody waits for it: a task of its own would
+/// cost every call two wake-ups, and only a call that nobody waits for needs one.
+pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent) -> Admission {
+    let cancel = session.lost.child_token();
+    let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
+    let (moved, stop) = (Arc::clone(session), cancel.clone());
+    let path = async move {
+        let path = AssertUnwindSafe(pass(&moved, intent, stop, facts)).catch_unwind();
+        path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))))
+    };
+    Admission { path: Some(Box::pin(path)), cancel, intent_id, session: Arc::clone(session), tracked }
+}

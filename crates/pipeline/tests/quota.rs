@@ -1,0 +1,99 @@
+//! The quota of artifacts: looked at before anything happens, and never a reason to name what is not there.
+
+mod common;
+
+use common::{Note, World, acting, acts, happened, observed, parked};
+use portcullis_base::{ArtifactKind, Code, Phase, SideEffect};
+use portcullis_contract::{Content, DefaultPolicy, Prepared, Semantics, Tool, ToolContext};
+use portcullis_event::facts::Reply;
+
+/// Rewrites something of `size` bytes, with evidence of before and after as the file tools leave it.
+fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff: Option<usize>) -> Tool {
+    let effects = effects.clone();
+    let run = move |input: Note, context: ToolContext| {
+        let effects = effects.clone();
+        async move {
+            effects.add(&input.text);
+            let before = context.keep(ArtifactKind::File, "text/plain", vec![b'b'; size])?.to_string();
+            let after = context.keep(ArtifactKind::File, "text/plain", vec![b'a'; size])?.to_string();
+            context.did(SideEffect {
+                before: Some(before.clone()),
+                after: Some(after),
+                reversible: true,
+                ..happened(&input.text)
+            });
+            Ok(before)
+        }
+    };
+    acting(Semantics { default_policy: policy, ..acts() }, run)
+        .precheck(move |_, _, _| async move {
+            Ok(Prepared { diff: diff.map(|bytes| "d".repeat(bytes)), facts: Vec::new() })
+        })
+        .to_model(|_, output| vec![Content::text(format!("kept as {}", output.as_str().unwrap_or_default()))])
+        .build()
+        .expect("a sound tool")
+}
+
+#[tokio::test]
+async fn l57_a_call_that_acts_does_not_start_without_room_for_its_evidence() {
+    let mut world = World::new().await;
+    world.quota = 1;
+    let process = world.process([("rewrite", rewrites(&world.effects, 10, DefaultPolicy::Allow, None))]);
+    let seen = process.call("rewrite", "a").await;
+    let seen = observed(&seen);
+    assert_eq!((seen.phase.known(), seen.code.known()), (Some(Phase::Bound), Some(Code::RetentionFailed)));
+    assert!(seen.retryable, "nothing happened");
+    assert!(seen.summary.contains("not started") && seen.summary.contains("`quota`"), "{}", seen.summary);
+    assert!(!seen.summary.contains("--artifacts"), "another folder has the same quota");
+    assert_eq!(world.effects.count(), 0);
+    assert!(!world.types().await.contains(&"tool.invocation.started".to_owned()));
+}
+
+#[tokio::test]
+async fn s13_evidence_over_the_quota_is_named_nowhere() {
+    let mut world = World::new().await;
+    world.quota = 100_000;
+    let process = world.process([("rewrite", rewrites(&world.effects, 150_000, DefaultPolicy::Allow, None))]);
+    let seen = process.call("rewrite", "a").await;
+    let seen = observed(&seen);
+    assert_eq!(seen.code.known(), Some(Code::RetentionFailed));
+    assert_eq!(world.effects.all(), ["a"], "it was within the quota when it began");
+    let effect = &seen.side_effects.items[0];
+    assert_eq!((&effect.before, &effect.after, effect.reversible), (&None, &None, false));
+    let log: String = world.events().await.iter().filter_map(|event| event.payload.clone()).collect();
+    assert!(!log.contains("art_"), "nothing is named that is not there");
+    assert!(seen.model_view().to_string().contains("kept as (not kept)"));
+}
+
+#[tokio::test]
+async fn s13_what_was_kept_is_still_named() {
+    let mut world = World::new().await;
+    world.quota = 100_000;
+    let process = world.process([("rewrite", rewrites(&world.effects, 60_000, DefaultPolicy::Allow, None))]);
+    let seen = process.call("rewrite", "a").await;
+    let seen = observed(&seen);
+    assert_eq!(seen.code.known(), Some(Code::RetentionFailed), "there was room for one of two");
+    let effect = &seen.side_effects.items[0];
+    assert_eq!(effect.before, Some(seen.artifacts[0].id.to_string()));
+    assert_eq!((&effect.after, effect.reversible), (&None, true), "what was there before can be had back");
+}
+
+#[tokio::test]
+async fn l57_the_diff_of_an_ask_counts() {
+    let mut world = World::new().await;
+    world.quota = 200_000;
+    let process = world.process([("asks", rewrites(&world.effects, 10, DefaultPolicy::Ask, Some(60_000)))]);
+    let mut asks = Vec::new();
+    for _ in 0..3 {
+        asks.push(parked(&process.call("asks", "a").await));
+    }
+    let seen = process.call("asks", "a").await;
+    let seen = observed(&seen);
+    assert_eq!(seen.code.known(), Some(Code::RetentionFailed), "nobody is asked about what cannot be shown");
+    assert!(world.store.artifact_usage(world.key().tenant).await.expect("usage") <= world.quota);
+    // An approval that finds no room to start is void, and says so.
+    world.reply(asks[0], Reply::AllowOnce).await.expect("answered");
+    let attended = process.open().await.attend().await.expect("attended");
+    assert_eq!(observed(&attended[0].disposition).code.known(), Some(Code::RetentionFailed));
+    assert_eq!(world.effects.count(), 0);
+}

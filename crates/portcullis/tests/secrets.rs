@@ -1,0 +1,41 @@
+//! L69 at the facade: a declared secret is kept out of the log, or the runtime is not built.
+
+use portcullis::{Answer, CallOutcome, Reply, Runtime, RuntimeError, Tool};
+use portcullis_contract::Semantics;
+use portcullis_secret::SecretText;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+const SECRET: &str = "hunter2-very-secret";
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[test]
+fn l69_a_secret_too_short_to_be_masked_is_refused() {
+    let built = Runtime::builder().variable("PIN", SecretText::new("12345".to_owned())).build();
+    let Err(RuntimeError::Secrets(text)) = built else { panic!("it would stand in the log unmasked") };
+    assert!(text.contains("`PIN`") && text.contains("6 bytes") && !text.contains("12345"), "{text}");
+    assert!(Runtime::builder().variable("PIN", SecretText::new("123456".to_owned())).build().is_ok());
+}
+
+#[tokio::test]
+async fn l69_a_secret_in_an_answer_is_masked_before_it_is_written() {
+    let asks = Tool::builder::<Nothing, String>("Asks.")
+        .semantics(Semantics::mutating())
+        .execute(|_, _| async { Ok("done".to_owned()) })
+        .build()
+        .expect("a sound tool");
+    let runtime = Runtime::builder().variable("TOKEN", SecretText::new(SECRET.to_owned()));
+    let runtime = runtime.tool("asks", asks).expect("a name").build().expect("a runtime");
+    let session = runtime.create_session("s").await.expect("a session");
+    let outcome = runtime.call(session, "asks", "{}").await.expect("no fault");
+    let CallOutcome::Waiting(ask) = outcome else { panic!("{outcome:?}") };
+    let feedback = Some(format!("use {SECRET}"));
+    let answer = Answer { feedback, ..Answer::by("me", Reply::DenyWithFeedback) };
+    runtime.reply(ask, answer).await.expect("answered");
+    let key = portcullis_store::SessionKey { tenant: runtime.gate().tenant(), session };
+    let log = runtime.gate().store().read(key, 0, 100).await.expect("read");
+    let log: String = log.into_iter().filter_map(|event| event.payload).collect();
+    assert!(log.contains("use ***") && !log.contains(SECRET), "{log}");
+}
