@@ -456,13 +456,13 @@ impl Queue for MemoryStore {
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
-        if let Some(head) = tables.heads.get_mut(&key)
-            && head.fence == fence
-        {
-            head.lease_owner = None;
-            head.lease_until = None;
-            head.next_due_at = head.due_after_release(idle_at, now);
+        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
+        if head.fence != fence || head.lease_owner.is_none() {
+            return Err(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence });
         }
+        head.lease_owner = None;
+        head.lease_until = None;
+        head.next_due_at = head.due_after_release(idle_at, now);
         Ok(())
     }
 }

@@ -92,8 +92,8 @@ pub trait Queue: Send + Sync {
     /// Extends a lease. [`StoreError::FenceLost`] = someone took it over; write nothing more.
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError>;
 
-    /// Gives a lease back. Of a fence that is gone already: no error, nothing changes. `idle_at` =
-    /// the seq up to which the holder saw the log and left nothing to do: the due time is cleared
+    /// Gives a lease back. [`StoreError::FenceLost`] = it was not ours any more: someone took it over, or it was given
+    /// back before; nothing changes then. `idle_at` = the seq up to which the holder saw the log and left nothing to do: the due time is cleared
     /// only if the log ends there. `None` = there is work left.
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError>;
 }

@@ -76,7 +76,7 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     assert_eq!(store.claim_session(key_b, world.owner(2), TTL).await, Err(none.clone()));
     assert_eq!(store.claim(b, world.owner(2), 9, TTL).await, Ok(Vec::new()));
     assert_eq!(store.renew(key_b, lease.fence, TTL).await, Err(none.clone()));
-    store.release(key_b, lease.fence, None).await.expect("nothing to release");
+    assert_eq!(store.release(key_b, lease.fence, None).await, Err(none.clone()));
     assert_eq!(store.commit(world.input(key_b, "x")).await, Err(none));
 
     // And may use the same ids for itself: nothing of A is in its way, nothing of A changes.
