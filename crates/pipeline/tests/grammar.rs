@@ -358,7 +358,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn l19_l20_l71_every_life_leaves_a_lawful_log(ops in prop::collection::vec(op(), 1..24)) {
+    fn l19_l20_l70_l71_s09_every_life_leaves_a_lawful_log(ops in prop::collection::vec(op(), 1..24)) {
         runtime().block_on(async {
             let mut life = Life::begin().await;
             for op in ops {
@@ -372,7 +372,7 @@ proptest! {
             life.end().await;
             let events = life.world.events().await;
             for (intent, word) in words(&events) {
-                prop_assert_eq!(word.matches('E').count(), 1, "L19: {} is {}", intent, word);
+                prop_assert_eq!(word.matches('E').count(), 1, "L19, S9: {} is {}", intent, word);
                 prop_assert!(in_language(&word), "L20: {} is {}", intent, word);
             }
             let rows = life.world.store.intents(life.world.key(), true).await.expect("rows");
