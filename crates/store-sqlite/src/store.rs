@@ -199,6 +199,15 @@ impl Log for SqliteStore {
         self.readers.look(|conn| query::artifact(conn, tenant, id)).await
     }
 
+    async fn artifacts(
+        &self,
+        tenant: TenantId,
+        after: Option<ArtifactId>,
+        limit: usize,
+    ) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.readers.scan(move |conn| query::artifacts(conn, tenant, after, limit)).await
+    }
+
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
         let bytes = self.readers.look(|conn| query::blob(conn, tenant, sha256)).await?;
         match bytes {

@@ -361,6 +361,21 @@ impl Log for MemoryStore {
         Ok(self.tables().artifacts.get(&(tenant, id)).cloned())
     }
 
+    async fn artifacts(
+        &self,
+        tenant: TenantId,
+        after: Option<ArtifactId>,
+        limit: usize,
+    ) -> Result<Vec<ArtifactRow>, StoreError> {
+        let tables = self.tables();
+        let later = |id: ArtifactId| after.is_none_or(|after| id > after);
+        let rows = tables.artifacts.iter().filter(|((of, id), _)| *of == tenant && later(*id));
+        let mut rows: Vec<ArtifactRow> = rows.map(|(_, row)| row.clone()).collect();
+        rows.sort_by_key(|row| row.artifact.id);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.tables().blobs.get(&(tenant, sha256)).cloned())
     }

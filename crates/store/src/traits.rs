@@ -48,6 +48,14 @@ pub trait Log: Send + Sync {
     /// The row of an artifact.
     async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError>;
 
+    /// Rows of artifacts in the order of their ids, those after `after`, at most `limit`.
+    async fn artifacts(
+        &self,
+        tenant: TenantId,
+        after: Option<ArtifactId>,
+        limit: usize,
+    ) -> Result<Vec<ArtifactRow>, StoreError>;
+
     /// The bytes of a small artifact, `None` if they are not a row of this store.
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError>;
 

@@ -66,6 +66,7 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     assert_eq!(store.ask(b, parked.ask).await, Ok(None));
     assert_eq!(store.sealed(key_b, parked.intent).await, Ok(None));
     assert_eq!(store.artifact(b, artifact.id).await, Ok(None));
+    assert_eq!(store.artifacts(b, None, 9).await, Ok(Vec::new()));
     assert_eq!(store.blob(b, sha256).await, Ok(None));
     assert_eq!(store.artifact_usage(b).await, Ok(0));
     assert_eq!(store.checkpoints(key_b).await, Ok(Vec::new()));
