@@ -15,9 +15,11 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, watch};
 
 use crate::apply::has_event;
+use crate::ballast::Ballast;
 use crate::codec::json;
 use crate::connect::{BUSY_PATIENCE, Place};
 use crate::error::{FULL, Fail, is_busy, is_full, is_of_one_operation, plain};
+use crate::idle::Upkeep;
 use crate::op::{Env, Op, Trace, Tx};
 use crate::{heads, query};
 
@@ -83,17 +85,20 @@ pub(crate) struct Writer {
     committing: bool,
     /// Faults since the last commit that went through.
     faults: u32,
+    upkeep: Upkeep,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Self {
-        Self { conn: Some(conn), place, env, shared, batch: Vec::with_capacity(BATCH), committing: false, faults: 0 }
+        let upkeep = Upkeep::new(Ballast::beside(&place.path));
+        let batch = Vec::with_capacity(BATCH);
+        Self { conn: Some(conn), place, env, shared, batch, committing: false, faults: 0, upkeep }
     }
 
     /// Serves the queue until the store is dropped or must stop; everyone who waits is answered.
     pub(crate) fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Op>>) {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while let Some(first) = queue.blocking_recv() {
+            while let Some(first) = self.upkeep.next(&mut queue, self.conn.as_ref()) {
                 self.batch.push(first);
                 if self.turn(&mut queue).is_break() {
                     break;
@@ -181,6 +186,7 @@ impl Writer {
         self.committing = false;
         if wrote {
             self.shared.changes.send_modify(|n| *n += 1);
+            self.upkeep.wrote();
         }
     }
 
