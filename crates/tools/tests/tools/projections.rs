@@ -47,7 +47,7 @@ fn value_of(schema: &Value, root: &Value, seed: &mut std::vec::IntoIter<u8>) -> 
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             let mut object = Map::new();
             for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-                let left_out = !required.contains(&json!(name)) && seed.next().unwrap_or(0) % 2 == 0;
+                let left_out = !required.contains(&json!(name)) && seed.next().unwrap_or(0).is_multiple_of(2);
                 if !left_out {
                     object.insert(name.clone(), value_of(property, root, seed));
                 }
