@@ -19,9 +19,10 @@ The table law -> tests of ARCHITECTURE.md.
 Usage: cargo xtask laws [--write]
 
 Reads every .rs file under crates/ for tests whose names begin with the law they stand for: l07_, s3_, f02_, h11_, r1_
-(two for two laws: l12_s06_). A test is a function under #[test] or #[tokio::test], or inside proptest!. Without
---write, fails if the block between `<!-- laws:begin -->` and `<!-- laws:end -->` is not what the sources say; with it,
-replaces that block. Laws L, S and F that no test names are listed in a line below the table.";
+(two for two laws: l12_s06_). A test is a function under #[test] or #[tokio::test], one inside proptest!, or a rule in
+the list of conformance!, which is one test of every backend. What must not compile has no name: a file whose first
+line of documentation is about compile_fail examples says there which law they stand for, as (L2). Without --write, fails if the block between `<!-- laws:begin -->` and `<!-- laws:end -->` is not what the sources say; with it, replaces
+that block. Laws L, S and F that no test names are listed in a line below the table.";
 
 const FILE: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- laws:begin -->";
@@ -126,7 +127,40 @@ fn citations(source: &str) -> Result<Vec<Citation>> {
             found.push(Citation { laws, test: name });
         }
     }
+    for name in conformance_rules(&code) {
+        let laws = laws_in(name).with_context(|| format!("the rule `{name}`"))?;
+        if !laws.is_empty() {
+            found.push(Citation { laws, test: name.to_owned() });
+        }
+    }
+    found.extend(compile_failures(source)?);
     Ok(found)
+}
+
+/// The names in the list of `conformance! { @rules …; names }`: each becomes a test of every backend.
+fn conformance_rules(code: &str) -> Vec<&str> {
+    let mut rules = Vec::new();
+    for (from, to) in macro_bodies(code, "conformance") {
+        let body = &code[from..to];
+        let Some(list) = body.find("@rules").and_then(|at| Some(at + body[at..].find(';')? + 1)) else { continue };
+        rules.extend(body[list..].split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|name| !name.is_empty()));
+    }
+    rules
+}
+
+/// The examples of a file's own documentation that must not compile. They have no names; the first line of that
+/// documentation says which laws they stand for, in brackets.
+fn compile_failures(source: &str) -> Result<Vec<Citation>> {
+    let examples = source.lines().filter(|line| line.trim() == "//! ```compile_fail").count();
+    let Some((_, rest)) = source.lines().next().filter(|_| examples > 0).and_then(|line| line.split_once('(')) else {
+        return Ok(Vec::new());
+    };
+    let mut laws = Vec::new();
+    for word in rest.split(|c: char| !c.is_alphanumeric()) {
+        laws.extend(laws_in(&format!("{}_a", word.to_ascii_lowercase()))?);
+    }
+    let test = format!("{examples} compile_fail examples");
+    Ok(if laws.is_empty() { Vec::new() } else { vec![Citation { laws, test }] })
 }
 
 /// The laws at the head of a test's name. A number beyond its series is an error: a slip, or a name to change.
@@ -290,6 +324,10 @@ mod tests {
             ("#[test]\n#[cfg(unix)]\n// why\nfn h45_a() {}", &["H45"]),
             ("#[cfg(unix)]\n#[test]\nfn r13_a() {}", &["R13"]),
             ("#[test]\nfn l12_s06_a() {}", &["L12", "S6"]),
+            ("$crate::conformance! { @rules $make;\n s01_a\n s10_b // c\n l72_c\n d\n}\n s02_e", &["S1", "S10", "L72"]),
+            ("conformance! { make }\nmacro_rules! conformance { ($m:expr) => { s03_a } }", &[]),
+            ("//! What must not compile (L2 and the phases).\n//! ```compile_fail\n//! a\n//! ```", &["L2"]),
+            ("//! What compiles (L2).\n//! ```\n//! a\n//! ```", &[]),
             ("fn l07_a() {}", &[]),
             ("#[inline]\nfn l07_a() {}", &[]),
             ("#[test]\nfn other() {}\nfn l07_a() {}", &[]),

@@ -10,7 +10,8 @@ use anyhow::Context as _;
 use portcullis_base::{Digest, SessionId};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_store::{
-    Audit as Walk, Log as _, Proof, StoreError, Verified, deliver_outbox, verify_session, verify_tenant,
+    Audit as Walk, Log as _, Proof, StoreError, Verified, deliver_outbox, verify_artifacts, verify_session,
+    verify_tenant,
 };
 use serde_json::{Value, json};
 
@@ -102,8 +103,15 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     Ok(ended(log.fault.is_none()))
 }
 
+/// Every log, the ledger, and the bytes of every artifact.
+async fn verified(world: &World, against: Option<(u64, Digest)>) -> anyhow::Result<Walk> {
+    let mut walk = verify_tenant(&*world.store, LOCAL_TENANT, world.checkpoint_key.as_ref(), against).await?;
+    walk.faults.extend(verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT).await?);
+    Ok(walk)
+}
+
 async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
-    let walk = verify_tenant(&*world.store, LOCAL_TENANT, world.checkpoint_key.as_ref(), against).await?;
+    let walk = verified(world, against).await?;
     if term.json {
         term.document(&walk_document(&walk, against))?;
         return Ok(ended(walk.holds()));
@@ -163,7 +171,7 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
 async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
-    let walk = verify_tenant(&*world.store, LOCAL_TENANT, world.checkpoint_key.as_ref(), None).await?;
+    let walk = verified(world, None).await?;
     let folder = out.unwrap_or_else(|| world.settings.home.root().join("evidence").join(world.tag()));
     if folder.exists() {
         return Err(failed(format!("{} exists already; name a folder that does not", folder.display())));

@@ -171,7 +171,7 @@ fn an_evidence_bundle_holds_every_log_the_ledger_and_the_report() {
 }
 
 #[test]
-fn replay_tells_what_happened_and_executes_nothing() {
+fn l70_replay_tells_what_happened_and_executes_nothing() {
     let (world, session) = recorded();
     world.write("a.txt", "mine\n");
     let told = world.run(&["replay", &session]).ends(0);

@@ -13,6 +13,7 @@ pub mod fold;
 mod observation;
 mod rows;
 mod upcast;
+mod writers;
 
 pub use body::{Body, EventBody, EventType};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
@@ -21,6 +22,7 @@ pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
 pub use upcast::upcast;
+pub use writers::{client_may_append, outbox_may_append};
 
 use portcullis_base::{Digest, SessionId, TenantId};
 

@@ -271,7 +271,11 @@ impl Session {
         );
         snapshot?;
         delivered?;
-        released
+        match released {
+            // Someone took the session over meanwhile: there is nothing left to give back.
+            Err(StoreError::FenceLost { .. }) => Ok(()),
+            other => other,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use common::{
     Effects, Process, World, acting, acts, call_in, change, fresh_message, look, observed, parked, proposal, runtime,
     turn_of,
 };
-use portcullis_base::{AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId};
+use portcullis_base::{AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId, WorkerId};
 use portcullis_contract::{DefaultPolicy, Semantics, Tool, ToolFailure};
 use portcullis_event::facts::Reply;
 use portcullis_event::{Actor, Body, Draft, Event, EventType, FOLD_VERSION, State};
@@ -358,7 +358,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn l19_l20_l71_every_life_leaves_a_lawful_log(ops in prop::collection::vec(op(), 1..24)) {
+    fn l19_l20_l70_l71_s09_every_life_leaves_a_lawful_log(ops in prop::collection::vec(op(), 1..24)) {
         runtime().block_on(async {
             let mut life = Life::begin().await;
             for op in ops {
@@ -372,7 +372,7 @@ proptest! {
             life.end().await;
             let events = life.world.events().await;
             for (intent, word) in words(&events) {
-                prop_assert_eq!(word.matches('E').count(), 1, "L19: {} is {}", intent, word);
+                prop_assert_eq!(word.matches('E').count(), 1, "L19, S9: {} is {}", intent, word);
                 prop_assert!(in_language(&word), "L20: {} is {}", intent, word);
             }
             let rows = life.world.store.intents(life.world.key(), true).await.expect("rows");
@@ -447,6 +447,14 @@ fn foreign(world: &World, kind: &str, v: u32, payload: &str) -> Draft {
     }
 }
 
+/// Appends as the holder of the session: only that may append any type.
+async fn append(world: &World, draft: Draft) {
+    let fence = world.store.head(world.key()).await.expect("a head").expect("the session").fence;
+    let append = AppendId::make(&*world.ids, world.clock.now());
+    let commit = Commit::worker(world.key(), WorkerId::from_u128(1), fence, append, vec![draft]);
+    world.store.commit(commit).await.expect("the holder may append any type");
+}
+
 #[tokio::test]
 async fn l72_what_this_program_does_not_know_survives_and_changes_nothing() {
     let world = World::new().await;
@@ -460,9 +468,7 @@ async fn l72_what_this_program_does_not_know_survives_and_changes_nothing() {
         ("tool.intent", 1, "null"),
     ];
     for (kind, v, payload) in payloads {
-        let append = AppendId::make(&*world.ids, world.clock.now());
-        let commit = Commit::client(world.key(), append, vec![foreign(&world, kind, v, payload)]);
-        world.store.commit(commit).await.expect("any type may be appended");
+        append(&world, foreign(&world, kind, v, payload)).await;
     }
     let events = world.events().await;
     for (event, (kind, v, payload)) in events[events.len() - 4..].iter().zip(payloads) {
@@ -490,9 +496,7 @@ async fn l72_a_code_from_the_future_is_kept_verbatim() {
     told["code"] = "borrowed_time".into();
     told["phase"] = "dreaming".into();
     let payload = told.to_string();
-    let append = AppendId::make(&*world.ids, world.clock.now());
-    let draft = foreign(&world, "tool.observation", 1, &payload);
-    world.store.commit(Commit::client(world.key(), append, vec![draft])).await.expect("appended");
+    append(&world, foreign(&world, "tool.observation", 1, &payload)).await;
     let last = world.observations().await.pop().expect("it is an observation still");
     assert_eq!((last.code.known(), last.code.to_string().as_str()), (None, "borrowed_time"));
     assert_eq!(serde_json::to_value(&last).expect("json"), told);

@@ -13,7 +13,7 @@ use crate::error::is_busy;
 use crate::place::refuse_network;
 
 /// How long SQLite itself waits for another process.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long we go on trying after that. Eight busy processes never come near it.
 pub(crate) const BUSY_PATIENCE: Duration = Duration::from_secs(30);
 /// Distinct statements are about fifty; none is prepared twice.

@@ -79,28 +79,31 @@ pub(crate) fn claim_due(
     Ok(granted)
 }
 
-/// Extends a lease that is still ours.
-pub(crate) fn renew(tx: &Tx<'_>, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, Fail> {
-    let mut head = heads::read(tx.conn, key)?.ok_or(StoreError::NoSession(key.session))?;
+/// The head of a session whose lease is still ours.
+fn held(tx: &Tx<'_>, key: SessionKey, fence: u64) -> Result<Head, Fail> {
+    let head = heads::read(tx.conn, key)?.ok_or(StoreError::NoSession(key.session))?;
     if head.fence != fence || head.lease_owner.is_none() {
         return Err(Fail::Refused(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence }));
     }
+    Ok(head)
+}
+
+/// Extends a lease that is still ours.
+pub(crate) fn renew(tx: &Tx<'_>, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, Fail> {
+    let mut head = held(tx, key, fence)?;
     let until = tx.env.clock.now().plus(ttl);
     head.lease_until = Some(until);
     heads::write(tx.conn, key, &head)?;
     Ok(until)
 }
 
-/// Gives a lease back; of a fence that is gone nothing changes.
+/// Gives back a lease that is still ours.
 pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), Fail> {
-    if let Some(mut head) = heads::read(tx.conn, key)?
-        && head.fence == fence
-    {
-        head.lease_owner = None;
-        head.lease_until = None;
-        head.next_due_at = head.due_after_release(idle_at, tx.env.clock.now());
-        heads::write(tx.conn, key, &head)?;
-    }
+    let mut head = held(tx, key, fence)?;
+    head.lease_owner = None;
+    head.lease_until = None;
+    head.next_due_at = head.due_after_release(idle_at, tx.env.clock.now());
+    heads::write(tx.conn, key, &head)?;
     Ok(())
 }
 

@@ -7,10 +7,12 @@
 //! Invariant: an answer `Ok` is given only after the transaction that holds its rows was synced (S6).
 
 mod apply;
+mod ballast;
 mod codec;
 mod connect;
 mod error;
 mod heads;
+mod idle;
 mod leases;
 mod migrate;
 mod notices;

@@ -186,26 +186,43 @@ pub(crate) fn artifact(
     artifact: ArtifactId,
 ) -> rusqlite::Result<Option<ArtifactRow>> {
     conn.prepare_cached(
-        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at \
+        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at, artifact_id \
          FROM artifacts WHERE tenant = ?1 AND artifact_id = ?2",
     )?
-    .query_row(params![id(tenant.as_u128()), id(artifact.as_u128())], |row| {
-        Ok(ArtifactRow {
-            session: SessionId::from_u128(id_at(row, 0)?),
-            artifact: ArtifactRef {
-                id: artifact,
-                sha256: digest_at(row, 1)?,
-                kind: word_at(row, 2)?,
-                mime: row.get(3)?,
-                bytes: row.get(4)?,
-                lines: row.get(5)?,
-                complete: row.get(6)?,
-                trust: word_at(row, 7)?,
-                expires_at: opt_time_at(row, 8)?,
-            },
-        })
-    })
+    .query_row(params![id(tenant.as_u128()), id(artifact.as_u128())], artifact_row)
     .optional()
+}
+
+/// Rows of artifacts by id, those after `after`.
+pub(crate) fn artifacts(
+    conn: &Connection,
+    tenant: TenantId,
+    after: Option<ArtifactId>,
+    limit: usize,
+) -> rusqlite::Result<Vec<ArtifactRow>> {
+    conn.prepare_cached(
+        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at, artifact_id \
+         FROM artifacts WHERE tenant = ?1 AND (?2 IS NULL OR artifact_id > ?2) ORDER BY artifact_id LIMIT ?3",
+    )?
+    .query_map(params![id(tenant.as_u128()), after.map(|after| id(after.as_u128())), limit], artifact_row)?
+    .collect()
+}
+
+fn artifact_row(row: &Row<'_>) -> rusqlite::Result<ArtifactRow> {
+    Ok(ArtifactRow {
+        session: SessionId::from_u128(id_at(row, 0)?),
+        artifact: ArtifactRef {
+            id: ArtifactId::from_u128(id_at(row, 9)?),
+            sha256: digest_at(row, 1)?,
+            kind: word_at(row, 2)?,
+            mime: row.get(3)?,
+            bytes: row.get(4)?,
+            lines: row.get(5)?,
+            complete: row.get(6)?,
+            trust: word_at(row, 7)?,
+            expires_at: opt_time_at(row, 8)?,
+        },
+    })
 }
 
 /// The bytes of a small artifact.

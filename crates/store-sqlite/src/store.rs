@@ -16,6 +16,7 @@ use portcullis_store::{
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, watch};
 
+use crate::ballast::Ballast;
 use crate::connect::{Durability, Place};
 use crate::error::{Fail, plain};
 use crate::notices::Poll;
@@ -95,6 +96,23 @@ impl SqliteStore {
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.shared.operations.load(Ordering::SeqCst)
+    }
+
+    /// Whether the headroom for a full disk is held: 16 MiB in the file `ballast` beside the database. It is made by
+    /// a process that wrote, when it is idle or ends; where it is missing later, there was no room for it.
+    #[must_use]
+    pub fn has_ballast(&self) -> bool {
+        Ballast::beside(&self.place.path).is_kept()
+    }
+
+    /// Gives the headroom back on a full disk, so that a process can still record its own shutdown. It is made again
+    /// when there is room.
+    ///
+    /// # Errors
+    /// If the file cannot be deleted.
+    pub fn release_ballast(&self) -> Result<(), StoreError> {
+        let released = Ballast::beside(&self.place.path).release();
+        released.map_err(|error| StoreError::Unavailable(format!("the ballast cannot be deleted: {error}")))
     }
 
     /// Ends the writer after what is queued; dropping the store does the same.
@@ -217,6 +235,15 @@ impl Log for SqliteStore {
 
     async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError> {
         self.readers.look(|conn| query::artifact(conn, tenant, id)).await
+    }
+
+    async fn artifacts(
+        &self,
+        tenant: TenantId,
+        after: Option<ArtifactId>,
+        limit: usize,
+    ) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.readers.scan(move |conn| query::artifacts(conn, tenant, after, limit)).await
     }
 
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {

@@ -16,9 +16,11 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, watch};
 
 use crate::apply::has_event;
+use crate::ballast::Ballast;
 use crate::codec::json;
 use crate::connect::{BUSY_PATIENCE, Place};
 use crate::error::{FULL, Fail, is_busy, is_full, is_of_one_operation, plain};
+use crate::idle::Upkeep;
 use crate::op::{Env, Op, Trace, Tx};
 use crate::{heads, query};
 
@@ -278,7 +280,8 @@ impl Desk {
 
     /// Serves the queue until the store is dropped or must stop; everyone who waits is answered.
     pub(crate) fn serve(self, mut queue: mpsc::Receiver<Box<dyn Op>>) {
-        while let Some(first) = queue.blocking_recv() {
+        let mut upkeep = Upkeep::new(Ballast::beside(&self.lock().place.path));
+        while let Some(first) = upkeep.next(&mut queue, &self) {
             self.shared.busy.store(true, Ordering::SeqCst);
             let mut writer = self.lock();
             if self.shared.stopped.get().is_some() {
@@ -293,7 +296,22 @@ impl Desk {
         while let Some(op) = queue.blocking_recv() {
             op.settle(Err(self.shared.refusal()));
         }
+        upkeep.at_the_end(self.commits());
         self.lock().close();
+    }
+
+    /// How many batches were written so far.
+    pub(crate) fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::SeqCst)
+    }
+
+    /// Runs chores on the connection while nobody writes; skipped otherwise.
+    pub(crate) fn while_free(&self, chore: impl FnOnce(&Connection)) {
+        if let Ok(writer) = self.writer.try_lock()
+            && let Some(conn) = &writer.conn
+        {
+            chore(conn);
+        }
     }
 }
 

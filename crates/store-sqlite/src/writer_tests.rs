@@ -274,3 +274,43 @@ async fn group_commit_merges_what_waits_and_counts_what_it_wrote() {
     assert_eq!(store.operations(), before.1 + 101);
     assert_sound(&*store, key).await;
 }
+
+/// Waits until something holds; the writer does it in its own time.
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..2_000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{what}");
+}
+
+#[tokio::test]
+async fn an_idle_store_empties_its_write_ahead_log_and_goes_on() {
+    let world = World::new(1);
+    let (folder, store) = open(&world);
+    let log = || folder.path().join("store.db-wal").metadata().expect("it stays").len();
+    let key = world.session(&store).await.expect("a session");
+    assert!(log() > 0);
+    until("the log is emptied", || log() == 0).await;
+    store.commit(world.input(key, "after")).await.expect("it goes on");
+    assert!(log() > 0);
+    until("and emptied again", || log() == 0).await;
+    assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn f07_the_ballast_is_made_after_the_first_write_and_again_when_there_is_room() {
+    let world = World::new(1);
+    let (folder, store) = open(&world);
+    assert!(!store.has_ballast(), "opening costs nothing");
+    let key = world.session(&store).await.expect("a session");
+    until("it is made", || store.has_ballast()).await;
+    assert!(matches!(fault(&store, ffi::SQLITE_FULL).await, Err(StoreError::ReadOnly(_))));
+    assert!(store.has_ballast(), "kept for whoever must still write");
+    store.release_ballast().expect("released");
+    assert!(!folder.path().join("ballast").exists());
+    store.commit(world.input(key, "shutting down")).await.expect("recorded");
+    until("it is made again", || store.has_ballast()).await;
+}

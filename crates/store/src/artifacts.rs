@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{Digest, DigestWriter, Entropy, TenantId, Window};
 
+/// Bytes that are read at once to check a hash.
+const CHECK_BYTES: usize = 1 << 16;
+
 /// Bytes that are durable and hash-verified: only now may a row refer to them (S13).
 pub struct Stored {
     pub sha256: Digest,
@@ -46,10 +49,11 @@ pub trait Artifacts: Send + Sync {
     /// If there is no place to write to.
     fn begin(&self, tenant: TenantId) -> io::Result<Box<dyn ArtifactWriter>>;
 
-    /// Opens one by hash; `NotFound` means it is lost, which is corruption if a row names it.
+    /// Opens one by hash. What is given out has that hash: bytes that were changed are as good as gone.
     ///
     /// # Errors
-    /// If it is not there or cannot be read.
+    /// If it is not there (`NotFound`), is not what was stored (`InvalidData`) or cannot be read. The artifact is lost
+    /// then, which is corruption if a row names it.
     fn open(&self, tenant: TenantId, sha256: Digest) -> io::Result<Arc<dyn Window>>;
 }
 
@@ -148,8 +152,30 @@ impl Artifacts for LocalArtifacts {
     }
 
     fn open(&self, tenant: TenantId, sha256: Digest) -> io::Result<Arc<dyn Window>> {
-        Ok(Arc::new(File::open(place(&self.root, tenant, sha256))?))
+        let file = File::open(place(&self.root, tenant, sha256))?;
+        check(&file, sha256)?;
+        Ok(Arc::new(file))
     }
+}
+
+/// Reads all of it once: whoever may write the folder must not speak through what is served from it.
+fn check(window: &dyn Window, sha256: Digest) -> io::Result<()> {
+    let mut hasher = DigestWriter::default();
+    let mut buf = vec![0; CHECK_BYTES];
+    let mut at = 0;
+    loop {
+        match window.read_at(at, &mut buf)? {
+            0 => break,
+            n => {
+                hasher.update(&buf[..n]);
+                at += n as u64;
+            }
+        }
+    }
+    if hasher.finish() == sha256 {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "the stored bytes are not those that were kept: their hash differs"))
 }
 
 type Objects = HashMap<(TenantId, Digest), Arc<Vec<u8>>>;

@@ -1,7 +1,7 @@
 //! What can go wrong with a store, told apart by what the caller must do.
 
 use portcullis_base::{AskId, SessionId};
-use portcullis_event::AskState;
+use portcullis_event::{AskState, EventType};
 
 /// A refused or failed operation. Unless it is [`StoreError::Ambiguous`], nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,9 @@ pub enum StoreError {
     VersionConflict { kind: String, id: String, expected: u64, found: u64 },
     #[error("idempotency key `{0}` was used before with another request")]
     IdempotencyMismatch(String),
+    /// The holder of the lease may append any type, everyone else only theirs (tool-contract §22).
+    #[error("{writer} may not append `{kind}`; only the process that holds the session may")]
+    NotTheirs { writer: &'static str, kind: EventType },
     #[error("the store takes no writes: {0}")]
     ReadOnly(String),
     /// The store could not be asked, or answered with a fault; nothing was written.

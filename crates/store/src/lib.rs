@@ -34,4 +34,4 @@ pub use rows::{
     AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot,
 };
 pub use traits::{Log, Notices, Queue, Records, Store};
-pub use verify::{Audit, LogFault, Proof, Verified, verify_session, verify_tenant};
+pub use verify::{Audit, LogFault, Proof, Verified, verify_artifacts, verify_session, verify_tenant};

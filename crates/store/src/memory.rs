@@ -361,6 +361,21 @@ impl Log for MemoryStore {
         Ok(self.tables().artifacts.get(&(tenant, id)).cloned())
     }
 
+    async fn artifacts(
+        &self,
+        tenant: TenantId,
+        after: Option<ArtifactId>,
+        limit: usize,
+    ) -> Result<Vec<ArtifactRow>, StoreError> {
+        let tables = self.tables();
+        let later = |id: ArtifactId| after.is_none_or(|after| id > after);
+        let rows = tables.artifacts.iter().filter(|((of, id), _)| *of == tenant && later(*id));
+        let mut rows: Vec<ArtifactRow> = rows.map(|(_, row)| row.clone()).collect();
+        rows.sort_by_key(|row| row.artifact.id);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.tables().blobs.get(&(tenant, sha256)).cloned())
     }
@@ -456,13 +471,13 @@ impl Queue for MemoryStore {
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let now = self.clock.now();
-        if let Some(head) = tables.heads.get_mut(&key)
-            && head.fence == fence
-        {
-            head.lease_owner = None;
-            head.lease_until = None;
-            head.next_due_at = head.due_after_release(idle_at, now);
+        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
+        if head.fence != fence || head.lease_owner.is_none() {
+            return Err(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence });
         }
+        head.lease_owner = None;
+        head.lease_until = None;
+        head.next_due_at = head.due_after_release(idle_at, now);
         Ok(())
     }
 }

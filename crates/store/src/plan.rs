@@ -7,8 +7,8 @@ use portcullis_base::limits::{APPEND_EVENTS, APPEND_MOST, CHECKPOINT_EVERY};
 use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, SessionId, Timestamp};
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated};
 use portcullis_event::{
-    AskState, CheckpointKey, Draft, Event, EventBody, IntentState, RowChange, SessionStatus, chain_hash,
-    first_prev_hash, head_change, ledger_of, operator_log_of, rows,
+    AskState, CheckpointKey, Draft, Event, EventBody, EventType, IntentState, RowChange, SessionStatus, chain_hash,
+    client_may_append, first_prev_hash, head_change, ledger_of, operator_log_of, outbox_may_append, rows,
 };
 
 use crate::{Checkpoint, Commit, Head, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
@@ -54,6 +54,7 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     if commit.events.len() > APPEND_EVENTS || (bytes > APPEND_MOST && commit.events.len() > 1) {
         return Err(StoreError::TooLarge { events: commit.events.len(), bytes });
     }
+    check_writer(commit)?;
     let created = plan.head.is_none();
     let mut head = match plan.head {
         Some(head) => {
@@ -134,6 +135,29 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
         }
     }
     Ok(Planned { events, rows: changes, head, created, checkpoint, outbox })
+}
+
+/// Store §1: a client and a delivery append only the types that are theirs. The operator log's types are no session
+/// events and stand in no such table.
+fn check_writer(commit: &Commit) -> Result<(), StoreError> {
+    let refused = |writer, kind: &EventType| Err(StoreError::NotTheirs { writer, kind: kind.clone() });
+    // Looked at here already: an entry that can never be delivered would hold up all that come after it.
+    for OutboxEntry { work: OutboxKind::Session { event_type, .. }, .. } in &commit.outbox {
+        let kind = EventType::recorded(event_type.clone());
+        if !outbox_may_append(&kind) {
+            return refused("an outbox", &kind);
+        }
+    }
+    let (writer, may): (_, fn(&EventType) -> bool) = match commit.writer {
+        Writer::Worker { .. } => return Ok(()),
+        Writer::Client if commit.key.session == operator_log_of(commit.key.tenant) => return Ok(()),
+        Writer::Client => ("a client", client_may_append),
+        Writer::Outbox { .. } => ("an outbox", outbox_may_append),
+    };
+    match commit.events.iter().find(|draft| !may(&draft.kind)) {
+        Some(draft) => refused(writer, &draft.kind),
+        None => Ok(()),
+    }
 }
 
 fn is_creation(draft: &Draft) -> bool {

@@ -48,6 +48,14 @@ pub trait Log: Send + Sync {
     /// The row of an artifact.
     async fn artifact(&self, tenant: TenantId, id: ArtifactId) -> Result<Option<ArtifactRow>, StoreError>;
 
+    /// Rows of artifacts in the order of their ids, those after `after`, at most `limit`.
+    async fn artifacts(
+        &self,
+        tenant: TenantId,
+        after: Option<ArtifactId>,
+        limit: usize,
+    ) -> Result<Vec<ArtifactRow>, StoreError>;
+
     /// The bytes of a small artifact, `None` if they are not a row of this store.
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError>;
 
@@ -92,8 +100,8 @@ pub trait Queue: Send + Sync {
     /// Extends a lease. [`StoreError::FenceLost`] = someone took it over; write nothing more.
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError>;
 
-    /// Gives a lease back. Of a fence that is gone already: no error, nothing changes. `idle_at` =
-    /// the seq up to which the holder saw the log and left nothing to do: the due time is cleared
+    /// Gives a lease back. [`StoreError::FenceLost`] = it was not ours any more: someone took it over, or it was given
+    /// back before; nothing changes then. `idle_at` = the seq up to which the holder saw the log and left nothing to do: the due time is cleared
     /// only if the log ends there. `None` = there is work left.
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError>;
 }

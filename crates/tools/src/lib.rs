@@ -11,6 +11,7 @@
 mod artifacts;
 mod count;
 mod diff;
+mod edits;
 mod files;
 mod image;
 mod page;

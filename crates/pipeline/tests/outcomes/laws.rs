@@ -112,7 +112,7 @@ async fn l14_what_started_ends_as_if_nothing_had_changed() {
 }
 
 #[tokio::test]
-async fn l21_the_executor_finds_its_own_start_in_the_log() {
+async fn l21_s08_the_executor_finds_its_own_start_in_the_log() {
     let world = World::new().await;
     let store = Arc::clone(&world.store);
     let key = world.key();

@@ -79,8 +79,9 @@ pub async fn s10_an_expired_ask_takes_no_answer(make: Make) {
     assert_eq!(late, Err(StoreError::AskExpired(ask)));
     assert_eq!(store.ask(key.tenant, ask).await.expect("an ask").map(|a| a.state), Some(AskState::Pending));
 
-    let closed = world.draft(&AskClosed { ask_id: ask, state: Closing::Expired, by: "sweep".to_owned() });
-    store.commit(client(&world, key, closed)).await.expect("the sweep closes it");
+    let closed = world.draft(&AskClosed { ask_id: ask, state: Closing::Expired, by: "worker".to_owned() });
+    let lease = world.claim(store, key, 2).await.expect("a lease");
+    store.commit(world.work(key, &lease, vec![closed])).await.expect("the holder closes it");
     let late = store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await;
     assert_eq!(late, Err(StoreError::AskSettled { ask, state: AskState::Expired }));
     assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 0);

@@ -37,6 +37,11 @@ pub async fn s13_a_blob_is_readable_with_its_append(make: Make) {
         let row = store.artifact(key.tenant, artifact.id).await.expect("a row");
         assert_eq!(row, Some(ArtifactRow { session: key.session, artifact }));
     }
+    let ids = async |after: Option<u128>, limit| -> Vec<u128> {
+        let page = store.artifacts(key.tenant, after.map(ArtifactId::from_u128), limit).await.expect("rows");
+        page.iter().map(|row| row.artifact.id.as_u128()).collect()
+    };
+    assert_eq!((ids(None, 3).await, ids(Some(3), 3).await, ids(Some(4), 3).await), (vec![1, 2, 3], vec![4], vec![]));
     assert_eq!(store.blob(key.tenant, Digest::of(b"never")).await, Ok(None));
     assert_eq!(store.artifact(key.tenant, ArtifactId::from_u128(9)).await, Ok(None));
 }

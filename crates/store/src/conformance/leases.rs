@@ -119,14 +119,15 @@ pub async fn renew_and_release_know_their_fence(make: Make) {
     world.clock.advance(TTL);
     let second = world.claim(store, key, 2).await.expect("a takeover");
     assert_eq!(store.renew(key, first.fence, TTL).await, Err(lost(1, 2)));
-    store.release(key, first.fence, None).await.expect("an old fence may be given back");
-    let head = store.head(key).await.expect("a head").expect("the session");
-    assert_eq!(head.lease_owner, Some(second.owner.clone()), "and it changes nothing");
+    let before = store.head(key).await.expect("a head");
+    assert_eq!(store.release(key, first.fence, None).await, Err(lost(1, 2)), "it is not ours to give back");
+    assert_eq!(store.head(key).await.expect("a head"), before, "and nothing changes");
     store.release(key, second.fence, None).await.expect("a release");
     let head = store.head(key).await.expect("a head").expect("the session");
     assert_eq!((head.lease_owner, head.lease_until, head.fence), (None, None, 2));
     assert!(head.next_due_at.is_some(), "more work was announced");
     assert_eq!(store.renew(key, second.fence, TTL).await, Err(lost(2, 2)), "given back is given back");
+    assert_eq!(store.release(key, second.fence, None).await, Err(lost(2, 2)), "and only once");
 }
 
 pub async fn s12_input_makes_a_session_due_and_a_block_holds_it(make: Make) {

@@ -142,6 +142,36 @@ pub async fn a_refused_commit_leaves_nothing(make: Make) {
     assert!(!store.commit(commit).await.expect("nothing of it was kept").repeat);
 }
 
+pub async fn clients_and_deliveries_append_only_the_types_that_are_theirs(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let typed = |word: &'static str| Draft { kind: EventType::known(word), ..world.queued("x") };
+    let before = store.head(key).await.expect("a head");
+    for word in
+        ["tool.recovered", "tool.invocation.started", "tool.observation", "ledger.checkpoint", "from.the_future"]
+    {
+        let kind = EventType::known(word);
+        // Hidden behind one that is theirs.
+        let commit = Commit::client(key, world.append(), vec![world.queued("y"), typed(word)]);
+        assert_eq!(store.commit(commit).await, Err(StoreError::NotTheirs { writer: "a client", kind: kind.clone() }));
+        if word != "ledger.checkpoint" {
+            let delivery = Commit::outbox(key, word.to_owned(), world.append(), vec![typed(word)]);
+            assert_eq!(store.commit(delivery).await, Err(StoreError::NotTheirs { writer: "an outbox", kind }));
+        }
+    }
+    assert_eq!(store.head(key).await.expect("a head"), before, "nothing was written");
+    for word in ["user.message", "tool.queued", "grant.created", "variable.set"] {
+        let commit = Commit::client(
+            key,
+            world.append(),
+            vec![Draft { payload: "{}".to_owned(), payload_hash: Digest::of(b"{}"), ..typed(word) }],
+        );
+        store.commit(commit).await.unwrap_or_else(|error| panic!("{word}: {error}"));
+    }
+    assert_sound(store, key).await;
+}
+
 pub async fn a_session_is_created_once_and_needs_its_creation(make: Make) {
     let (world, backend) = setup(make);
     let store = &*backend.store;
@@ -178,7 +208,8 @@ pub async fn l72_an_unknown_type_survives_unchanged(make: Make) {
     draft.v = 7;
     draft.payload_hash = Digest::of(payload.as_bytes());
     draft.payload = payload.clone();
-    store.commit(Commit::client(key, world.append(), vec![draft.clone()])).await.expect("an append");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    store.commit(world.work(key, &lease, vec![draft.clone()])).await.expect("an append");
     let read = &store.read(key, 1, 1).await.expect("a page")[0];
     assert_eq!((read.kind.as_str(), read.v, read.payload.as_deref()), ("from.the_future", 7, Some(payload.as_str())));
     assert_eq!(read.actor, draft.actor);

@@ -71,6 +71,7 @@ macro_rules! conformance {
             a_stale_expected_seq_is_chained_after_the_client
             a_repeated_append_is_a_no_op
             a_refused_commit_leaves_nothing
+            clients_and_deliveries_append_only_the_types_that_are_theirs
             a_session_is_created_once_and_needs_its_creation
             an_oversized_append_is_refused
             the_outbox_is_delivered_exactly_once

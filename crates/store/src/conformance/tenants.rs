@@ -66,6 +66,7 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     assert_eq!(store.ask(b, parked.ask).await, Ok(None));
     assert_eq!(store.sealed(key_b, parked.intent).await, Ok(None));
     assert_eq!(store.artifact(b, artifact.id).await, Ok(None));
+    assert_eq!(store.artifacts(b, None, 9).await, Ok(Vec::new()));
     assert_eq!(store.blob(b, sha256).await, Ok(None));
     assert_eq!(store.artifact_usage(b).await, Ok(0));
     assert_eq!(store.checkpoints(key_b).await, Ok(Vec::new()));
@@ -76,7 +77,7 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     assert_eq!(store.claim_session(key_b, world.owner(2), TTL).await, Err(none.clone()));
     assert_eq!(store.claim(b, world.owner(2), 9, TTL).await, Ok(Vec::new()));
     assert_eq!(store.renew(key_b, lease.fence, TTL).await, Err(none.clone()));
-    store.release(key_b, lease.fence, None).await.expect("nothing to release");
+    assert_eq!(store.release(key_b, lease.fence, None).await, Err(none.clone()));
     assert_eq!(store.commit(world.input(key_b, "x")).await, Err(none));
 
     // And may use the same ids for itself: nothing of A is in its way, nothing of A changes.

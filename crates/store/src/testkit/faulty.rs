@@ -189,6 +189,16 @@ macro_rules! delegate_log {
             self.inner.artifact(tenant, id).await
         }
 
+        async fn artifacts(
+            &self,
+            tenant: TenantId,
+            after: Option<ArtifactId>,
+            limit: usize,
+        ) -> Result<Vec<ArtifactRow>, StoreError> {
+            self.on_read()?;
+            self.inner.artifacts(tenant, after, limit).await
+        }
+
         async fn blob(
             &self,
             tenant: TenantId,

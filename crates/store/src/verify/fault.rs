@@ -1,6 +1,6 @@
 //! What can be wrong with a log, and how much of a sound one is proved.
 
-use portcullis_base::{EventId, SessionId};
+use portcullis_base::{ArtifactId, EventId, SessionId};
 use portcullis_event::{ChainFault, Event};
 
 /// How much of a log is proved.
@@ -43,6 +43,8 @@ pub enum LogFault {
     NotInLedger { session: SessionId },
     #[error("session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost")]
     CheckpointNotInLedger { session: SessionId, seq: u64 },
+    #[error("artifact {artifact} of session {session}: {why}")]
+    Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
     #[error("the ledger is gone, though there are {sessions} sessions")]
     NoLedger { sessions: usize },
     #[error("the ledger ends at event {last}, before the saved head {seq}: events of it were dropped")]

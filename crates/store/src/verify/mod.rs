@@ -3,6 +3,7 @@
 //! Without a key and without a saved ledger head a log can only be *consistent*: whoever may write
 //! the database may write all of it anew. Nothing here claims more.
 
+mod artifacts;
 mod fault;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 use portcullis_base::{Digest, EventId, SessionId, TenantId};
 use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of};
 
+pub use artifacts::verify_artifacts;
 pub use fault::{LogFault, Proof};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};

@@ -4,7 +4,9 @@
 mod artifacts;
 mod baselines;
 mod changes;
+mod concurrent;
 mod definitions;
+mod projections;
 mod races;
 mod reading;
 mod refusals;

@@ -25,7 +25,7 @@ use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const TENANT: TenantId = TenantId::from_u128(1);
+pub const TENANT: TenantId = TenantId::from_u128(1);
 
 pub struct World {
     pub dir: TempDir,
@@ -73,6 +73,10 @@ impl World {
             rules: "",
             shelf_dir: None,
         }
+    }
+
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
