@@ -87,7 +87,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     }
     match runtime.reply(ask, answer).await {
         Ok(()) => {}
-        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, term).await,
+        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, refusal, term).await,
         Err(error @ StoreError::AskExpired(_)) => {
             // Its call is still to be told that nobody answered.
             runtime.attend(row.session_id).await?;
@@ -101,8 +101,15 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }
 
-/// An ask that was answered before. If whoever answered it died before the call ran, it runs now.
-async fn left_over(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) -> anyhow::Result<Ended> {
+/// An ask that was answered before. If whoever allowed it died before the call ran, another allow runs
+/// it now. A no that comes too late runs nothing: whoever typed it wants the call not to happen.
+async fn left_over(
+    world: &World,
+    runtime: &Runtime,
+    row: &AskRow,
+    refusal: bool,
+    term: &Term,
+) -> anyhow::Result<Ended> {
     let ask = row.ask_id;
     let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
     let now = self::row(world, ask).await?;
@@ -113,6 +120,14 @@ async fn left_over(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) 
             let outcome = observed.code.to_string();
             Err(failed(format!(
                 "already_settled: ask {ask} is {state}{by}, and its call ended as {outcome}; the first answer counts"
+            )))
+        }
+        None if refusal => {
+            let reply = now.reply.map(|reply| format!(" with {}", render::word(&reply))).unwrap_or_default();
+            let look = world.command(&format!("approvals show {ask}"));
+            Err(failed(format!(
+                "already_settled: ask {ask} is {state}{by}{reply}; the first answer counts, this one changed and ran \
+                 nothing, and its call has not ended yet: {look}"
             )))
         }
         None => {

@@ -200,19 +200,33 @@ fn the_flag_answers_this_run_s_own_ask_and_no_other() {
     world.run(&["approvals"]).ends(0).says(&other);
 }
 
-#[test]
-fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
-    let (world, ask) = asking();
+/// Records an allow as a process would that died before it ran the call.
+fn allowed_and_left(world: &World, ask: &str) {
     let runtime = tokio::runtime::Runtime::new().expect("runs");
     runtime.block_on(async {
         let artifacts = LocalArtifacts::open(&world.home.join("artifacts"), Arc::new(SystemIds::new())).expect("opens");
-        let builder = Runtime::builder().workspace(&world.workspace).store(store(&world), Arc::new(artifacts));
+        let builder = Runtime::builder().workspace(&world.workspace).store(store(world), Arc::new(artifacts));
         let answered = builder.build().expect("builds");
         answered.reply(ask.parse().expect("an id"), Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     });
     assert_eq!(world.read("a.txt"), "alpha\nbeta\n", "answered, and not run");
+}
+
+#[test]
+fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
+    let (world, ask) = asking();
+    allowed_and_left(&world, &ask);
     world.run(&["approvals", "allow", &ask]).ends(0).warns("already_settled").warns("seen through");
     assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+}
+
+#[test]
+fn a_deny_that_comes_after_an_allow_runs_nothing() {
+    let (world, ask) = asking();
+    allowed_and_left(&world, &ask);
+    let late = world.run(&["approvals", "deny", &ask]).ends(1).one_error_line();
+    late.warns("already_settled").warns("answered by ada with allow_once").warns("ran nothing");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
 }
 
 #[test]
