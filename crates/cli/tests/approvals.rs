@@ -278,10 +278,9 @@ fn until(out: &mut impl std::io::Read, text: &str) -> String {
     }
 }
 
-/// `script` gives the watch a terminal; it is part of util-linux, which every Linux system has.
-#[test]
-fn on_a_terminal_one_key_answers_each_ask() {
-    let (world, ask) = asking();
+/// A watch on a terminal: its process, what is typed and what is shown. `script` gives it the terminal;
+/// it is part of util-linux, which every Linux system has.
+fn watching(world: &World) -> (std::process::Child, std::process::ChildStdin, std::process::ChildStdout) {
     let watch = format!("{} approvals watch", common::binary().display());
     let mut command = world.command(&[]);
     let envs: Vec<_> = command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
@@ -289,7 +288,14 @@ fn on_a_terminal_one_key_answers_each_ask() {
     command.args(["-qfec", &watch, "/dev/null"]).current_dir("/").env_clear().envs(envs).env("PATH", "/usr/bin:/bin");
     let piped = std::process::Stdio::piped;
     let mut child = command.stdin(piped()).stdout(piped()).spawn().expect("`script` (util-linux) runs");
-    let (mut keys, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let (keys, out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    (child, keys, out)
+}
+
+#[test]
+fn on_a_terminal_one_key_answers_each_ask() {
+    let (world, ask) = asking();
+    let (mut child, mut keys, mut out) = watching(&world);
     let shown = until(&mut out, "s skip");
     assert!(shown.contains(&ask) && shown.contains("+gamma"), "{shown}");
     std::io::Write::write_all(&mut keys, b"xa").expect("typed");
@@ -304,6 +310,21 @@ fn on_a_terminal_one_key_answers_each_ask() {
     assert!(child.wait().expect("ends").success());
     assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
     world.run(&["approvals"]).ends(0).warns("nothing waits");
+}
+
+#[test]
+fn a_key_typed_before_an_ask_is_shown_does_not_answer_it() {
+    let (world, _) = asking();
+    world.ask_to_edit("a.txt", "alpha", "omega");
+    let (mut child, mut keys, mut out) = watching(&world);
+    until(&mut out, "s skip");
+    // A key that bounces, and more than the watch keeps: all of it was typed at the first ask.
+    std::io::Write::write_all(&mut keys, &[b'a'; 40]).expect("typed");
+    until(&mut out, "s skip");
+    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    assert!(child.wait().expect("ends").success());
+    let listed = world.run(&["approvals", "list", "--json"]).ends(0).json();
+    assert_eq!(listed["asks"].as_array().map(Vec::len), Some(1), "one key answers one ask: {listed}");
 }
 
 #[test]
