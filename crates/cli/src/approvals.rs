@@ -38,12 +38,19 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
     }
 }
 
-pub async fn pending(world: &World) -> Result<Vec<AskRow>, StoreError> {
-    world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await
+/// What waits for an answer, as the log asked it.
+pub async fn pending(world: &World) -> anyhow::Result<Vec<AskRow>> {
+    let mut asks = Vec::new();
+    for row in world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await? {
+        asks.push(ask_view::as_asked(world, row).await?);
+    }
+    Ok(asks)
 }
 
-async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
-    Ok(world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?)
+/// One ask, as the log asked it.
+pub async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
+    let row = world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?;
+    ask_view::as_asked(world, row).await
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {

@@ -49,6 +49,11 @@ impl Term {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
+    /// Whether someone sees a line that moves on standard error.
+    pub fn waits_visibly(self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
     /// A result for a person; a line end is added if it has none. That nobody reads it changes
     /// nothing about the result: a closed pipe is passed over.
     pub fn print(self, text: &str) -> io::Result<()> {
