@@ -102,8 +102,8 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         }
         Err(error) => return Err(error.into()),
     }
-    let observed = call::see_through(world, &runtime, row, term).await?;
-    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?;
+    let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
+    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }
@@ -141,8 +141,8 @@ async fn left_over(
             term.note(&format!(
                 "already_settled: ask {ask} is {state}{by}; its call has not ended yet and is seen through"
             ));
-            let observed = call::see_through(world, runtime, row, term).await?;
-            call::show(world, row.session_id, &observed, term)
+            let (observed, interrupted) = call::see_through(world, runtime, row, term).await?;
+            Ok(call::show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
         }
     }
 }

@@ -249,6 +249,7 @@ impl RuntimeBuilder {
             ids: self.ids,
             approver: self.approver,
             workspace,
+            serving: Arc::default(),
         })
     }
 }

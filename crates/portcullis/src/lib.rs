@@ -28,8 +28,10 @@ mod call;
 mod error;
 #[cfg(doctest)]
 mod opacity;
+mod queue;
 mod replies;
 mod runtime;
+mod serve;
 
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
