@@ -38,12 +38,19 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
     }
 }
 
-pub async fn pending(world: &World) -> Result<Vec<AskRow>, StoreError> {
-    world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await
+/// What waits for an answer, as the log asked it.
+pub async fn pending(world: &World) -> anyhow::Result<Vec<AskRow>> {
+    let mut asks = Vec::new();
+    for row in world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await? {
+        asks.push(ask_view::as_asked(world, row).await?);
+    }
+    Ok(asks)
 }
 
-async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
-    Ok(world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?)
+/// One ask, as the log asked it.
+pub async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
+    let row = world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?;
+    ask_view::as_asked(world, row).await
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
@@ -87,7 +94,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     }
     match runtime.reply(ask, answer).await {
         Ok(()) => {}
-        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, term).await,
+        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, refusal, term).await,
         Err(error @ StoreError::AskExpired(_)) => {
             // Its call is still to be told that nobody answered.
             runtime.attend(row.session_id).await?;
@@ -95,14 +102,21 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         }
         Err(error) => return Err(error.into()),
     }
-    let observed = call::see_through(world, &runtime, row, term).await?;
-    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?;
+    let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
+    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }
 
-/// An ask that was answered before. If whoever answered it died before the call ran, it runs now.
-async fn left_over(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) -> anyhow::Result<Ended> {
+/// An ask that was answered before. If whoever allowed it died before the call ran, another allow runs
+/// it now. A no that comes too late runs nothing: whoever typed it wants the call not to happen.
+async fn left_over(
+    world: &World,
+    runtime: &Runtime,
+    row: &AskRow,
+    refusal: bool,
+    term: &Term,
+) -> anyhow::Result<Ended> {
     let ask = row.ask_id;
     let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
     let now = self::row(world, ask).await?;
@@ -115,12 +129,20 @@ async fn left_over(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) 
                 "already_settled: ask {ask} is {state}{by}, and its call ended as {outcome}; the first answer counts"
             )))
         }
+        None if refusal => {
+            let reply = now.reply.map(|reply| format!(" with {}", render::word(&reply))).unwrap_or_default();
+            let look = world.command(&format!("approvals show {ask}"));
+            Err(failed(format!(
+                "already_settled: ask {ask} is {state}{by}{reply}; the first answer counts, this one changed and ran \
+                 nothing, and its call has not ended yet: {look}"
+            )))
+        }
         None => {
             term.note(&format!(
                 "already_settled: ask {ask} is {state}{by}; its call has not ended yet and is seen through"
             ));
-            let observed = call::see_through(world, runtime, row, term).await?;
-            call::show(world, row.session_id, &observed, term)
+            let (observed, interrupted) = call::see_through(world, runtime, row, term).await?;
+            Ok(call::show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
         }
     }
 }

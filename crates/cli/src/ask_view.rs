@@ -34,6 +34,28 @@ const ELSEWHERE: &[&str] = &["tool", "diff", "tool_says"];
 /// Characters of one fact.
 const FACT_CHARS: usize = 2_000;
 
+/// What the log asked, in place of what the row says of it: a row is a copy, and whoever answers must
+/// see the question itself (S15).
+pub async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<AskRow> {
+    let asked = question(world, &row).await?;
+    let Asked { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, .. } = asked;
+    Ok(AskRow { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, ..row })
+}
+
+/// The event that opened the ask.
+async fn question(world: &World, row: &AskRow) -> anyhow::Result<Asked> {
+    let events = world.store.read(key(row.session_id), row.asked_seq.saturating_sub(1), 1).await?;
+    match events.first().map(portcullis_event::Event::body) {
+        Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
+        _ => {
+            let check = world.command(&format!("audit verify {}", row.session_id));
+            let (ask, seq) = (row.ask_id, row.asked_seq);
+            let text = format!("event {seq} of its log is not ask {ask}, so nobody can be shown what it asks: {check}");
+            Err(fault(Ended::Broken, text))
+        }
+    }
+}
+
 /// The tool that would run.
 pub fn tool(row: &AskRow) -> String {
     row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, FACT_CHARS)).unwrap_or_default()
@@ -136,7 +158,7 @@ impl Diff {
 /// An ask with everything that belongs to it.
 pub struct Whole {
     pub row: AskRow,
-    pub asked: Option<Asked>,
+    pub asked: Asked,
     /// Or why it cannot be opened.
     pub diff: Result<Option<Diff>, anyhow::Error>,
 }
@@ -144,11 +166,7 @@ pub struct Whole {
 impl Whole {
     /// Reads what the row does not hold: the suggested rules and the diff.
     pub async fn load(world: &World, row: AskRow) -> anyhow::Result<Self> {
-        let events = world.store.read(key(row.session_id), row.asked_seq.saturating_sub(1), 1).await?;
-        let asked = events.first().and_then(|event| match event.body() {
-            Body::Asked(asked) => Some(asked),
-            _ => None,
-        });
+        let asked = question(world, &row).await?;
         let diff = diff(world, &row).await;
         Ok(Self { row, asked, diff })
     }
@@ -156,9 +174,7 @@ impl Whole {
     /// For a program.
     pub fn document(&self) -> anyhow::Result<Value> {
         let mut value = serde_json::to_value(&self.row)?;
-        if let Some(asked) = &self.asked {
-            value["suggested_rules"] = json!(asked.suggested_rules);
-        }
+        value["suggested_rules"] = json!(self.asked.suggested_rules);
         match &self.diff {
             Ok(diff) => {
                 value["diff_text"] = json!(diff.as_ref().map(|diff| &diff.text));
@@ -211,7 +227,7 @@ impl Whole {
                 let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), FACT_CHARS)));
             }
         }
-        for rule in self.asked.iter().flat_map(|asked| &asked.suggested_rules) {
+        for rule in &self.asked.suggested_rules {
             text.push_str(&suggestion(rule));
         }
         if with_commands && row.state == portcullis_event::AskState::Pending {

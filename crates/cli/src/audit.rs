@@ -19,6 +19,7 @@ use crate::args::{Audit, Globals};
 use crate::exit::{Ended, failed, usage};
 use crate::export;
 use crate::render::{self, GREEN, RED, Term, styled};
+use crate::spinner;
 use crate::world::{World, key};
 
 pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
@@ -94,7 +95,8 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     if world.store.head(key(session)).await?.is_none() && world.store.read(key(session), 0, 1).await?.is_empty() {
         return Err(StoreError::NoSession(session).into());
     }
-    let log = verify_session(&*world.store, key(session), world.checkpoint_key.as_ref()).await?;
+    let work = verify_session(&*world.store, key(session), world.checkpoint_key.as_ref());
+    let log = spinner::during(term, "verifying the log", work).await?;
     if term.json {
         term.document(&verified_document(&log))?;
     } else {
@@ -111,7 +113,7 @@ async fn verified(world: &World, against: Option<(u64, Digest)>) -> anyhow::Resu
 }
 
 async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
-    let walk = verified(world, against).await?;
+    let walk = spinner::during(term, "verifying every log", verified(world, against)).await?;
     if term.json {
         term.document(&walk_document(&walk, against))?;
         return Ok(ended(walk.holds()));
@@ -171,7 +173,7 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
 async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
-    let walk = verified(world, None).await?;
+    let walk = spinner::during(term, "verifying every log", verified(world, None)).await?;
     let folder = out.unwrap_or_else(|| world.settings.home.root().join("evidence").join(world.tag()));
     if folder.exists() {
         return Err(failed(format!("{} exists already; name a folder that does not", folder.display())));

@@ -4,16 +4,18 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
-use portcullis_base::{AskId, Code, SessionId, limits};
+use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_event::Observed;
-use portcullis_store::{AskRow, Log as _, StoreError};
+use portcullis_store::{AskRow, LeaseOwner, Log as _};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::args::{ApprovalMode, CallArgs, Globals};
 use crate::config::Settings;
 use crate::exit::{Ended, fault, interruptible, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, call_session, key, workspace};
-use crate::{ask_view, person};
+use crate::{approvals, ask_view, person};
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let input = input(&args.input)?;
@@ -31,12 +33,32 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     };
     let running = runtime.begin(session, &args.tool, &input);
     let cancel = running.canceller();
-    let (outcome, interrupted) = interruptible(term, || cancel.cancel(), running.outcome()).await?;
+    let words = format!("waiting for {}", safe_line(&args.tool, 80));
+    let (outcome, interrupted) = interruptible(term, &words, &cancel, running.outcome()).await?;
     let ended = match held(outcome)? {
         CallOutcome::Observed(observation) => show(&world, session, observation.session_view(), term)?,
         CallOutcome::Waiting(ask) => answer_or_wait(&world, &runtime, ask, approvals, term).await?,
+        CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
-    Ok(if interrupted && ended == Ended::Failed { Ended::Interrupted } else { ended })
+    Ok(ended.or_interrupted(interrupted))
+}
+
+/// The person left; the call is still there for whoever holds the session, and is run by them.
+async fn left_queued(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<Ended> {
+    let look = world.command(&format!("sessions events {session}"));
+    if term.json {
+        let queued = json!({"event_id": event, "session_id": session, "commands": [look]});
+        term.document(&json!({"queued": queued}))?;
+        return Ok(Ended::Interrupted);
+    }
+    let holder = holder(world, session).await?.map(|owner| format!(" by {owner}")).unwrap_or_default();
+    term.print(&format!("queued as {event}: the session is in use{holder}, which has yet to run it"))?;
+    term.print(&format!("look at it: {look}"))?;
+    Ok(Ended::Interrupted)
+}
+
+async fn holder(world: &World, session: SessionId) -> anyhow::Result<Option<LeaseOwner>> {
+    Ok(world.store.head(key(session)).await?.and_then(|head| head.lease_owner))
 }
 
 /// The holder is named, and what to do about it.
@@ -105,20 +127,28 @@ fn bounded(from: impl Read, name: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Waits for the call of an answered ask: run here, or by the live process that holds the session.
-pub async fn see_through(world: &World, runtime: &Runtime, row: &AskRow, term: &Term) -> anyhow::Result<Observed> {
-    let work = runtime.see_through(row.ask_id, limits::CALL_LEASE_WAIT);
-    match interruptible(term, || {}, work).await?.0 {
-        Ok(settled) => Ok(settled.observed),
+/// Waits for the call of an answered ask: run here, or by the live process that holds the session. Its
+/// observation, and whether Ctrl-C came.
+pub async fn see_through(
+    world: &World,
+    runtime: &Runtime,
+    row: &AskRow,
+    term: &Term,
+) -> anyhow::Result<(Observed, bool)> {
+    let cancel = CancellationToken::new();
+    let work = runtime.see_through_until(row.ask_id, &cancel);
+    let words = format!("waiting for {}", ask_view::tool(row));
+    let (settled, interrupted) = interruptible(term, &words, &cancel, work).await?;
+    match settled {
+        Ok(settled) => Ok((settled.observed, interrupted)),
         Err(RuntimeError::NoObservation(ask)) => {
-            let head = world.store.head(key(row.session_id)).await?;
-            let holder = head.and_then(|head| head.lease_owner).map(|owner| format!(" by {owner}"));
+            let used = match holder(world, row.session_id).await? {
+                Some(owner) => format!("its session is in use by {owner}, which has yet to run it"),
+                None => "its call has not run yet; whoever uses the session next runs it".to_owned(),
+            };
             let look = world.command(&format!("sessions show {}", row.session_id));
-            let held = holder.unwrap_or_default();
-            let text = format!(
-                "the answer to {ask} is recorded, but its session is in use{held}, which has yet to run it: {look}"
-            );
-            Err(fault(Ended::Broken, text))
+            let ended = if interrupted { Ended::Interrupted } else { Ended::Broken };
+            Err(fault(ended, format!("the answer to {ask} is recorded, but {used}: {look}")))
         }
         Err(error) => Err(error.into()),
     }
@@ -160,11 +190,11 @@ async fn answer_or_wait(
     world: &World,
     runtime: &Runtime,
     ask: AskId,
-    approvals: ApprovalMode,
+    mode: ApprovalMode,
     term: &Term,
 ) -> anyhow::Result<Ended> {
-    let row = world.store.ask(runtime.gate().tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
-    let reply = match approvals {
+    let row = approvals::row(world, ask).await?;
+    let reply = match mode {
         ApprovalMode::Allow => Reply::AllowOnce,
         ApprovalMode::Deny => Reply::Deny,
         ApprovalMode::Ask => {
@@ -176,9 +206,13 @@ async fn answer_or_wait(
             return Ok(Ended::Waits);
         }
     };
+    if reply.allows() {
+        // As for `approvals allow`: nobody allows what nobody could be shown.
+        ask_view::diff(world, &row).await?;
+    }
     runtime.reply(ask, person::answer(reply, "flag", None)).await?;
-    let observed = see_through(world, runtime, &row, term).await?;
-    show(world, row.session_id, &observed, term)
+    let (observed, interrupted) = see_through(world, runtime, &row, term).await?;
+    Ok(show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::args::Globals;
 use crate::config::{Settings, project_file};
 use crate::exit::Ended;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
+use crate::spinner;
 use crate::world::{World, key, workspace};
 
 /// Room for some thousand calls with their outputs.
@@ -62,7 +63,7 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             configuration(&settings, &mut findings);
             rules(&settings, globals, &mut findings);
             data(&settings, &mut findings);
-            store(settings, &mut findings).await;
+            spinner::during(term, "checking the store", store(settings, &mut findings)).await;
         }
     }
     findings.ok(

@@ -12,8 +12,10 @@ use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
 use portcullis_store::StoreError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::render::{ReaderLeft, Term, safe};
+use crate::spinner::{PATIENCE, Spinner};
 
 /// How a command ended that did what it could (cli.md §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,13 @@ impl Ended {
             Recorded::Known(Code::PersistFailed | Code::FenceLost) => Self::Broken,
             _ => Self::Failed,
         }
+    }
+}
+
+impl Ended {
+    /// The same after Ctrl-C: what failed was interrupted.
+    pub fn or_interrupted(self, interrupted: bool) -> Self {
+        if interrupted && self == Self::Failed { Self::Interrupted } else { self }
     }
 }
 
@@ -120,6 +129,7 @@ fn ended_by(error: &anyhow::Error) -> Ended {
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
                 RuntimeError::Workspace(_) => Ended::Usage,
                 RuntimeError::NoObservation(_) => Ended::Failed,
+                RuntimeError::Withdrawn(_) => Ended::Interrupted,
                 _ => Ended::Broken,
             };
         }
@@ -153,25 +163,31 @@ pub fn interrupts() -> io::Result<Signal> {
     signal(SignalKind::interrupt())
 }
 
-/// Waits for `work`. The first Ctrl-C calls `cancel` and waits on, the second leaves.
+/// Waits for `work`, saying so in `words` if it takes long. The first Ctrl-C fires `cancel` and waits on,
+/// the second leaves.
 pub async fn interruptible<T>(
     term: &Term,
-    cancel: impl Fn(),
+    words: &str,
+    cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> anyhow::Result<(T, bool)> {
     let mut interrupted = false;
     let mut interrupts = interrupts()?;
     let mut work = std::pin::pin!(work);
+    let mut patience = std::pin::pin!(tokio::time::sleep(PATIENCE));
+    let mut spinner = None;
     loop {
         tokio::select! {
             done = &mut work => return Ok((done, interrupted)),
+            () = &mut patience, if spinner.is_none() => spinner = Some(Spinner::show(term, words)),
             Some(()) = interrupts.recv() => {
                 if interrupted {
                     return Err(fault(Ended::Interrupted, "left before the call was settled; its session can be resumed"));
                 }
                 interrupted = true;
-                cancel();
-                term.note("interrupted: waiting for the call to settle; Ctrl-C again leaves at once");
+                cancel.cancel();
+                let say = || term.note("interrupted: waiting for the call to settle; Ctrl-C again leaves at once");
+                spinner.as_ref().map_or_else(say, |spinner| spinner.aside(say));
             }
         }
     }

@@ -49,6 +49,11 @@ impl Term {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
+    /// Whether someone sees a line that moves on standard error.
+    pub fn waits_visibly(self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
     /// A result for a person; a line end is added if it has none. That nobody reads it changes
     /// nothing about the result: a closed pipe is passed over.
     pub fn print(self, text: &str) -> io::Result<()> {
@@ -131,11 +136,16 @@ fn unread_is_fine(printed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Characters that change how other text looks without being seen themselves.
+/// Characters that change how other text looks, or what it is, without being seen themselves: Unicode's
+/// `Default_Ignorable_Code_Point` (the Hangul fillers are among them), line and paragraph separators,
+/// and interlinear annotations.
 fn is_hidden(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Text fit for a terminal. Nothing is taken out, since what is taken out is hidden: each control
@@ -335,6 +345,14 @@ mod tests {
         assert_eq!(safe("good\rbad"), "good<U+000D>bad");
         assert_eq!(safe("x\u{202e}y\u{200b}"), "x<U+202E>y<U+200B>");
         assert!(matches!(safe("größer 日本"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn every_character_that_is_not_seen_is_made_visible() {
+        for hidden in ['\u{e0100}', '\u{3164}', '\u{ffa0}', '\u{115f}', '\u{fe0f}', '\u{34f}', '\u{17b4}', '\u{180b}'] {
+            let shown = exact(&format!("a{hidden}b"), 80);
+            assert_eq!(shown, format!("a<U+{:04X}>b", u32::from(hidden)));
+        }
     }
 
     #[test]

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use portcullis_base::{AskId, IntentId, InvocationId, SessionId};
-use portcullis_event::{AskState, Body, Event, FOLD_VERSION, IntentState, LOCAL_TENANT, RowChange, State, rows};
-use portcullis_store::{AskFilter, Log as _};
+use portcullis_base::{AskId, IntentId, SessionId};
+use portcullis_event::{Body, Event};
 use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
 use crate::exit::Ended;
+use crate::rebuild;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let world = World::existing(globals)?;
     world.created(args.session).await?;
     match args.mode {
         ReplayMode::Inspect => inspect(&world, args, term).await,
-        ReplayMode::Rebuild => rebuild(&world, args, term).await,
+        ReplayMode::Rebuild => rebuild::run(&world, args, term).await,
     }
 }
 
 /// The events up to `until`, page by page.
-async fn each(
+pub async fn each(
     world: &World,
     session: SessionId,
     until: Option<u64>,
@@ -103,9 +103,10 @@ fn in_words(event: &Event, body: &Body) -> String {
         Body::IntentProposed(fact) => {
             format!("proposed: {} {}", safe_line(&fact.tool, 80), safe_line(&fact.raw_input.to_string(), 200))
         }
-        Body::LookedUp(fact) => match &fact.code {
-            None => "found".to_owned(),
-            Some(code) => format!("not found: {code}"),
+        Body::LookedUp(fact) => match (fact.found, &fact.code) {
+            (true, _) => "found".to_owned(),
+            (false, Some(code)) => format!("not found: {code}"),
+            (false, None) => "not found".to_owned(),
         },
         Body::Checked(fact) => {
             let stage = render::word(&fact.stage);
@@ -134,135 +135,4 @@ fn in_words(event: &Event, body: &Body) -> String {
         Body::Unknown { kind, .. } => format!("{} (not known to this program)", safe(kind.as_str())),
         _ => event.kind.to_string(),
     }
-}
-
-type IntentFact = (String, IntentState, Option<InvocationId>, u64);
-type AskFact = (IntentId, AskState, Option<String>);
-
-/// The rows as the log alone gives them (S15).
-#[derive(Default)]
-struct Rows {
-    intents: BTreeMap<IntentId, IntentFact>,
-    asks: BTreeMap<AskId, AskFact>,
-}
-
-impl Rows {
-    fn apply(&mut self, change: RowChange) {
-        match change {
-            RowChange::Session(_) => {}
-            RowChange::IntentAdmitted { intent_id, tool, seq, .. } => {
-                self.intents.insert(intent_id, (tool, IntentState::Admitted, None, seq));
-            }
-            RowChange::IntentMoved { intent_id, state, invocation_id, seq } => {
-                if let Some(row) = self.intents.get_mut(&intent_id) {
-                    row.1 = state;
-                    row.2 = invocation_id.or(row.2);
-                    row.3 = seq;
-                }
-            }
-            RowChange::AskOpened { ask_id, intent_id, .. } => {
-                self.asks.insert(ask_id, (intent_id, AskState::Pending, None));
-            }
-            RowChange::AskAnswered { ask_id, approver, .. } => {
-                if let Some(row) = self.asks.get_mut(&ask_id) {
-                    row.1 = AskState::Answered;
-                    row.2 = Some(approver);
-                }
-            }
-            RowChange::AskClosed { ask_id, state, .. } => {
-                if let Some(row) = self.asks.get_mut(&ask_id) {
-                    row.1 = state;
-                }
-            }
-        }
-    }
-
-    async fn stored(world: &World, session: SessionId) -> anyhow::Result<Self> {
-        let intents = world.store.intents(key(session), false).await?.into_iter();
-        let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: false }).await?;
-        Ok(Self {
-            intents: intents
-                .map(|row| (row.intent_id, (row.tool, row.state, row.invocation_id, row.updated_seq)))
-                .collect(),
-            asks: asks.into_iter().map(|row| (row.ask_id, (row.intent_id, row.state, row.approver))).collect(),
-        })
-    }
-}
-
-fn differences<K: Ord + std::fmt::Display, V: PartialEq + std::fmt::Debug>(
-    what: &str,
-    folded: &BTreeMap<K, V>,
-    stored: &BTreeMap<K, V>,
-    found: &mut Vec<String>,
-) {
-    for (id, row) in folded {
-        match stored.get(id) {
-            Some(kept) if kept == row => {}
-            Some(kept) => found.push(format!("{what} {id}: the log says {row:?}, the table {kept:?}")),
-            None => found.push(format!("{what} {id} is in the log and not in the table")),
-        }
-    }
-    for id in stored.keys().filter(|id| !folded.contains_key(id)) {
-        found.push(format!("{what} {id} is in the table and not in the log"));
-    }
-}
-
-async fn rebuild(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
-    let session = args.session;
-    let snapshot = world.store.snapshot(key(session), FOLD_VERSION).await?;
-    let mut state = State::default();
-    let mut at_snapshot = None;
-    let mut folded = Rows::default();
-    each(world, session, args.until, |page| {
-        for event in page {
-            state.apply(event);
-            if snapshot.as_ref().is_some_and(|kept| kept.seq == event.seq) {
-                at_snapshot = Some(state.clone());
-            }
-        }
-        rows(page).into_iter().for_each(|change| folded.apply(change));
-        Ok(())
-    })
-    .await?;
-    let mut found = Vec::new();
-    if args.until.is_none() {
-        // Rows first, then whether the log grew meanwhile: then the comparison would be of two moments.
-        let stored = Rows::stored(world, session).await?;
-        let head = world.store.head(key(session)).await?;
-        if head.is_some_and(|head| head.last_seq == state.seq) {
-            differences("intent", &folded.intents, &stored.intents, &mut found);
-            differences("ask", &folded.asks, &stored.asks, &mut found);
-        } else {
-            term.note("the session grew meanwhile: rows are not compared");
-        }
-    }
-    if let (Some(kept), Some(then)) = (&snapshot, &at_snapshot)
-        && serde_json::from_str::<State>(&kept.state).ok().as_ref() != Some(then)
-    {
-        found.push(format!("the snapshot at event {} is not the fold of the log", kept.seq));
-    }
-    let digest = state.digest();
-    let (open, pending) = (state.intents.open().count() as u64, state.asks.pending().count() as u64);
-    if term.json {
-        term.document(&json!({
-            "session_id": session, "seq": state.seq, "digest": digest, "open_intents": open, "pending_asks": pending,
-            "settled": state.intents.settled(), "diverges": found,
-        }))?;
-    } else {
-        let mut text = format!("state after event {}: {digest}\n", state.seq);
-        let (settled, open) =
-            (render::count(state.intents.settled(), "settled call"), render::count(open, "open call"));
-        let _ = writeln!(text, "{settled}, {open}, {}", render::count(pending, "pending ask"));
-        let equal = if args.until.is_some() {
-            "a prefix: rows are not compared"
-        } else {
-            "the stored rows are equal to the fold"
-        };
-        let _ = writeln!(text, "{}", if found.is_empty() { equal } else { "the stored rows differ from the fold:" });
-        for line in &found {
-            let _ = writeln!(text, "  {}", safe(line));
-        }
-        term.print(&text)?;
-    }
-    Ok(if found.is_empty() { Ended::Done } else { Ended::Failed })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use portcullis::{Policy, ToolDefinition};
+use portcullis::{Policy, Runtime, ToolDefinition};
 use portcullis_pipeline::Offer;
 use serde_json::{Value, json};
 
@@ -20,7 +20,17 @@ pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<Ended
     let offer = runtime.offer(call_session(&folder));
     match what {
         Tools::List => list(&offer, &runtime.gate().policy(), term)?,
-        Tools::Show { name } => show(&offer, name, term)?,
+        Tools::Show { name } => {
+            let hidden = offer.hidden().iter().find(|hidden| hidden.name == *name);
+            match hidden {
+                // A rule hides it, not its definition: without rules it is offered.
+                Some(hidden) => {
+                    let open = Runtime::builder().workspace(&folder).build()?.offer(call_session(&folder));
+                    show(&open, name, Some(&hidden.reason.to_string()), term)?;
+                }
+                None => show(&offer, name, None, term)?,
+            }
+        }
     }
     Ok(Ended::Done)
 }
@@ -75,12 +85,10 @@ fn short(version: &str) -> String {
     version.chars().take(12).collect()
 }
 
-fn show(offer: &Arc<Offer>, name: &str, term: &Term) -> anyhow::Result<()> {
+/// One tool, and why it is `hidden` here if it is.
+fn show(offer: &Arc<Offer>, name: &str, hidden: Option<&str>, term: &Term) -> anyhow::Result<()> {
     let found = offer.entries().find(|(known, _)| known.as_str() == name);
     let Some((_, entry)) = found else {
-        if let Some(hidden) = offer.hidden().iter().find(|hidden| hidden.name == name) {
-            return Err(failed(format!("the tool `{name}` is not offered here: {}", hidden.reason)));
-        }
         let known: Vec<String> = offer.entries().map(|(known, _)| known.to_string()).collect();
         return Err(failed(format!("there is no tool `{}`; there are: {}", safe(name), known.join(", "))));
     };
@@ -88,9 +96,13 @@ fn show(offer: &Arc<Offer>, name: &str, term: &Term) -> anyhow::Result<()> {
     if term.json {
         let mut value = serde_json::to_value(definition)?;
         value["executor_id"] = json!(entry.executor_id.to_string());
+        value["hidden"] = json!(hidden);
         return term.document(&value);
     }
     let mut text = format!("{}\n\n{}\n\n", styled(BOLD, name), safe(&definition.description));
+    if let Some(reason) = hidden {
+        let _ = writeln!(text, "  {:<12}not offered here: {}", "hidden", safe(reason));
+    }
     let semantics = &definition.semantics;
     let risk = semantics.risk.iter().map(render::word).collect::<Vec<_>>().join(", ");
     for (label, value) in [

@@ -4,12 +4,15 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
 
 use portcullis::Reply;
 use portcullis_base::AskId;
 use portcullis_event::{AskState, LOCAL_TENANT};
 use portcullis_store::{AskRow, Log as _, Notices as _};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+};
 use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 
@@ -19,6 +22,10 @@ use crate::exit::{Ended, interrupts};
 use crate::person;
 use crate::render::{self, BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
+
+/// How long an ask stands on the screen before a key can answer it: a key that bounced, or was meant
+/// for the ask before, comes sooner.
+const ARMING: Duration = Duration::from_millis(500);
 
 /// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it (a panic unwinds,
 /// too) restores what was.
@@ -46,15 +53,18 @@ impl Drop for KeyMode {
     }
 }
 
+/// A key, and when it was read.
+type Key = (u8, Instant);
+
 /// Bytes of standard input; the channel closes at its end. The thread ends with the process: a
 /// blocked read cannot be called back.
-fn keys() -> mpsc::Receiver<u8> {
+fn keys() -> mpsc::Receiver<Key> {
     let (send, receive) = mpsc::channel(16);
     std::thread::spawn(move || {
         let mut byte = [0u8; 1];
         loop {
             match rustix::io::read(io::stdin().as_fd(), &mut byte) {
-                Ok(1) if send.blocking_send(byte[0]).is_ok() => {}
+                Ok(1) if send.blocking_send((byte[0], Instant::now())).is_ok() => {}
                 Err(rustix::io::Errno::INTR) => {}
                 _ => return,
             }
@@ -66,7 +76,7 @@ fn keys() -> mpsc::Receiver<u8> {
 /// What ends a wait.
 enum Woke {
     Changed,
-    Key(u8),
+    Key(Key),
     Left,
 }
 
@@ -74,7 +84,7 @@ struct Watch<'a> {
     world: &'a World,
     term: &'a Term,
     changes: watch::Receiver<u64>,
-    keys: mpsc::Receiver<u8>,
+    keys: mpsc::Receiver<Key>,
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
@@ -103,7 +113,7 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
         }
         match watch.wait().await {
             Woke::Left => return Ok(Ended::Done),
-            Woke::Key(b'q') if interactive => return Ok(Ended::Done),
+            Woke::Key((b'q', _)) if interactive => return Ok(Ended::Done),
             Woke::Changed | Woke::Key(_) => {}
         }
     }
@@ -129,17 +139,36 @@ impl Watch<'_> {
         self.term.stream(&format!("{id} {tool} {touches}: {command}"))
     }
 
+    /// Throws away what was typed before now: nobody can have meant an ask that was not on the screen.
+    /// `false` to leave.
+    async fn arm(&mut self) -> bool {
+        tokio::select! {
+            () = tokio::time::sleep(ARMING) => {}
+            _ = self.interrupts.recv() => return false,
+        }
+        // The terminal is gone or it is emptied; a lost one shows as the end of the keys.
+        let _ = tcflush(io::stdin().as_fd(), QueueSelector::IFlush);
+        while self.keys.try_recv().is_ok() {}
+        true
+    }
+
     /// Shows one ask and takes its key; `false` to leave.
     async fn ask(&mut self, row: AskRow) -> anyhow::Result<bool> {
         let whole = Whole::load(self.world, row).await?;
         self.term.print(&whole.text(self.world, false))?;
+        if !self.arm().await {
+            return Ok(false);
+        }
+        // One that the reading thread holds already slips past the emptying; its time gives it away.
+        let armed = Instant::now();
         self.term.note(&styled(BOLD, "a allow once   d deny   s skip   q leave"));
         loop {
             let reply = match self.wait().await {
-                Woke::Left | Woke::Key(b'q') => return Ok(false),
-                Woke::Key(b'a') => Reply::AllowOnce,
-                Woke::Key(b'd') => Reply::Deny,
-                Woke::Key(b's') => return Ok(true),
+                Woke::Key((_, typed)) if typed < armed => continue,
+                Woke::Left | Woke::Key((b'q', _)) => return Ok(false),
+                Woke::Key((b'a', _)) => Reply::AllowOnce,
+                Woke::Key((b'd', _)) => Reply::Deny,
+                Woke::Key((b's', _)) => return Ok(true),
                 Woke::Key(_) => continue,
                 // Someone else may have answered it.
                 Woke::Changed => match self.world.store.ask(LOCAL_TENANT, whole.row.ask_id).await? {

@@ -49,7 +49,15 @@ pub fn call_session(workspace: &Path) -> SessionId {
 
 /// A runtime in the making that knows no store: enough to say what is offered.
 pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
-    Ok(Runtime::builder().workspace(workspace).hide(settings.home.root()).policy(settings.policy(workspace)?))
+    let mut builder = Runtime::builder().workspace(workspace).policy(settings.policy(workspace)?);
+    // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
+    builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = settings.database.clone().into_os_string();
+        file.push(suffix);
+        builder = builder.hide(PathBuf::from(file));
+    }
+    Ok(builder)
 }
 
 /// An open store with what goes with it.

@@ -3,15 +3,9 @@
 mod common;
 
 use std::fs;
-use std::sync::Arc;
-use std::time::Duration;
 
-use common::{Ran, World, edit};
-use portcullis::{Answer, Reply, Runtime, SystemClock, SystemIds};
-use portcullis_base::{IdGen as _, Timestamp, WorkerId};
-use portcullis_event::LOCAL_TENANT;
-use portcullis_store::{Claim, HostLiveness, LeaseOwner, LocalArtifacts, Queue as _, SessionKey};
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use common::{Ran, World, edit, embedded};
+use portcullis::{Answer, Reply};
 
 const READ: &str = r#"{"file_path":"a.txt"}"#;
 
@@ -19,19 +13,6 @@ fn asking() -> (World, String) {
     let world = World::with_file("a.txt", "alpha\nbeta\n");
     let ask = world.ask_to_edit("a.txt", "beta", "gamma");
     (world, ask)
-}
-
-/// The store of a world, opened by this very process.
-fn store(world: &World) -> Arc<SqliteStore> {
-    let config = SqliteConfig {
-        path: world.database(),
-        durability: Durability::Full,
-        clock: Arc::new(SystemClock::new()),
-        ids: Arc::new(SystemIds::new()),
-        liveness: Arc::new(HostLiveness::new()),
-        checkpoint_key: None,
-    };
-    Arc::new(SqliteStore::open(config).expect("opens"))
 }
 
 #[test]
@@ -200,19 +181,31 @@ fn the_flag_answers_this_run_s_own_ask_and_no_other() {
     world.run(&["approvals"]).ends(0).says(&other);
 }
 
-#[test]
-fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
-    let (world, ask) = asking();
+/// Records an allow as a process would that died before it ran the call.
+fn allowed_and_left(world: &World, ask: &str) {
     let runtime = tokio::runtime::Runtime::new().expect("runs");
     runtime.block_on(async {
-        let artifacts = LocalArtifacts::open(&world.home.join("artifacts"), Arc::new(SystemIds::new())).expect("opens");
-        let builder = Runtime::builder().workspace(&world.workspace).store(store(&world), Arc::new(artifacts));
-        let answered = builder.build().expect("builds");
+        let answered = embedded(world);
         answered.reply(ask.parse().expect("an id"), Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
     });
     assert_eq!(world.read("a.txt"), "alpha\nbeta\n", "answered, and not run");
+}
+
+#[test]
+fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
+    let (world, ask) = asking();
+    allowed_and_left(&world, &ask);
     world.run(&["approvals", "allow", &ask]).ends(0).warns("already_settled").warns("seen through");
     assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+}
+
+#[test]
+fn a_deny_that_comes_after_an_allow_runs_nothing() {
+    let (world, ask) = asking();
+    allowed_and_left(&world, &ask);
+    let late = world.run(&["approvals", "deny", &ask]).ends(1).one_error_line();
+    late.warns("already_settled").warns("answered by ada with allow_once").warns("ran nothing");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
 }
 
 #[test]
@@ -240,132 +233,4 @@ fn a_workspace_that_is_gone_is_named_and_the_allow_is_not_spent() {
     allow(&world).ends(1).warns("is gone").one_error_line();
     fs::rename(&away, &world.workspace).expect("moved back");
     allow(&world).ends(0);
-}
-
-#[test]
-fn watch_prints_what_waits_as_lines_and_ends_with_its_input() {
-    let (world, ask) = asking();
-    world.run(&["approvals", "watch"]).ends(0).says(&ask).says("portcullis approvals show");
-    let line = world.run(&["approvals", "watch", "--json"]).ends(0).lines();
-    assert_eq!(line[0]["ask_id"], ask.as_str());
-}
-
-/// Reads until `text` was printed; what was printed.
-fn until(out: &mut impl std::io::Read, text: &str) -> String {
-    let (mut seen, mut chunk) = (Vec::new(), [0u8; 1024]);
-    loop {
-        let n = out.read(&mut chunk).expect("readable");
-        assert!(n > 0, "it ended before `{text}`: {}", String::from_utf8_lossy(&seen));
-        seen.extend_from_slice(&chunk[..n]);
-        let shown = String::from_utf8_lossy(&seen);
-        if shown.contains(text) {
-            return shown.into_owned();
-        }
-    }
-}
-
-/// `script` gives the watch a terminal; it is part of util-linux, which every Linux system has.
-#[test]
-fn on_a_terminal_one_key_answers_each_ask() {
-    let (world, ask) = asking();
-    let watch = format!("{} approvals watch", common::binary().display());
-    let mut command = world.command(&[]);
-    let envs: Vec<_> = command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
-    command = std::process::Command::new("script");
-    command.args(["-qfec", &watch, "/dev/null"]).current_dir("/").env_clear().envs(envs).env("PATH", "/usr/bin:/bin");
-    let piped = std::process::Stdio::piped;
-    let mut child = command.stdin(piped()).stdout(piped()).spawn().expect("`script` (util-linux) runs");
-    let (mut keys, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-    let shown = until(&mut out, "s skip");
-    assert!(shown.contains(&ask) && shown.contains("+gamma"), "{shown}");
-    std::io::Write::write_all(&mut keys, b"xa").expect("typed");
-    until(&mut out, "recorded: session");
-    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
-    // What comes while it watches is shown as well.
-    let next = world.ask_to_edit("a.txt", "gamma", "delta");
-    assert!(until(&mut out, "s skip").contains(&next));
-    std::io::Write::write_all(&mut keys, b"d").expect("typed");
-    until(&mut out, "refused: edit");
-    std::io::Write::write_all(&mut keys, b"q").expect("typed");
-    assert!(child.wait().expect("ends").success());
-    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
-    world.run(&["approvals"]).ends(0).warns("nothing waits");
-}
-
-#[test]
-fn many_processes_of_one_session_wait_for_each_other() {
-    let world = World::with_file("a.txt", "alpha\n");
-    let children: Vec<_> = (0..6).map(|_| world.command(&["call", "read", READ]).spawn().expect("starts")).collect();
-    for child in children {
-        let ran: Ran = child.wait_with_output().expect("ends").into();
-        assert_eq!(ran.ends(0).out, "alpha\n");
-    }
-    world.run(&["audit", "verify"]).ends(0).says("proved up to");
-}
-
-/// A session held by this very process until it is released.
-struct Holding {
-    runtime: tokio::runtime::Runtime,
-    store: Arc<SqliteStore>,
-    key: SessionKey,
-    fence: u64,
-}
-
-impl Holding {
-    /// Held by a process that lives: this one.
-    fn take(world: &World) -> Self {
-        Self::take_as(world, std::process::id())
-    }
-
-    fn take_as(world: &World, pid: u32) -> Self {
-        let session = world.run(&["call", "read", READ]).ends(0).id("sesn_").parse().expect("an id");
-        let runtime = tokio::runtime::Runtime::new().expect("runs");
-        let store = store(world);
-        let worker = WorkerId::from_u128(SystemIds::new().next(Timestamp::from_micros(1)));
-        let owner = HostLiveness::new().this_process(worker, "a test that holds it");
-        let owner = LeaseOwner { pid, ..owner };
-        let key = SessionKey { tenant: LOCAL_TENANT, session };
-        let claim = runtime.block_on(store.claim_session(key, owner, Duration::from_secs(60))).expect("asked");
-        let Claim::Granted(lease) = claim else { panic!("held by someone else") };
-        Self { runtime, store, key, fence: lease.fence }
-    }
-
-    fn release(self) {
-        self.runtime.block_on(self.store.release(self.key, self.fence, None)).expect("released");
-    }
-}
-
-#[test]
-fn ctrl_c_waits_for_settlement_and_a_second_one_leaves() {
-    let world = World::with_file("a.txt", "alpha\n");
-    let holding = Holding::take(&world);
-    let mut child = world.command(&["call", "read", READ]).spawn().expect("starts");
-    common::interrupt(&child);
-    let mut err = child.stderr.take().expect("piped");
-    until(&mut err, "Ctrl-C again leaves at once");
-    common::interrupt(&child);
-    assert_eq!(child.wait().expect("ends").code(), Some(130));
-    holding.release();
-    world.run(&["call", "read", READ]).ends(0);
-}
-
-#[test]
-fn a_session_that_a_live_process_holds_is_named_with_its_holder() {
-    let world = World::with_file("a.txt", "alpha\n");
-    let holding = Holding::take(&world);
-    world.run(&["call", "read", READ]).ends(5).warns("a test that holds it (pid").one_error_line();
-    holding.release();
-    world.run(&["call", "read", READ]).ends(0);
-}
-
-#[test]
-fn a_session_whose_holder_died_is_taken_over_at_once() {
-    let world = World::with_file("a.txt", "alpha\n");
-    let mut child = std::process::Command::new("true").spawn().expect("runs");
-    let pid = child.id();
-    child.wait().expect("ends");
-    let _held = Holding::take_as(&world, pid);
-    let start = std::time::Instant::now();
-    world.run(&["call", "read", READ]).ends(0);
-    assert!(start.elapsed() < Duration::from_secs(2), "it took {:?}", start.elapsed());
 }

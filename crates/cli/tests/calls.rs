@@ -129,7 +129,10 @@ fn a_tool_that_is_wholly_denied_is_hidden_with_the_reason() {
     let world = World::new();
     world.configure("[[rules]]\naction = \"write\"\neffect = \"deny\"\n");
     world.run(&["tools"]).ends(0).says("hidden: write: wholly_denied").says("read ");
-    world.run(&["tools", "show", "write"]).ends(1).warns("wholly_denied");
+    let shown = world.run(&["tools", "show", "write"]).ends(0).says("not offered here: wholly_denied");
+    shown.says("input schema:");
+    assert_eq!(world.run(&["tools", "show", "write", "--json"]).ends(0).json()["hidden"], "wholly_denied");
+    world.run(&["tools", "show", "nonsense"]).ends(1).warns("there is no tool `nonsense`");
     let listed = world.run(&["tools", "list", "--json"]).ends(0).json();
     assert_eq!(listed["hidden"][0]["name"], "write");
     assert!(

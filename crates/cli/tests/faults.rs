@@ -103,7 +103,7 @@ fn child_process() {
                     assert!(seen.ok, "{}", seen.summary);
                     println!("ack {}", seen.invocation_id.expect("it ran"));
                 }
-                CallOutcome::Waiting(ask) => panic!("{ask} was not expected"),
+                other => panic!("{other:?} was not expected"),
             }
         }
         println!("done");

@@ -190,11 +190,41 @@ fn l70_replay_tells_what_happened_and_executes_nothing() {
 }
 
 #[test]
-fn rows_that_do_not_follow_from_the_log_are_a_divergence() {
-    let (world, session) = recorded();
-    tamper(&world, "UPDATE asks SET state = 'pending' WHERE state = 'answered'");
-    let ran = world.run(&["replay", &session, "--mode", "rebuild"]).ends(1);
-    ran.says("the log says").says("ask_");
+fn s15_rows_that_do_not_follow_from_the_log_are_a_divergence() {
+    let here = "session = (SELECT session FROM sessions)";
+    for (sql, told) in [
+        ("UPDATE asks SET state = 'pending' WHERE state = 'answered'".to_owned(), "state: the log says \"answered\""),
+        ("UPDATE asks SET facts = replace(facts, 'gamma', 'harmless')".to_owned(), "facts: the log says"),
+        ("UPDATE intents SET tool = 'read' WHERE tool = 'edit'".to_owned(), "tool: the log says \"edit\""),
+        (format!("UPDATE session_heads SET blocked_n = 0 WHERE {here}"), "the head: blocked_n: the log says 1"),
+        (format!("UPDATE session_heads SET status = 'terminated' WHERE {here}"), "the head: status: the log says"),
+    ] {
+        let (world, session) = recorded();
+        world.run(&["replay", &session, "--mode", "rebuild"]).ends(0).says("equal to the fold");
+        tamper(&world, &sql);
+        world.run(&["replay", &session, "--mode", "rebuild"]).ends(1).says(told).says("differ from the fold");
+    }
+}
+
+#[test]
+fn s15_a_person_is_shown_what_the_log_asks_whatever_the_row_says() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "gamma");
+    tamper(&world, "UPDATE asks SET facts = replace(replace(facts, 'gamma', 'harmless'), 'a.txt', 'b.txt')");
+    let shown = world.run(&["approvals", "show", &ask]).ends(0).says("gamma").says("/workspace/a.txt");
+    assert!(!shown.out.contains("harmless"), "{}", shown.out);
+    world.run(&["approvals"]).ends(0).says("/workspace/a.txt");
+    tamper(&world, "UPDATE asks SET asked_seq = 1");
+    world.run(&["approvals", "allow", &ask]).ends(5).warns("audit verify").one_error_line();
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+}
+
+#[test]
+fn replay_says_of_a_tool_that_does_not_exist_that_it_was_not_found() {
+    let world = World::new();
+    let session = world.run(&["call", "nonsense", "{}"]).ends(1).id("sesn_");
+    let told = world.run(&["replay", &session]).ends(0).says("not found");
+    assert!(!told.out.lines().any(|line| line.trim_end().ends_with(" found") && !line.contains("not found")));
 }
 
 #[test]

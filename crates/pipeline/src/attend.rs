@@ -43,7 +43,8 @@ impl Session {
         self.attend_until(&CancellationToken::new()).await
     }
 
-    /// The same, to be interrupted by `cancel` as each tool's semantics allow.
+    /// The same, to be interrupted by `cancel` as each tool's semantics allow. What has not begun by then
+    /// is left for the next who attends: an approval is not spent on a call that is cancelled at once.
     ///
     /// # Errors
     /// If the log refused a write.
@@ -55,6 +56,9 @@ impl Session {
         let mut attended = Vec::new();
         let open: Vec<fold::Intent> = shared.state().intents.open().cloned().collect();
         for intent in open {
+            if cancel.is_cancelled() {
+                return Ok(attended);
+            }
             let ask = intent.ask_id.and_then(|id| shared.state().asks.get(id).cloned());
             if let Some(disposition) = self.move_on(&intent, ask, cancel).await? {
                 attended.push(Attended { intent_id: intent.intent_id, ask_id: intent.ask_id, disposition });
@@ -62,7 +66,10 @@ impl Session {
         }
         let queued = shared.state().session.queued.clone();
         for call in queued {
-            attended.push(self.take_up(call).await?);
+            if cancel.is_cancelled() {
+                break;
+            }
+            attended.push(self.take_up(call, cancel).await?);
         }
         Ok(attended)
     }
@@ -92,7 +99,7 @@ impl Session {
     }
 
     /// One row of the recovery table (store §9).
-    async fn move_on(
+    pub(crate) async fn move_on(
         &self,
         intent: &fold::Intent,
         ask: Option<fold::Ask>,
@@ -181,10 +188,7 @@ impl Session {
             let opened = shared.gate.sealer.open(aad, &Sealed::from_bytes(bytes)).ok();
             return Ok(opened.and_then(|plain| std::str::from_utf8(plain.expose()).ok().map(str::to_owned)));
         }
-        Ok(Some(match &intent.raw_input {
-            serde_json::Value::String(text) => text.clone(),
-            value => value.to_string(),
-        }))
+        Ok(Some(as_text(&intent.raw_input)))
     }
 
     /// Settles an intent whose stored input can no longer be opened; an approval of it is void (13.7).
@@ -265,7 +269,7 @@ impl Session {
     }
 
     /// A call that someone without the lease asked for.
-    async fn take_up(&self, call: fold::QueuedCall) -> Result<Attended, Halt> {
+    async fn take_up(&self, call: fold::QueuedCall, cancel: &CancellationToken) -> Result<Attended, Halt> {
         let shared = &self.shared;
         let mut facts = Append::new();
         let turn = self.begin_turn(&mut facts);
@@ -274,20 +278,36 @@ impl Session {
             message_id: portcullis_base::MessageId::make(&*shared.gate.ids, shared.gate.clock.now()),
             call_id: call.event_id.to_string(),
             tool: call.name,
-            input: call.input.to_string(),
+            input: as_text(&call.input),
             stated_reason: None,
         };
         let admission = self.admit(facts, &turn, proposal);
         let intent_id = admission.intent_id();
-        let (mut facts, disposition) = admission.settled().await?;
+        let stop = admission.canceller();
+        let mut settled = std::pin::pin!(admission.settled());
+        let (mut facts, disposition) = tokio::select! {
+            settled = &mut settled => settled?,
+            () = cancel.cancelled() => {
+                stop.cancel();
+                settled.await?
+            }
+        };
         facts.idle();
         shared.flush(facts).await?;
         Ok(Attended { intent_id, ask_id: None, disposition })
     }
 }
 
+/// An input as it was proposed: text that is no JSON is kept as a string.
+fn as_text(input: &serde_json::Value) -> String {
+    match input {
+        serde_json::Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
 /// A stored intent on its way back through the phases.
-fn stored(intent: &fold::Intent, input: String, ask: Option<fold::Ask>) -> Intent {
+pub(crate) fn stored(intent: &fold::Intent, input: String, ask: Option<fold::Ask>) -> Intent {
     Intent {
         id: intent.intent_id,
         proposal: Proposal {

@@ -93,9 +93,10 @@ impl RuntimeBuilder {
         self
     }
 
-    /// A folder that no tool sees, even if it lies in the workspace: where the store and its keys are.
-    pub fn hide(mut self, folder: impl AsRef<Path>) -> Self {
-        self.hidden.push(folder.as_ref().to_owned());
+    /// A folder or file that no tool sees, even if it lies in the workspace: where the store and its keys
+    /// are. It must exist when the runtime is built. A workspace in a hidden folder is refused.
+    pub fn hide(mut self, path: impl AsRef<Path>) -> Self {
+        self.hidden.push(path.as_ref().to_owned());
         self
     }
 
@@ -227,6 +228,14 @@ impl RuntimeBuilder {
             let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree)
                 .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?
                 .hiding(self.hidden.iter().map(PathBuf::as_path));
+            if mounts.hidden_mount().is_some() {
+                let text = format!(
+                    "{}: it is, or lies in, a folder that no tool may see because the store, its keys or its \
+                     artifacts are kept there; work in another folder",
+                    folder.display()
+                );
+                return Err(RuntimeError::Workspace(text));
+            }
             let tools = portcullis_tools::file_tools(portcullis_tools::FileTools {
                 mounts: Arc::new(mounts),
                 baselines,
@@ -247,6 +256,7 @@ impl RuntimeBuilder {
             ids: self.ids,
             approver: self.approver,
             workspace,
+            serving: Arc::default(),
         })
     }
 }

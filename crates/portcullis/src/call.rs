@@ -1,13 +1,15 @@
 //! One call from outside a model loop: a turn of its own.
 
-use portcullis_base::{AskId, MessageId, SessionId, limits};
+use portcullis_base::{AskId, EventId, MessageId, SessionId, limits};
 use portcullis_pipeline::{Append, Disposition, Observation, Proposal, Session};
 use portcullis_store::StoreError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::runtime::Runtime;
-use crate::{PendingAsk, RuntimeError};
+use crate::queue::Turn;
+use crate::replies::Approver;
+use crate::runtime::{Runtime, give_back};
+use crate::{Answer, PendingAsk, RuntimeError};
 
 /// How a call stands.
 #[derive(Debug, Clone)]
@@ -16,6 +18,9 @@ pub enum CallOutcome {
     Observed(Box<Observation>),
     /// It waits for an answer to this ask. It is durable: any process may answer.
     Waiting(AskId),
+    /// It was cancelled while the live process that holds the session had yet to run it: it stays queued
+    /// as this `tool.queued` event and runs when that process, or the next, attends to the session.
+    Queued(EventId),
 }
 
 /// A call in flight. Dropping it lets it go on.
@@ -25,7 +30,7 @@ pub struct RunningCall {
 }
 
 impl RunningCall {
-    /// Interrupts it, as its tool's semantics allow.
+    /// Interrupts it, as its tool's semantics allow. One that waits for an answer is withdrawn.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -74,17 +79,25 @@ impl Runtime {
         input: String,
         cancel: CancellationToken,
     ) -> Result<CallOutcome, RuntimeError> {
-        let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
-        let outcome = self.call_held(&held, tool, input, cancel).await;
-        let outcome = match outcome {
-            // Whoever was answered while this held the session waits for nobody else (13.7).
-            Ok(outcome) => held.attend().await.map(|_| outcome).map_err(RuntimeError::from),
-            Err(error) => Err(error),
+        let outcome = match self.claim_for(session, &tool, &input, &cancel).await? {
+            Turn::Queue(input) => self.queue(session, tool, input, &cancel).await?,
+            Turn::Ours(held) => {
+                let outcome = self.call_held(&held, tool, input, &cancel).await;
+                // Whoever was answered while this held the session waits for nobody else (13.7). It is
+                // their matter: this call is settled, whatever becomes of theirs.
+                if outcome.is_ok()
+                    && let Err(halt) = held.attend_until(&cancel).await
+                {
+                    tracing::warn!(%session, "what else waits in the session could not be attended to: {halt}");
+                }
+                give_back(held).await;
+                outcome?
+            }
         };
-        if let Err(error) = held.release().await {
-            tracing::warn!(%session, "the session was not given back properly: {error}");
+        match (outcome, &self.approver) {
+            (CallOutcome::Waiting(ask), Some(approver)) => self.ask_approver(ask, approver, &cancel).await,
+            (outcome, _) => Ok(outcome),
         }
-        outcome
     }
 
     async fn call_held(
@@ -92,9 +105,9 @@ impl Runtime {
         session: &Session,
         tool: String,
         input: String,
-        cancel: CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<CallOutcome, RuntimeError> {
-        session.attend().await?;
+        session.attend_until(cancel).await?;
         let mut facts = Append::new();
         let turn = session.begin_turn(&mut facts);
         let message_id = MessageId::make(&*self.ids, self.clock.now());
@@ -102,7 +115,7 @@ impl Runtime {
         let admission = session.admit(facts, &turn, proposal);
         let stop = admission.canceller();
         let mut settled = std::pin::pin!(admission.settled());
-        let (mut facts, mut disposition) = tokio::select! {
+        let (mut facts, disposition) = tokio::select! {
             settled = &mut settled => settled?,
             () = cancel.cancelled() => {
                 stop.cancel();
@@ -111,21 +124,49 @@ impl Runtime {
         };
         facts.idle();
         session.commit(facts).await?;
-        if let (Disposition::Parked(ask), Some(approver)) = (&disposition, &self.approver) {
-            let row = self.gate.store().ask(self.gate.tenant(), *ask).await?;
-            if let Some(row) = row {
-                let reply = approver(PendingAsk::of(row)).await;
-                match self.reply(*ask, crate::Answer::by("approver", reply)).await {
-                    // Someone else was quicker: their answer counts, and the call goes on by it.
-                    Ok(()) | Err(StoreError::AskSettled { .. } | StoreError::AskExpired(_)) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                disposition = session.resume_until(*ask, &cancel).await?.unwrap_or(disposition);
-            }
+        Ok(disposition.into())
+    }
+
+    /// Asks the embedder's own approver. Nobody holds the session meanwhile: a person may think for hours,
+    /// and other calls go on.
+    async fn ask_approver(
+        &self,
+        ask: AskId,
+        approver: &Approver,
+        cancel: &CancellationToken,
+    ) -> Result<CallOutcome, RuntimeError> {
+        let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
+        let session = row.session_id;
+        let reply = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            reply = approver(PendingAsk::of(row)) => Some(reply),
+        };
+        let Some(reply) = reply else {
+            // A holder that does not let go in time leaves the ask where it is, for anyone to answer.
+            let held = match self.claim(session, limits::CALL_LEASE_WAIT).await {
+                Err(RuntimeError::Held(_)) => return Ok(CallOutcome::Waiting(ask)),
+                claimed => claimed?,
+            };
+            let withdrawn = held.withdraw(ask, cancel).await;
+            give_back(held).await;
+            return Ok(withdrawn?.map_or(CallOutcome::Waiting(ask), CallOutcome::from));
+        };
+        match self.reply(ask, Answer::by("approver", reply)).await {
+            // Someone else was quicker: their answer counts, and the call goes on by it.
+            Ok(()) | Err(StoreError::AskSettled { .. } | StoreError::AskExpired(_)) => {}
+            Err(error) => return Err(error.into()),
         }
-        Ok(match disposition {
-            Disposition::Settled(observation) => CallOutcome::Observed(observation),
-            Disposition::Parked(ask) => CallOutcome::Waiting(ask),
-        })
+        let (observation, _) = self.carry_out(ask, None, cancel).await?;
+        Ok(CallOutcome::Observed(observation))
+    }
+}
+
+impl From<Disposition> for CallOutcome {
+    fn from(disposition: Disposition) -> Self {
+        match disposition {
+            Disposition::Settled(observation) => Self::Observed(observation),
+            Disposition::Parked(ask) => Self::Waiting(ask),
+        }
     }
 }

@@ -32,6 +32,9 @@ pub enum RuntimeError {
     /// A live process holds the session.
     #[error("the session is in use by {0}; wait for it, or use another session")]
     Held(LeaseOwner),
+    /// Cancelled while it waited for the session: nothing was recorded and nothing ran.
+    #[error("interrupted while the session was in use by {0}; nothing was recorded and nothing ran")]
+    Withdrawn(LeaseOwner),
     /// The ask was settled, but its call left no observation that can be found.
     #[error("ask {0} is settled, and its call has no observation yet")]
     NoObservation(AskId),

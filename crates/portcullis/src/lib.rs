@@ -28,8 +28,10 @@ mod call;
 mod error;
 #[cfg(doctest)]
 mod opacity;
+mod queue;
 mod replies;
 mod runtime;
+mod serve;
 
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
@@ -38,16 +40,20 @@ pub use replies::{Answer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 
 pub use portcullis_base::{
-    ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, FileFact, IdGen, IntentId, Phase, Reason, Risk, RiskSet,
-    SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
+    ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, EventId, FileFact, IdGen, IntentId, Phase, Reason, Risk,
+    RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
 };
 pub use portcullis_contract::{
-    AccessRequest, Action, BuildError, Caller, Content, DefaultPolicy, Ownership, Precondition, Prepared, Resolved,
-    Resource, ResourceKind, Semantics, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName,
-    UserText,
+    AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, Interrupt, Ownership, Precondition,
+    Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition,
+    ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::Reply;
-pub use portcullis_pipeline::{Approvals, Observation, RegistrationError, RegistrationGuard};
-pub use portcullis_policy::{Policy, PolicyBuilder};
+pub use portcullis_pipeline::{
+    Approvals, Attended, Disposition, Halt, Observation, Offer, Registrar, RegistrationError, RegistrationGuard,
+};
+pub use portcullis_policy::{Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules};
+pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
+pub use tokio_util::sync::CancellationToken;

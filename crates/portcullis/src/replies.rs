@@ -1,22 +1,22 @@
 //! Answering asks: the reply is a durable append of its own; whoever can then runs the call, once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, IntentId, SessionId};
 use portcullis_event::facts::{Replied, Reply};
-use portcullis_event::{Actor, Body, Observed};
-use portcullis_pipeline::Disposition;
+use portcullis_event::{Actor, Observed};
+use portcullis_pipeline::{Disposition, Observation, Opened, Sought};
 use portcullis_store::{AskRow, Commit, StoreError};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
-use crate::runtime::{LEASE_POLL, Runtime};
+use crate::queue::news;
+use crate::runtime::{Runtime, give_back};
 
 pub(crate) type Approver = Arc<dyn Fn(PendingAsk) -> BoxFuture<'static, Reply> + Send + Sync>;
-
-/// Events looked at at once while an observation is searched.
-const PAGE: usize = 500;
 
 /// A question as an approver sees it: facts, in the order a person should read them.
 #[derive(Debug, Clone)]
@@ -112,31 +112,57 @@ impl Runtime {
     }
 
     /// Sees an answered ask through: claims its session and attends to it, or waits for the live
-    /// process that holds it.
+    /// process that holds it, for at most `wait`.
     ///
     /// # Errors
     /// If the store fails, or the holder does not settle it while this waits.
-    pub async fn see_through(&self, ask: AskId, wait: std::time::Duration) -> Result<SettledAsk, RuntimeError> {
+    pub async fn see_through(&self, ask: AskId, wait: Duration) -> Result<SettledAsk, RuntimeError> {
+        self.settled(self.carry_out(ask, Some(wait), &CancellationToken::new()).await)
+    }
+
+    /// The same for as long as it takes. `cancel` interrupts its call if it runs here, as its tool's
+    /// semantics allow, and ends the wait for a holder; the answer stands either way.
+    ///
+    /// # Errors
+    /// If the store fails, or `cancel` came before the call was settled.
+    pub async fn see_through_until(&self, ask: AskId, cancel: &CancellationToken) -> Result<SettledAsk, RuntimeError> {
+        self.settled(self.carry_out(ask, None, cancel).await)
+    }
+
+    fn settled(&self, ended: Result<(Box<Observation>, bool), RuntimeError>) -> Result<SettledAsk, RuntimeError> {
+        ended.map(|(observation, ran_here)| SettledAsk { observed: observation.session_view().clone(), ran_here })
+    }
+
+    /// The observation of an answered ask's call, and whether this process ran it.
+    pub(crate) async fn carry_out(
+        &self,
+        ask: AskId,
+        wait: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<(Box<Observation>, bool), RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
-        let give_up = self.clock.monotonic() + wait;
+        let give_up = wait.map(|wait| self.clock.monotonic() + wait);
+        let mut changes = self.gate.store().changes();
+        let mut sought = Sought::intent(row.session_id, row.intent_id, row.asked_seq);
+        let (mut attended, mut ran_here) = (false, false);
         loop {
-            if let Some(observed) = self.observation(row.session_id, row.intent_id, row.asked_seq).await? {
-                return Ok(SettledAsk { observed, ran_here: false });
+            changes.mark_unchanged();
+            if let Some(Disposition::Settled(observation)) = self.gate.look_for(&mut sought).await? {
+                return Ok((observation, ran_here));
             }
-            match self.attend(row.session_id).await {
-                Ok(attended) => {
-                    let ours = attended.into_iter().find(|moved| moved.intent_id == row.intent_id);
-                    if let Some(Disposition::Settled(observation)) = ours.map(|moved| moved.disposition) {
-                        return Ok(SettledAsk { observed: observation.session_view().clone(), ran_here: true });
-                    }
-                }
-                Err(RuntimeError::Held(_)) => {}
-                Err(other) => return Err(other),
-            }
-            if self.clock.monotonic() >= give_up {
+            // One look at everything that waits is enough: what did not end by it waits for something else.
+            if attended || cancel.is_cancelled() || give_up.is_some_and(|at| self.clock.monotonic() >= at) {
                 return Err(RuntimeError::NoObservation(ask));
             }
-            tokio::time::sleep(LEASE_POLL).await;
+            match self.gate.open(row.session_id, self.owner.clone(), "local").await? {
+                Opened::Ready(held) => {
+                    let moved = held.attend_until(cancel).await;
+                    give_back(held).await;
+                    ran_here = moved?.iter().any(|moved| moved.intent_id == row.intent_id);
+                    attended = true;
+                }
+                Opened::Held(_) => news(&mut changes, cancel).await,
+            }
         }
     }
 
@@ -150,18 +176,9 @@ impl Runtime {
         intent: IntentId,
         seq: u64,
     ) -> Result<Option<Observed>, StoreError> {
-        let mut after = seq;
-        loop {
-            let events = self.gate.store().read(self.key(session), after, PAGE).await?;
-            let found = events.iter().filter(|e| e.kind.as_str() == "tool.observation").find_map(|e| match e.body() {
-                Body::Observed(observed) if observed.intent_id == intent => Some(observed),
-                _ => None,
-            });
-            let Some(last) = events.last() else { return Ok(found) };
-            if found.is_some() {
-                return Ok(found);
-            }
-            after = last.seq;
-        }
+        Ok(match self.gate.look_for(&mut Sought::intent(session, intent, seq)).await? {
+            Some(Disposition::Settled(observation)) => Some(observation.session_view().clone()),
+            _ => None,
+        })
     }
 }

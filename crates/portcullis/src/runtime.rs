@@ -1,7 +1,8 @@
 //! The runtime: sessions, and calls through the gate.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, limits};
@@ -30,6 +31,8 @@ pub struct Runtime {
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) approver: Option<Approver>,
     pub(crate) workspace: Option<PathBuf>,
+    /// Sessions that this runtime serves, see [`Runtime::serve`].
+    pub(crate) serving: Arc<Mutex<BTreeSet<SessionId>>>,
 }
 
 impl Runtime {
@@ -125,14 +128,20 @@ impl Runtime {
     pub async fn attend(&self, session: SessionId) -> Result<Vec<portcullis_pipeline::Attended>, RuntimeError> {
         let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
         let attended = held.attend().await;
-        if let Err(error) = held.release().await {
-            tracing::warn!(%session, "the session was not given back properly: {error}");
-        }
+        give_back(held).await;
         Ok(attended?)
     }
 
     /// Waits for calls in flight.
     pub async fn shutdown(&self) {
         self.gate.shutdown().await;
+    }
+}
+
+/// Lets a session go. What fails here changes nothing of what was settled, so it is no error of a call.
+pub(crate) async fn give_back(held: Session) {
+    let session = held.key().session;
+    if let Err(error) = held.release().await {
+        tracing::warn!(%session, "the session was not given back properly: {error}");
     }
 }

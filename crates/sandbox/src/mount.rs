@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::handle::Identity;
 use crate::{FileError, Name, Resolved, VirtualPath};
@@ -43,6 +45,8 @@ pub struct Mount {
     root: VirtualPath,
     dir: Dir,
     identity: Identity,
+    /// The directories it lies in, up to the host's root.
+    above: Vec<Identity>,
     access: Access,
     owner: TreeOwner,
     host_paths: bool,
@@ -52,7 +56,8 @@ impl Mount {
     /// Mounts an opened directory.
     pub fn new(root: VirtualPath, dir: Dir, access: Access, owner: TreeOwner) -> Result<Self, FileError> {
         let identity = Identity::of_dir(&dir).map_err(|e| FileError::io(&root, e))?;
-        Ok(Self { root, dir, identity, access, owner, host_paths: false })
+        let above = ancestors(&dir, identity).map_err(|e| FileError::io(&root, e))?;
+        Ok(Self { root, dir, identity, above, access, owner, host_paths: false })
     }
 
     /// Opens the host directory `host` and mounts it. The errors name the virtual path alone; the
@@ -117,12 +122,35 @@ impl Mount {
     }
 }
 
-/// Host directories that no walk enters, as objects.
+/// Every directory above `dir`, nearest first, as objects: a name or a link may say something else.
+fn ancestors(dir: &Dir, identity: Identity) -> io::Result<Vec<Identity>> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let up = |from: &dyn AsFd| rustix::fs::openat(from.as_fd(), "..", flags, Mode::empty());
+    let (mut found, mut below) = (Vec::new(), identity);
+    let mut next = up(dir);
+    loop {
+        // A directory above that may not be searched hides what is above it from us as well.
+        let at = match next {
+            Err(Errno::ACCESS) => return Ok(found),
+            other => other?,
+        };
+        let here = Identity::of(&rustix::fs::fstat(&at)?);
+        // The host's root is its own parent.
+        if here == below {
+            return Ok(found);
+        }
+        found.push(here);
+        below = here;
+        next = up(&at);
+    }
+}
+
+/// Host directories that no walk enters and files that nothing opens, as objects.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hidden(Arc<[Identity]>);
 
 impl Hidden {
-    /// Refuses a directory that is hidden. `from` is the last place that can be seen.
+    /// Refuses an object that is hidden. `from` is the last place that can be seen.
     pub(crate) fn check(&self, found: Identity, from: &VirtualPath) -> Result<(), FileError> {
         if self.0.contains(&found) { Err(FileError::PathEscape { at: Some(from.clone()) }) } else { Ok(()) }
     }
@@ -135,16 +163,18 @@ impl Hidden {
         self.check(Identity::of_dir(dir).map_err(|e| FileError::io(from, e))?, from)
     }
 
-    /// The same for the directory of a mount.
+    /// The same for the directory of a mount: what lies in a hidden folder is as hidden as the folder.
     pub(crate) fn check_mount(&self, mount: &Mount) -> Result<(), FileError> {
-        self.check(mount.identity, &mount.root)
+        std::iter::once(mount.identity)
+            .chain(mount.above.iter().copied())
+            .try_for_each(|found| self.check(found, &mount.root))
     }
 }
 
 impl fmt::Debug for Mount {
     /// Without the handle: the derived text of one looks up its host path (H6).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { root, access, owner, host_paths, dir: _, identity: _ } = self;
+        let Self { root, access, owner, host_paths, dir: _, identity: _, above: _ } = self;
         f.debug_struct("Mount")
             .field("root", root)
             .field("access", access)
@@ -184,14 +214,20 @@ impl MountTable {
         self.mounts.push(Arc::new(mount));
     }
 
-    /// The same table without these host folders: what lies in one is outside, whatever name or link
-    /// leads there and whichever mount it is beneath. They are known as objects, so a folder must
+    /// The same table without these host folders and files: what lies in one is outside, whatever name
+    /// or link leads there and whichever mount it is beneath. They are known as objects, so one must
     /// exist to be hidden, and stays hidden when it is renamed.
     #[must_use]
-    pub fn hiding<'p>(mut self, folders: impl IntoIterator<Item = &'p Path>) -> Self {
-        let found = folders.into_iter().filter_map(|folder| rustix::fs::stat(folder).ok());
+    pub fn hiding<'p>(mut self, paths: impl IntoIterator<Item = &'p Path>) -> Self {
+        let found = paths.into_iter().filter_map(|folder| rustix::fs::stat(folder).ok());
         self.hidden = Hidden(self.hidden.0.iter().copied().chain(found.map(|stat| Identity::of(&stat))).collect());
         self
+    }
+
+    /// The first mount that is, or lies in, a hidden folder: nothing beneath it can be reached.
+    #[must_use]
+    pub fn hidden_mount(&self) -> Option<&VirtualPath> {
+        self.mounts().find(|mount| self.hidden.check_mount(mount).is_err()).map(Mount::root)
     }
 
     /// Every mount, in the order they were added.

@@ -93,7 +93,9 @@ pub fn hash_file(resolved: &Resolved) -> Result<FileHash, FileError> {
 fn open(resolved: &Resolved) -> Result<(File, Stat), FileError> {
     let (above, name) = split(resolved)?;
     let dir = open_beneath(resolved, above)?;
-    open_file(&dir, name, false, resolved.path())
+    let (file, stat) = open_file(&dir, name, false, resolved.path())?;
+    resolved.hidden().check(Identity::of(&stat), resolved.path())?;
+    Ok((file, stat))
 }
 
 pub(crate) fn read_opened(file: &File, stat: &Stat, max: u64, path: &VirtualPath) -> Result<FileContent, FileError> {

@@ -249,6 +249,7 @@ impl<'t> Walk<'t> {
                     Ok(None)
                 }
                 found if self.todo.is_empty() => {
+                    self.table.hidden().check(Identity::of(&stat), &self.path())?;
                     self.names.push(name);
                     Ok(Some(Some(found)))
                 }

@@ -17,7 +17,7 @@ use crate::handle::{Entry, Identity, look, mode_of, mtime_of, open_file, reopen_
 use crate::parents::{Parents, split};
 use crate::read::read_opened;
 use crate::temp::Temp;
-use crate::{FileContent, FileError, Mount, Name, Resolved, TreeOwner, VirtualPath};
+use crate::{FileContent, FileError, Name, Resolved, TreeOwner, VirtualPath};
 
 /// What must be at the path for the write to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
         }
         (parents, _) => parents?,
     };
-    let target = Target { parents: &parents, name, path, mount: resolved.mount() };
+    let target = Target { parents: &parents, name, path, resolved };
     let (before, stat) = match plan.expect {
         Expect::Absent => (None, target.create(plan.content)?),
         Expect::Sha256(expected) => {
@@ -101,7 +101,7 @@ struct Target<'a> {
     parents: &'a Parents<'a>,
     name: &'a Name,
     path: &'a VirtualPath,
-    mount: &'a Mount,
+    resolved: &'a Resolved,
 }
 
 impl Target<'_> {
@@ -113,7 +113,7 @@ impl Target<'_> {
         }
         // The temporary file becomes the file, so it is created as the file would be: the kernel
         // applies the umask and the directory's default access list.
-        let mode = match self.mount.owner() {
+        let mode = match self.resolved.mount().owner() {
             TreeOwner::PersonsTree => 0o666,
             TreeOwner::SessionOwn => 0o600,
         };
@@ -173,13 +173,14 @@ impl Target<'_> {
             other => other,
         })?;
         self.check_not_config(&stat)?;
+        self.resolved.hidden().check(Identity::of(&stat), self.path)?;
         let content = read_opened(&file, &stat, limits::FILE_MAX, self.path)?;
         if content.sha256 == expected { Ok((file, stat, content)) } else { Err(stale(Some(content.sha256))) }
     }
 
     /// The configuration file is read-only under every name it has.
     fn check_not_config(&self, stat: &Stat) -> Result<(), FileError> {
-        if self.mount.config_file_identity() == Some(Identity::of(stat)) {
+        if self.resolved.mount().config_file_identity() == Some(Identity::of(stat)) {
             return Err(FileError::ReadOnlyMount { path: self.path.clone() });
         }
         Ok(())

@@ -3,8 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::Arc;
 
+use portcullis::{Runtime, SystemClock, SystemIds};
+use portcullis_store::{HostLiveness, LocalArtifacts};
+use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -138,14 +142,16 @@ impl World {
     }
 }
 
-/// Sends Ctrl-C to a process that listens for it already, which /proc shows.
+/// Whether a process listens for Ctrl-C already, which /proc shows.
+pub fn listens(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask").trim().to_owned();
+    u64::from_str_radix(&caught, 16).expect("hex") & 0b10 != 0
+}
+
+/// Sends Ctrl-C to a process as soon as it listens for it.
 pub fn interrupt(child: &Child) {
-    let listens = || {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask").trim().to_owned();
-        u64::from_str_radix(&caught, 16).expect("hex") & 0b10 != 0
-    };
-    while !listens() {
+    while !listens(child) {
         std::thread::yield_now();
     }
     let pid = rustix::process::Pid::from_child(child);
@@ -158,4 +164,51 @@ pub fn edit(name: &str, old: &str, new: &str) -> String {
 
 pub fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_portcullis"))
+}
+
+/// The store of a world, opened by this very process.
+pub fn store(world: &World) -> Arc<SqliteStore> {
+    let config = SqliteConfig {
+        path: world.database(),
+        durability: Durability::Full,
+        clock: Arc::new(SystemClock::new()),
+        ids: Arc::new(SystemIds::new()),
+        liveness: Arc::new(HostLiveness::new()),
+        checkpoint_key: None,
+    };
+    Arc::new(SqliteStore::open(config).expect("opens"))
+}
+
+/// A runtime of this very process over a world's store, as an embedder builds one.
+pub fn embedded(world: &World) -> Runtime {
+    let artifacts = LocalArtifacts::open(&world.home.join("artifacts"), Arc::new(SystemIds::new())).expect("opens");
+    let builder = Runtime::builder().workspace(&world.workspace).store(store(world), Arc::new(artifacts));
+    builder.called("a test that serves").build().expect("builds")
+}
+
+/// Reads until `text` was printed; what was printed.
+pub fn until(out: &mut impl std::io::Read, text: &str) -> String {
+    let (mut seen, mut chunk) = (Vec::new(), [0u8; 1024]);
+    loop {
+        let n = out.read(&mut chunk).expect("readable");
+        assert!(n > 0, "it ended before `{text}`: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&chunk[..n]);
+        let shown = String::from_utf8_lossy(&seen);
+        if shown.contains(text) {
+            return shown.into_owned();
+        }
+    }
+}
+
+/// A command on a terminal: its process, what is typed and what is shown. `script` gives it the
+/// terminal; it is part of util-linux, which every Linux system has.
+pub fn on_terminal(world: &World, words: &str) -> (Child, ChildStdin, ChildStdout) {
+    let line = format!("{} {words}", binary().display());
+    let envs: Vec<_> = world.command(&[]).get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    let mut command = Command::new("script");
+    command.args(["-qfec", &line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);
+    command.env("PATH", "/usr/bin:/bin").env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("`script` (util-linux) runs");
+    let (keys, out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    (child, keys, out)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use portcullis_base::{Digest, Reason};
-use portcullis_sandbox::{Access, FileError, Mount, TreeOwner, VirtualPath, read_file};
+use portcullis_sandbox::{Access, FileError, Mount, MountTable, TreeOwner, VirtualPath, read_file};
 
 use crate::world::{World, create_at, overwrite_at, world};
 
@@ -147,6 +147,43 @@ fn a_hidden_folder_is_outside_under_every_name() {
 
     let whole = w.table.clone().hiding([w.ws.as_path()]);
     assert_eq!(whole.resolve("home/note").expect_err("the mount itself").reason(), Some(Reason::PathEscape));
+}
+
+#[test]
+fn a_hidden_file_is_outside_under_every_name() {
+    let mut w = world();
+    w.file("store.db", b"secret");
+    w.file("note", b"note");
+    w.link("alias", "store.db");
+    fs::hard_link(w.ws.join("store.db"), w.ws.join("hard")).expect("hard link");
+    let db = w.ws.join("store.db");
+    w.table = w.table.clone().hiding([db.as_path()]);
+    for raw in ["store.db", "alias", "hard", db.to_str().expect("utf-8")] {
+        assert_eq!(w.refused(raw).reason(), Some(Reason::PathEscape), "{raw}");
+    }
+    assert_eq!(read_file(&w.resolve("note"), 10).expect("beside it").bytes, b"note");
+
+    // Moved into the way after the path was resolved: the actions notice it themselves.
+    let later = w.resolve("later");
+    fs::rename(&db, w.ws.join("later")).expect("rename");
+    assert_eq!(read_file(&later, 10).expect_err("hidden").reason(), Some(Reason::PathEscape));
+    let overwritten = overwrite_at(&later, Digest::of(b"secret"), b"x");
+    assert_eq!(overwritten.expect_err("hidden").reason(), Some(Reason::PathEscape));
+}
+
+#[test]
+fn a_mount_beneath_a_hidden_folder_is_hidden() {
+    let w = world();
+    w.file("data/keys/k", b"key");
+    w.link("alias", "data");
+    let data = w.ws.join("data");
+    for host in ["data", "data/keys", "alias/keys"] {
+        let table = MountTable::workspace(&w.ws.join(host), TreeOwner::PersonsTree).expect("mount");
+        assert!(table.hidden_mount().is_none());
+        let table = table.hiding([data.as_path()]);
+        assert_eq!(table.hidden_mount().map(VirtualPath::as_str), Some("/workspace"), "{host}");
+        assert_eq!(table.resolve("k").expect_err("hidden").reason(), Some(Reason::PathEscape), "{host}");
+    }
 }
 
 #[test]

@@ -1,0 +1,281 @@
+//! `replay --mode rebuild`: the state and the rows as the log alone gives them, beside what is stored
+//! (S15). Whole rows are compared: a row that says something else in any column is found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use portcullis_base::{AskId, Digest, IntentId, SessionId};
+use portcullis_event::{
+    AskState, Event, FOLD_VERSION, IntentState, LOCAL_TENANT, RowChange, SessionRow, SessionStatus, State, head_change,
+    rows,
+};
+use portcullis_store::{AskFilter, AskRow, Head, IntentRow, Log as _};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::args::ReplayArgs;
+use crate::exit::Ended;
+use crate::render::{self, Term, exact, safe};
+use crate::replay::each;
+use crate::spinner;
+use crate::world::{World, key};
+
+/// Characters of one side of a difference.
+const SIDE_CHARS: usize = 300;
+
+/// What a head row says that follows from the log.
+#[derive(Debug, Default, PartialEq, Serialize)]
+struct HeadFact {
+    last_seq: u64,
+    last_hash: Option<Digest>,
+    status: SessionStatus,
+    blocked_n: u64,
+}
+
+impl HeadFact {
+    fn stored(head: &Head) -> Self {
+        Self {
+            last_seq: head.last_seq,
+            last_hash: Some(head.last_hash),
+            status: head.status,
+            blocked_n: head.blocked_n,
+        }
+    }
+}
+
+/// Everything that follows from a log and is kept beside it.
+#[derive(Default)]
+struct Rows {
+    session: Option<SessionRow>,
+    intents: BTreeMap<IntentId, IntentRow>,
+    asks: BTreeMap<AskId, AskRow>,
+    head: HeadFact,
+    /// The append that is being read: a page may end in its middle, and rows are made of whole ones.
+    append: Vec<Event>,
+}
+
+impl Rows {
+    fn read(&mut self, session: SessionId, event: &Event) {
+        if self.append.last().is_some_and(|last| last.append_id != event.append_id) {
+            self.finish(session);
+        }
+        self.append.push(event.clone());
+    }
+
+    fn finish(&mut self, session: SessionId) {
+        let append = std::mem::take(&mut self.append);
+        let Some(last) = append.last() else { return };
+        let asks = &self.asks;
+        let pending = |ask| asks.get(&ask).is_some_and(|row| row.state == AskState::Pending);
+        let change = head_change(&append, pending);
+        self.head.blocked_n = self.head.blocked_n.saturating_add_signed(change.blocked);
+        self.head.status = change.status.unwrap_or(self.head.status);
+        self.head.last_seq = last.seq;
+        self.head.last_hash = Some(last.hash);
+        rows(&append).into_iter().for_each(|change| self.apply(session, change));
+    }
+
+    fn apply(&mut self, session_id: SessionId, change: RowChange) {
+        match change {
+            RowChange::Session(row) => self.session = Some(row),
+            RowChange::IntentAdmitted { intent_id, call_key, tool, definition_version, seq } => {
+                let (state, invocation_id) = (IntentState::Admitted, None);
+                let row = IntentRow {
+                    session_id,
+                    intent_id,
+                    call_key,
+                    tool,
+                    definition_version,
+                    state,
+                    invocation_id,
+                    updated_seq: seq,
+                };
+                self.intents.insert(intent_id, row);
+            }
+            RowChange::IntentMoved { intent_id, state, invocation_id, seq } => {
+                if let Some(row) = self.intents.get_mut(&intent_id) {
+                    row.state = state;
+                    row.invocation_id = invocation_id.or(row.invocation_id);
+                    row.updated_seq = seq;
+                }
+            }
+            RowChange::AskOpened {
+                ask_id,
+                intent_id,
+                tool_use_id,
+                kind,
+                input_hash,
+                definition_version,
+                pinned,
+                facts,
+                expires_at,
+                seq,
+            } => {
+                let row = AskRow {
+                    ask_id,
+                    session_id,
+                    intent_id,
+                    tool_use_id,
+                    kind,
+                    state: AskState::Pending,
+                    pinned,
+                    input_hash,
+                    definition_version,
+                    facts,
+                    expires_at,
+                    reply: None,
+                    approver: None,
+                    answered_seq: None,
+                    asked_seq: seq,
+                };
+                self.asks.insert(ask_id, row);
+            }
+            RowChange::AskAnswered { ask_id, reply, approver, seq } => {
+                if let Some(row) = self.asks.get_mut(&ask_id) {
+                    row.state = AskState::Answered;
+                    row.reply = Some(reply);
+                    row.approver = Some(approver);
+                    row.answered_seq = Some(seq);
+                }
+            }
+            RowChange::AskClosed { ask_id, state, .. } => {
+                if let Some(row) = self.asks.get_mut(&ask_id) {
+                    row.state = state;
+                }
+            }
+        }
+    }
+
+    async fn stored(world: &World, session: SessionId) -> anyhow::Result<Self> {
+        let intents = world.store.intents(key(session), false).await?;
+        let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: false }).await?;
+        let sessions = world.store.sessions(LOCAL_TENANT, u32::MAX as usize).await?;
+        let head = world.store.head(key(session)).await?;
+        Ok(Self {
+            session: sessions.into_iter().find(|other| other.session_id == session).map(|found| found.row),
+            intents: intents.into_iter().map(|row| (row.intent_id, row)).collect(),
+            asks: asks.into_iter().map(|row| (row.ask_id, row)).collect(),
+            head: head.as_ref().map(HeadFact::stored).unwrap_or_default(),
+            append: Vec::new(),
+        })
+    }
+
+    /// Every difference, in words.
+    fn differences(&self, stored: &Self) -> anyhow::Result<Vec<String>> {
+        let mut found = Vec::new();
+        compare("the head", &self.head, &stored.head, &mut found)?;
+        compare("the session", &self.session, &stored.session, &mut found)?;
+        compare_all("intent", &self.intents, &stored.intents, &mut found)?;
+        compare_all("ask", &self.asks, &stored.asks, &mut found)?;
+        Ok(found)
+    }
+}
+
+fn compare_all<K: Ord + std::fmt::Display, V: Serialize>(
+    what: &str,
+    folded: &BTreeMap<K, V>,
+    stored: &BTreeMap<K, V>,
+    found: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    for (id, row) in folded {
+        match stored.get(id) {
+            Some(kept) => compare(&format!("{what} {id}"), row, kept, found)?,
+            None => found.push(format!("{what} {id} is in the log and not in the table")),
+        }
+    }
+    for id in stored.keys().filter(|id| !folded.contains_key(id)) {
+        found.push(format!("{what} {id} is in the table and not in the log"));
+    }
+    Ok(())
+}
+
+/// One row against another, column by column.
+fn compare<V: Serialize>(what: &str, folded: &V, stored: &V, found: &mut Vec<String>) -> anyhow::Result<()> {
+    let (folded, stored) = (serde_json::to_value(folded)?, serde_json::to_value(stored)?);
+    if folded == stored {
+        return Ok(());
+    }
+    let columns = |row: &Value| row.as_object().map(|row| row.keys().cloned().collect::<BTreeSet<_>>());
+    let names = columns(&folded).unwrap_or_default().into_iter().chain(columns(&stored).unwrap_or_default());
+    for name in names.collect::<BTreeSet<_>>() {
+        let (said, kept) = (&folded[&name], &stored[&name]);
+        if said != kept {
+            let side = |value: &Value| exact(&value.to_string(), SIDE_CHARS);
+            found.push(format!("{what}: {name}: the log says {}, the table {}", side(said), side(kept)));
+        }
+    }
+    Ok(())
+}
+
+/// The log folded, and what differs from it.
+struct Rebuilt {
+    state: State,
+    diverges: Vec<String>,
+    /// The log grew while it was read: rows of another moment are not compared.
+    grew: bool,
+}
+
+async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
+    let session = args.session;
+    let snapshot = world.store.snapshot(key(session), FOLD_VERSION).await?;
+    let (mut state, mut at_snapshot, mut folded) = (State::default(), None, Rows::default());
+    each(world, session, args.until, |page| {
+        for event in page {
+            state.apply(event);
+            if snapshot.as_ref().is_some_and(|kept| kept.seq == event.seq) {
+                at_snapshot = Some(state.clone());
+            }
+            folded.read(session, event);
+        }
+        Ok(())
+    })
+    .await?;
+    folded.finish(session);
+    let (mut diverges, mut grew) = (Vec::new(), false);
+    if args.until.is_none() {
+        let stored = Rows::stored(world, session).await?;
+        // Rows first, then whether the log has events that were not read: then these are two moments.
+        grew = !world.store.read(key(session), state.seq, 1).await?.is_empty();
+        if !grew {
+            diverges = folded.differences(&stored)?;
+        }
+    }
+    if let (Some(kept), Some(then)) = (&snapshot, &at_snapshot)
+        && serde_json::from_str::<State>(&kept.state).ok().as_ref() != Some(then)
+    {
+        diverges.push(format!("the snapshot at event {} is not the fold of the log", kept.seq));
+    }
+    Ok(Rebuilt { state, diverges, grew })
+}
+
+pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
+    let Rebuilt { state, diverges, grew } = spinner::during(term, "folding the log", fold(world, args)).await?;
+    if grew {
+        term.note("the session grew meanwhile: rows are not compared");
+    }
+    let digest = state.digest();
+    let (open, pending) = (state.intents.open().count() as u64, state.asks.pending().count() as u64);
+    if term.json {
+        term.document(&json!({
+            "session_id": args.session, "seq": state.seq, "digest": digest, "open_intents": open,
+            "pending_asks": pending, "settled": state.intents.settled(), "diverges": diverges,
+        }))?;
+    } else {
+        let mut text = format!("state after event {}: {digest}\n", state.seq);
+        let (settled, open) =
+            (render::count(state.intents.settled(), "settled call"), render::count(open, "open call"));
+        let _ = writeln!(text, "{settled}, {open}, {}", render::count(pending, "pending ask"));
+        let verdict = match (diverges.is_empty(), args.until.is_some()) {
+            (false, _) => "the stored rows differ from the fold:",
+            (true, true) => "a prefix: rows are not compared",
+            (true, false) if grew => "rows are not compared",
+            (true, false) => "the stored rows are equal to the fold",
+        };
+        let _ = writeln!(text, "{verdict}");
+        for line in &diverges {
+            let _ = writeln!(text, "  {}", safe(line));
+        }
+        term.print(&text)?;
+    }
+    Ok(if diverges.is_empty() { Ended::Done } else { Ended::Failed })
+}
