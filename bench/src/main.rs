@@ -38,6 +38,10 @@ fn main() -> Result<()> {
     run("startup", &startup::run)?;
     table::print(&rows);
     anyhow::ensure!(!rows.is_empty(), "no such benchmark; there are: spool gate files sessions fold startup");
-    anyhow::ensure!(rows.iter().all(|row| row.reached), "some figures were not reached in this run");
+    // Printed, not judged: a busy machine must not fail a change.
+    let missed = rows.iter().filter(|row| !row.reached).count();
+    if missed > 0 {
+        eprintln!("{missed} of {} figures were not reached in this run", rows.len());
+    }
     Ok(())
 }
