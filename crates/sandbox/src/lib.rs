@@ -37,4 +37,4 @@ pub use read::{FileContent, FileHash, FileStat, hash_file, open_dir, read_file, 
 pub use resolve::Resolved;
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;
-pub use write::{Expect, WritePlan, Written, write_file};
+pub use write::{Expect, Replaced, WritePlan, Written, write_file};

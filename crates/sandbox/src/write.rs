@@ -37,8 +37,13 @@ pub struct WritePlan<'c> {
     pub create_parents: bool,
 }
 
+/// The handles of a file that was replaced. With the last of them the file system gives its blocks
+/// back, which can take as long as the write did: drop it where nobody waits.
+#[derive(Debug, Default)]
+pub struct Replaced(#[expect(dead_code, reason = "held to be dropped")] Vec<File>);
+
 /// A write that happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Written {
     /// What it replaced.
     pub before: Option<FileContent>,
@@ -51,6 +56,7 @@ pub struct Written {
     /// Whether the disk confirmed the new name. Without it the file is written and a power cut may
     /// still bring the old one back.
     pub synced: bool,
+    pub replaced: Replaced,
 }
 
 /// How long a writer waits for others in the same directory; they hold the lock for one hash and
@@ -76,11 +82,11 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
         (parents, _) => parents?,
     };
     let target = Target { parents: &parents, name, path, resolved };
-    let (before, stat) = match plan.expect {
-        Expect::Absent => (None, target.create(plan.content)?),
+    let (before, stat, replaced) = match plan.expect {
+        Expect::Absent => (None, target.create(plan.content)?, Replaced::default()),
         Expect::Sha256(expected) => {
-            let (before, stat) = target.overwrite(plan.content, expected)?;
-            (Some(before), stat)
+            let (before, stat, replaced) = target.overwrite(plan.content, expected)?;
+            (Some(before), stat, replaced)
         }
     };
     // A new name must survive a power cut as its content does. A replaced file is whole either way,
@@ -94,6 +100,7 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
         mode: mode_of(&stat),
         created_dirs: parents.keep(),
         synced,
+        replaced,
     })
 }
 
@@ -132,7 +139,7 @@ impl Target<'_> {
         }
     }
 
-    fn overwrite(&self, content: &[u8], expected: Digest) -> Result<(FileContent, Stat), FileError> {
+    fn overwrite(&self, content: &[u8], expected: Digest) -> Result<(FileContent, Stat, Replaced), FileError> {
         // A first look before anything is put in the person's tree; the one that counts is below.
         let (seen, seen_stat, _) = self.open_expected(expected, false)?;
         // A rename needs no right to the file itself, but a file made read-only is meant to stay.
@@ -153,7 +160,7 @@ impl Target<'_> {
             let (file, _, before) = self.open_expected(expected, true)?;
             self.write_in_place(&file, content, &before.bytes)?;
             let stat = rustix::fs::fstat(&file).map_err(|e| self.io(e))?;
-            return Ok((before, stat));
+            return Ok((before, stat, Replaced::default()));
         }
         let relabelled = |stat: &Stat| (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
         if relabelled(&stat) != relabelled(&seen_stat) {
@@ -161,7 +168,7 @@ impl Target<'_> {
         }
         let stat = temp.stat().map_err(|e| self.io(e))?;
         temp.replace(self.name).map_err(|e| self.io(e))?;
-        Ok((before, stat))
+        Ok((before, stat, Replaced(vec![seen, file])))
     }
 
     /// Opens the target and reads it, if its content is the expected one.

@@ -20,6 +20,7 @@ pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};
 
 use portcullis_contract::{ExecutorId, ExecutorKind, ToolName};
+use portcullis_sandbox::Replaced;
 
 /// The version of these implementations; an approval that outlives a restart is bound to it.
 const IMPL_VERSION: &str = "2";
@@ -51,6 +52,11 @@ async fn synced<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
         tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
         _ => off_thread(work).await,
     }
+}
+
+/// Closes what a write replaced where nobody waits for it.
+fn let_go(replaced: Replaced) {
+    drop(tokio::task::spawn_blocking(move || drop(replaced)));
 }
 
 /// Runs blocking work in a thread of its own, whatever its size.

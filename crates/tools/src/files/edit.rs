@@ -18,7 +18,7 @@ use super::write::{changed, not_read, report, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
 use crate::diff::unified;
-use crate::{executor, on_disk, synced};
+use crate::{executor, let_go, on_disk, synced};
 
 const DESCRIPTION: &str = "Replaces text in a file of the workspace. old_string is taken literally, must stand in the \
 file exactly once (or give replace_all), and must lie in lines that were read before. Line ends, mode and byte order \
@@ -181,7 +181,8 @@ fn edit(
         work_out(&place, baseline, input, parts.coverage).map_err(ToolFailure::precondition)?;
     let after = replacement.after.to_bytes();
     let plan = WritePlan { content: &after, expect: Expect::Sha256(before), create_parents: false };
-    let written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let mut written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let_go(std::mem::take(&mut written.replaced));
     let first_changed_line = replacement.hunks.first().map_or(1, |hunk| hunk.first);
     context.file(fact(&place, before, &written, replacement.after.line_count(), replacement.hunks, full));
     let kept = report(context, &place, &written, &String::from_utf8_lossy(&after))?;

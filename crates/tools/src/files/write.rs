@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::diff::{Change, unified};
-use crate::{executor, on_disk, page, synced};
+use crate::{executor, let_go, on_disk, page, synced};
 
 const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \
 file that exists must have been read in full before, and must not have changed since; it keeps its byte order mark, \
@@ -213,7 +213,8 @@ fn write(
         }
     };
     let plan = WritePlan { content: content.as_bytes(), expect, create_parents: true };
-    let written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let mut written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let_go(std::mem::take(&mut written.replaced));
     let total_lines = page::count_lines(content.strip_prefix(BOM).unwrap_or(&content).as_bytes());
     context.file(FileFact::Written {
         path: place.path().as_str().to_owned(),
