@@ -47,6 +47,9 @@ pub const APPEND_MOST: usize = 4 * APPEND_BYTES;
 pub const APPEND_BLOBS: usize = 1 << 20;
 /// Pieces of evidence one invocation may hand over: each is an event of the append that ends it.
 pub const KEPT_ITEMS: usize = 256;
+/// Safe calls of one session that run together, and of one process.
+pub const MAX_PARALLEL_SAFE: usize = 8;
+pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;
 /// Invocations waiting in one session.
 pub const QUEUE: usize = 256;
 /// How long a person has to answer.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::append::Append;
+use crate::calls::Order;
 use crate::execute::words;
 use crate::gate::{Disposition, pass};
 use crate::intent::Intent;
@@ -90,12 +91,12 @@ impl Drop for Admission {
 
 /// Sets an intent on its path. Nothing moves before somebody waits for it: a task of its own would
 /// cost every call two wake-ups, and only a call that nobody waits for needs one.
-pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent) -> Admission {
+pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent, order: Order) -> Admission {
     let cancel = session.lost.child_token();
     let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
     let (moved, stop) = (Arc::clone(session), cancel.clone());
     let path = async move {
-        let path = AssertUnwindSafe(pass(&moved, intent, stop, facts)).catch_unwind();
+        let path = AssertUnwindSafe(pass(&moved, intent, stop, facts, order)).catch_unwind();
         path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))))
     };
     Admission { path: Some(Box::pin(path)), cancel, intent_id, session: Arc::clone(session), tracked }

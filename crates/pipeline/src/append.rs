@@ -1,8 +1,9 @@
 //! The append being filled. The caller owns it; the pipeline adds facts and flushes it only where
 //! the contract demands (10.2), so that the next turn's menu can ride with the observation before it.
 
-use portcullis_base::WorkerId;
-use portcullis_base::{AppendId, IntentId, MessageId, limits};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portcullis_base::{AppendId, IntentId, MessageId, WorkerId, limits};
 use portcullis_event::Draft;
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
 
@@ -23,12 +24,56 @@ pub struct Append {
     /// A call's turn to touch the world lasts until its end is durable: the next one starts only then (R1).
     pub(crate) slots: Vec<Slot>,
     idle: bool,
+    /// Facts that must stand before these.
+    head: Option<Head>,
+}
+
+/// Facts in front of several calls that run together: whichever of them is written first takes them along.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Head(Arc<Mutex<Append>>);
+
+impl Head {
+    pub(crate) fn new(facts: Append) -> Self {
+        Self(Arc::new(Mutex::new(facts)))
+    }
+
+    /// What nobody has taken along yet.
+    pub(crate) fn take(&self) -> Append {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Append {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one whose facts stand after those of `head`.
+    pub(crate) fn behind(head: &Head) -> Self {
+        Self { head: Some(head.clone()), ..Self::default() }
+    }
+
+    /// These facts and then those of `next`, in one append.
+    pub(crate) fn followed_by(mut self, next: Self) -> Self {
+        self.events.extend(next.events);
+        self.take.extend(next.take);
+        self.free.extend(next.free);
+        self.blobs.extend(next.blobs);
+        self.artifacts.extend(next.artifacts);
+        self.sealed.extend(next.sealed);
+        self.calls.extend(next.calls);
+        self.slots.extend(next.slots);
+        self.idle |= next.idle;
+        self
+    }
+
+    /// With the facts in front of it, if nobody has written those yet.
+    pub(crate) fn whole(mut self) -> Self {
+        match self.head.take() {
+            Some(head) => head.take().followed_by(self),
+            None => self,
+        }
     }
 
     /// Says that the session is idle after this append, so that it ends in a checkpoint.

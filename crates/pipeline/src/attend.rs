@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::start;
 use crate::append::Append;
+use crate::calls::Order;
 use crate::gate::{Disposition, Gate, GateInner, Opened, write_back};
 use crate::intent::{Intent, Origin, Proposal};
 use crate::lookup::sealed_name;
@@ -162,7 +163,7 @@ impl Session {
         let mut readmitted = stored(intent, input, ask);
         // Of what is about to run, not of what the log says it was: the approval is compared with it (13.7).
         readmitted.input_hash = input_hash(&readmitted.proposal.input);
-        let admission = start(&self.shared, Append::new(), readmitted);
+        let admission = start(&self.shared, Append::new(), readmitted, Order::default());
         let stop = admission.canceller();
         let mut settled = std::pin::pin!(admission.settled());
         let (mut facts, disposition) = tokio::select! {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use portcullis_base::limits;
-use portcullis_contract::Interrupt;
 use portcullis_contract::seam::{self, ContextParts, Executed, Reported};
+use portcullis_contract::{Concurrency, Interrupt};
 use tokio_util::sync::CancellationToken;
 
 use crate::schedule::Invocation;
@@ -57,6 +57,11 @@ pub(crate) async fn execute(session: &SessionShared, invocation: Invocation) -> 
         host: Arc::clone(&host) as Arc<dyn seam::Host>,
     });
     let interrupt = semantics.interrupt;
+    // Before the clock starts: time in the queue never counts (L46).
+    let _beside = match semantics.concurrency {
+        Concurrency::Safe => gate.beside.acquire().await.ok(),
+        Concurrency::Exclusive | Concurrency::Keyed => None,
+    };
     let validated = &invocation.authorized.validated;
     let begun = gate.clock.monotonic();
     let running = AssertUnwindSafe(async {

@@ -14,12 +14,14 @@ use portcullis_event::{Observed, facts::MenuFrozen};
 use portcullis_policy::{Asker, Policy};
 use portcullis_secret::{Redactor, Sealer, SecretText};
 use portcullis_store::{Artifacts, Blob, Claim, LeaseOwner, SessionKey, Store, StoreError};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::{Admission, start};
 use crate::append::Append;
 use crate::bound::bound;
+use crate::calls::Order;
 use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::execute;
 use crate::intent::{Intent, Origin, Proposal};
@@ -89,6 +91,8 @@ pub(crate) struct GateInner {
     pub(crate) tracker: TaskTracker,
     /// Those of this process who wait for a key.
     pub(crate) keys: KeyLine,
+    /// Room for safe calls of all sessions together.
+    pub(crate) beside: Semaphore,
     baselines: BaselineBook,
     /// The last offer made for each session: two turns with no change between them share one.
     offers: Mutex<HashMap<SessionId, CachedOffer>>,
@@ -202,6 +206,7 @@ impl Gate {
             ask_expiry: parts.ask_expiry,
             tracker: TaskTracker::new(),
             keys: KeyLine::default(),
+            beside: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
             baselines: parts.baselines,
             offers: Mutex::default(),
         };
@@ -315,7 +320,18 @@ impl Session {
     }
 
     /// The first door: a new intent, from the top.
-    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, mut proposal: Proposal) -> Admission {
+    pub fn admit(&self, facts: Append, turn: &Arc<Turn>, proposal: Proposal) -> Admission {
+        self.admit_beside(facts, turn, proposal, Order::default())
+    }
+
+    /// The same for a call that runs beside others of its turn.
+    pub(crate) fn admit_beside(
+        &self,
+        facts: Append,
+        turn: &Arc<Turn>,
+        mut proposal: Proposal,
+        order: Order,
+    ) -> Admission {
         let gate = &self.shared.gate;
         // One form from here on: what is compared with the log is what the log holds (L7, L69).
         proposal.call_id = gate.redactor.redact_text(&proposal.call_id).into_owned();
@@ -328,7 +344,7 @@ impl Session {
             turn: Some(Arc::clone(turn)),
             origin: Origin::Fresh,
         };
-        start(&self.shared, facts, intent)
+        start(&self.shared, facts, intent, order)
     }
 }
 
@@ -338,6 +354,7 @@ pub(crate) async fn pass(
     intent: Intent,
     cancel: CancellationToken,
     mut facts: Append,
+    mut order: Order,
 ) -> Result<(Append, Disposition), Halt> {
     if facts.must_go_first() {
         session.flush(std::mem::take(&mut facts)).await?;
@@ -359,6 +376,7 @@ pub(crate) async fn pass(
         (facts, ended) => return settle(session, ended, facts).await,
     };
     let raw = execute(session, invocation).await;
+    order.my_turn().await;
     let settled = normalize(session, raw, &mut facts);
     let observed = bound(session, settled, &mut facts).await;
     Ok(write_back(session, observed, facts))

@@ -3,9 +3,10 @@
 //! is durable (L21).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portcullis_base::{Code, InvocationId, MessageId, SessionId};
+use portcullis_base::{Code, InvocationId, MessageId, SessionId, limits};
 use portcullis_contract::{Concurrency, Tool, seam};
 use portcullis_event::facts::{Plan, Scheduled, Started};
 use portcullis_store::{LockKey, StoreError};
@@ -66,7 +67,15 @@ pub(crate) async fn schedule(
     let visible = &authorized.validated.visible;
     let intent = &visible.intent;
     let inert = seam::semantics(visible.tool()).inert();
-    let lane = if inert { None } else { lane(session, &cancel).await };
+    // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
+    let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
+    let lane = match lane(session, beside, &cancel).await {
+        Ok(lane) => lane,
+        Err(full) => {
+            void_answered(session, intent, &mut facts);
+            return Ok((facts, Step::Refused(refuse(session, intent, full))));
+        }
+    };
     if cancel.is_cancelled() {
         void_answered(session, intent, &mut facts);
         return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
@@ -119,12 +128,39 @@ pub(crate) async fn schedule(
     Ok((facts, Step::Next(invocation)))
 }
 
-/// This session's turn to touch the world; none if the call is cancelled while it waits.
-async fn lane(session: &SessionShared, cancel: &CancellationToken) -> Option<OwnedMutexGuard<()>> {
+/// This session's turn to touch the world; none if it runs beside others, or is cancelled while it waits.
+async fn lane(
+    session: &SessionShared,
+    beside: bool,
+    cancel: &CancellationToken,
+) -> Result<Option<OwnedMutexGuard<()>>, Refusal> {
+    if beside {
+        return Ok(None);
+    }
+    let _place = InLine::join(&session.in_line).ok_or_else(|| {
+        let text = format!("{} calls of this session are waiting already; wait for some of them", limits::QUEUE);
+        Refusal::new(Code::QueueFull, text)
+    })?;
     tokio::select! {
         biased;
-        () = cancel.cancelled() => None,
-        lane = Arc::clone(&session.lane).lock_owned() => Some(lane),
+        () = cancel.cancelled() => Ok(None),
+        lane = Arc::clone(&session.lane).lock_owned() => Ok(Some(lane)),
+    }
+}
+
+/// A place in a session's line, which has an end: whoever calls faster than it works is told so.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl<'a> InLine<'a> {
+    fn join(line: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(line);
+        (line.fetch_add(1, Ordering::SeqCst) < limits::QUEUE).then_some(place)
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

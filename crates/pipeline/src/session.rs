@@ -1,5 +1,6 @@
 //! One session under one lease: its folded state, and the only way to append to its log.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::{AppendId, IntentId, TurnId, limits};
@@ -30,6 +31,8 @@ pub(crate) struct SessionShared {
     pub(crate) lost: CancellationToken,
     /// One call that can touch the world at a time: width 1 is the meaning (R1). First come, first served.
     pub(crate) lane: Arc<tokio::sync::Mutex<()>>,
+    /// Those who stand in that line.
+    pub(crate) in_line: AtomicUsize,
     /// Held by whoever attends.
     pub(crate) attending: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -55,6 +58,7 @@ impl SessionShared {
             agent,
             lost,
             lane: Arc::default(),
+            in_line: AtomicUsize::new(0),
             attending: tokio::sync::Mutex::default(),
             state: Mutex::new(state),
             snapshot_seq,
@@ -117,7 +121,7 @@ impl SessionShared {
     pub(crate) fn commit_of(&self, facts: Append) -> Commit {
         let id = AppendId::make(&*self.gate.ids, self.gate.clock.now());
         let seq = self.state().seq;
-        facts.into_commit(self.key, self.lease.owner.worker, self.lease.fence, id, seq)
+        facts.whole().into_commit(self.key, self.lease.owner.worker, self.lease.fence, id, seq)
     }
 
     /// Makes an append durable and folds it in.

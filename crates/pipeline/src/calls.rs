@@ -1,0 +1,174 @@
+//! The calls of one turn, in the order the model made them (R1). Serial is the meaning; overlap is an
+//! optimisation nobody can see.
+//!
+//! A maximal run of safe calls is one segment, every other call is a segment of its own. Segments run
+//! strictly in order: the next begins only when every observation of the one before is durable (L41).
+//! Inside a safe segment calls run together, and end in call order whoever is ready first (L40).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::stream::{FuturesOrdered, StreamExt as _};
+use portcullis_base::{MessageId, limits};
+use portcullis_contract::Concurrency;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::Admission;
+use crate::append::{Append, Head};
+use crate::gate::Disposition;
+use crate::intent::Proposal;
+use crate::menu::Turn;
+use crate::session::Session;
+use crate::step::Halt;
+
+/// How wide a turn may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scheduling {
+    /// Safe calls overlap.
+    #[default]
+    Segmented,
+    /// One after the other: the meaning itself, and what every other width is compared with (L39).
+    Sequential,
+}
+
+/// How far a turn came.
+#[derive(Debug)]
+#[must_use = "it holds facts that are not durable yet"]
+pub struct TurnEnd {
+    /// What is not durable yet; it may ride with the caller's next facts.
+    pub facts: Append,
+    /// One for each call that had its turn, in call order.
+    pub calls: Vec<Disposition>,
+    /// Calls behind one that waits for a person. They are not refused: they run after it has settled.
+    pub rest: Vec<Proposal>,
+}
+
+/// A call's place among those that run beside it: it ends after the one before it.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    before: Option<oneshot::Receiver<()>>,
+    /// Dropped at the end of the call, which is the sign for the next one.
+    _after: Option<oneshot::Sender<()>>,
+}
+
+impl Order {
+    /// Waits until the one before has ended.
+    pub(crate) async fn my_turn(&mut self) {
+        if let Some(before) = self.before.take() {
+            // Either way the one before is gone.
+            let _ = before.await;
+        }
+    }
+
+    /// The places of a row of calls.
+    fn row(len: usize) -> Vec<Self> {
+        let mut before = None;
+        let place = |_| {
+            let (sign, seen) = oneshot::channel();
+            Self { before: before.replace(seen), _after: Some(sign) }
+        };
+        (0..len).map(place).collect()
+    }
+}
+
+impl Session {
+    /// Takes the calls of one turn through the gate. A cancel stops what runs and what has not begun.
+    ///
+    /// # Errors
+    /// If the log refused a write: the turn halts.
+    pub async fn calls(
+        &self,
+        mut facts: Append,
+        turn: &Arc<Turn>,
+        proposals: Vec<Proposal>,
+        scheduling: Scheduling,
+        cancel: &CancellationToken,
+    ) -> Result<TurnEnd, Halt> {
+        let mut segments = segments(turn, proposals, scheduling).into_iter();
+        let mut calls = Vec::new();
+        for segment in segments.by_ref() {
+            // The calls before are durable before the next segment is even looked at: its validation
+            // rests on what they did (L41).
+            if !calls.is_empty() {
+                self.shared.flush(std::mem::take(&mut facts)).await?;
+            }
+            let waits = calls.len();
+            facts = self.segment(facts, turn, segment, &mut calls, cancel).await?;
+            if calls[waits..].iter().any(|call| matches!(call, Disposition::Parked(_))) {
+                break;
+            }
+        }
+        Ok(TurnEnd { facts, calls, rest: segments.flatten().collect() })
+    }
+
+    async fn segment(
+        &self,
+        facts: Append,
+        turn: &Arc<Turn>,
+        segment: Vec<Proposal>,
+        calls: &mut Vec<Disposition>,
+        cancel: &CancellationToken,
+    ) -> Result<Append, Halt> {
+        let head = Head::new(facts);
+        let places = Order::row(segment.len());
+        let mut waiting = segment.into_iter().zip(places);
+        let mut running = FuturesOrdered::new();
+        let mut ended = Vec::new();
+        loop {
+            while running.len() < limits::MAX_PARALLEL_SAFE
+                && let Some((proposal, place)) = waiting.next()
+            {
+                let admission = self.admit_beside(Append::behind(&head), turn, proposal, place);
+                running.push_back(until(admission, cancel));
+            }
+            let Some(call) = running.next().await else { break };
+            let (own, disposition) = call?;
+            ended.push(own);
+            calls.push(disposition);
+        }
+        Ok(ended.into_iter().fold(head.take(), Append::followed_by))
+    }
+}
+
+/// A call to its end, stopped on the way if the turn is cancelled.
+async fn until(admission: Admission, cancel: &CancellationToken) -> Result<(Append, Disposition), Halt> {
+    let stop = admission.canceller();
+    let mut settled = std::pin::pin!(admission.settled());
+    tokio::select! {
+        // The cancel first: after it nothing begins (L24).
+        biased;
+        () = cancel.cancelled() => {
+            stop.cancel();
+            settled.await
+        }
+        ended = &mut settled => ended,
+    }
+}
+
+/// Cuts a turn into what may run together.
+fn segments(turn: &Turn, proposals: Vec<Proposal>, scheduling: Scheduling) -> Vec<Vec<Proposal>> {
+    let mut segments: Vec<Vec<Proposal>> = Vec::new();
+    let mut open = false;
+    let mut seen: HashSet<(MessageId, String)> = HashSet::new();
+    for proposal in proposals {
+        // A repeated call is told from its first by the log, so the first must stand there (`duplicate_call`).
+        let fresh = seen.insert((proposal.message_id, proposal.call_id.clone()));
+        let safe = scheduling == Scheduling::Segmented && is_safe(turn, &proposal.tool);
+        match segments.last_mut() {
+            Some(last) if open && safe && fresh => last.push(proposal),
+            _ => segments.push(vec![proposal]),
+        }
+        open = safe;
+    }
+    segments
+}
+
+/// A name that is not offered runs nothing, so it may stand beside anything.
+fn is_safe(turn: &Turn, tool: &str) -> bool {
+    let entry = turn.offer().entries.iter().find(|(name, _)| name.as_str() == tool);
+    entry.is_none_or(|(_, entry)| {
+        let semantics = &entry.definition.semantics;
+        semantics.read_only && semantics.concurrency == Concurrency::Safe
+    })
+}
