@@ -1,6 +1,7 @@
 //! `doctor`: every finding with what to do about it.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use serde_json::json;
 use crate::args::Globals;
 use crate::config::{Settings, project_file};
 use crate::exit::Ended;
+use crate::home::ELSEWHERE;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
 use crate::spinner;
 use crate::world::{World, key, workspace};
@@ -136,7 +138,11 @@ fn in_force_rules(policy: &Policy) -> impl Iterator<Item = &Rule> {
 
 fn data(settings: &Settings, findings: &mut Findings) {
     let root = settings.home.root();
+    if let Some(obstacle) = settings.home.obstacle() {
+        findings.broken("data", obstacle, ELSEWHERE);
+    }
     match fs::metadata(root) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {}
         Err(_) => findings.ok("data", format!("{} does not exist yet; the first call makes it", root.display())),
         Ok(facts) => {
             let mode = facts.permissions().mode() & 0o777;

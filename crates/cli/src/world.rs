@@ -15,7 +15,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
 use crate::config::Settings;
-use crate::exit::{failed, usage};
+use crate::exit::{Ended, failed, fault, usage};
 use crate::render::{Term, exact};
 
 /// Events read at once.
@@ -116,14 +116,15 @@ impl World {
         ids: Arc<SystemIds>,
         checkpoint_key: Option<CheckpointKey>,
     ) -> anyhow::Result<Self> {
-        let store = SqliteStore::open(SqliteConfig {
+        let opened = SqliteStore::open(SqliteConfig {
             path: settings.database.clone(),
             durability: settings.durability,
             clock: Arc::new(SystemClock::new()),
             ids: Arc::clone(&ids) as _,
             liveness: Arc::new(HostLiveness::new()),
             checkpoint_key: checkpoint_key.clone(),
-        })?;
+        });
+        let store = opened.map_err(unopened)?;
         let flags = repeated_flags(&settings);
         Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags })
     }
@@ -192,6 +193,18 @@ impl World {
         let mut bytes = [0u8; 4];
         self.ids.fill(&mut bytes);
         format!("{:08x}", u32::from_be_bytes(bytes))
+    }
+}
+
+/// A store that could not be opened at all: no command that reads it can tell more.
+fn unopened(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Corrupt(why) => {
+            let to_do =
+                "it is no store of Portcullis, or damaged: name another with --store, or restore it from a backup";
+            fault(Ended::Broken, format!("the store cannot be opened: {why}; {to_do}"))
+        }
+        other => other.into(),
     }
 }
 

@@ -1,0 +1,54 @@
+//! Transcripts of where data is kept: a place that cannot be used is named before anything depends on it.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Ran, World};
+
+const READ: &str = r#"{"file_path":"a.txt"}"#;
+
+fn ran(command: &mut Command) -> Ran {
+    command.output().expect("runs").into()
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_found_by_doctor_and_named_by_a_call() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let file = world.workspace.with_file_name("file");
+    fs::write(&file, "").expect("written");
+    // Nobody makes a folder in either, root included.
+    for home in [file.join("data"), "/proc/portcullis".into()] {
+        let broken = ran(world.command(&["doctor"]).env("PORTCULLIS_HOME", &home)).ends(1);
+        broken.says(&format!("the data folder {} cannot be made", home.display())).says("set PORTCULLIS_HOME");
+        let call = ran(world.command(&["call", "read", READ]).env("PORTCULLIS_HOME", &home)).ends(5).one_error_line();
+        call.warns(&format!("the data folder {} cannot be made", home.display())).warns("set PORTCULLIS_HOME");
+    }
+}
+
+#[test]
+fn doctor_leaves_nothing_where_there_is_no_data_yet() {
+    let world = World::new();
+    world.run(&["doctor"]).ends(0).says("does not exist yet");
+    assert!(!world.home.exists());
+    assert_eq!(fs::read_dir(world.home.parent().expect("beneath")).expect("read").count(), 1, "only the workspace");
+}
+
+#[test]
+fn a_data_folder_that_is_not_a_whole_path_is_refused() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let call = ran(world.command(&["call", "read", READ]).env("PORTCULLIS_HOME", "data")).ends(2).one_error_line();
+    call.warns("PORTCULLIS_HOME is `data`").warns("begins with /");
+    assert!(!world.workspace.join("data").exists());
+}
+
+#[test]
+fn a_file_that_is_no_store_is_not_sent_in_circles() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let text = world.home.with_file_name("text");
+    fs::write(&text, "this is not a database, it is only text of some length ".repeat(40)).expect("written");
+    let verify = world.run(&["--store", &format!("sqlite:{}", text.display()), "audit", "verify"]);
+    let verify = verify.ends(5).one_error_line().warns("name another with --store");
+    assert!(!verify.err.contains("audit verify"), "{}", verify.err);
+}
