@@ -11,11 +11,12 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ApprovalMode, CallArgs, Globals};
+use crate::ask::Ask;
 use crate::config::Settings;
 use crate::exit::{Ended, fault, interruptible, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, call_session, key, workspace};
-use crate::{approvals, ask_view, person};
+use crate::{ask_view, person};
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let input = input(&args.input)?;
@@ -193,25 +194,26 @@ async fn answer_or_wait(
     mode: ApprovalMode,
     term: &Term,
 ) -> anyhow::Result<Ended> {
-    let row = approvals::row(world, ask).await?;
+    let asked = Ask::load(world, ask).await?;
+    let row = &asked.row;
     let reply = match mode {
         ApprovalMode::Allow => Reply::AllowOnce,
         ApprovalMode::Deny => Reply::Deny,
         ApprovalMode::Ask => {
             if term.json {
-                term.document(&ask_view::requires_action(world, &row))?;
+                term.document(&ask_view::requires_action(world, &asked))?;
             } else {
-                term.print(&ask_view::waiting(world, &row))?;
+                term.print(&ask_view::waiting(world, &asked))?;
             }
             return Ok(Ended::Waits);
         }
     };
     if reply.allows() {
         // As for `approvals allow`: nobody allows what nobody could be shown.
-        ask_view::diff(world, &row).await?;
+        ask_view::diff(world, row).await?;
     }
     runtime.reply(ask, person::answer(reply, "flag", None)).await?;
-    let (observed, interrupted) = see_through(world, runtime, &row, term).await?;
+    let (observed, interrupted) = see_through(world, runtime, row, term).await?;
     Ok(show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
 }
 

@@ -6,6 +6,7 @@
 
 mod approvals;
 mod args;
+mod ask;
 mod ask_view;
 mod audit;
 mod call;
