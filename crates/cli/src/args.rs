@@ -169,7 +169,7 @@ pub enum Sessions {
         #[arg(long)]
         follow: bool,
     },
-    /// The log with everything needed to verify it elsewhere, as NDJSON
+    /// The log with everything needed to verify it elsewhere (`audit verify --export FILE`), as NDJSON
     Export {
         /// The session
         session: SessionId,
@@ -200,6 +200,9 @@ pub enum Audit {
         /// A ledger head saved earlier: SEQ:HASH, or a file that holds it
         #[arg(long, value_name = "FILE|SEQ:HASH", conflicts_with = "session")]
         against: Option<String>,
+        /// A file that `sessions export` or `audit export` wrote: its chain and its manifest, without a store
+        #[arg(long, value_name = "FILE", conflicts_with = "session")]
+        export: Option<PathBuf>,
     },
     /// Print the ledger's head, to be kept elsewhere
     Head,

@@ -29,7 +29,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     }
     let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
-        Some(session) => (of_session(&world, session, globals).await?, session),
+        Some(session) => (of_session(&world, session, globals, term).await?, session),
         None => in_workspace(&world, &here?).await?,
     };
     let running = runtime.begin(session, &args.tool, &input);
@@ -79,21 +79,26 @@ async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result
     let runtime = world.runtime(folder, "portcullis call")?;
     let session = call_session(folder);
     if world.store.head(key(session)).await?.is_none() {
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
         runtime.create_session_as(session, &format!("calls in {name}")).await?;
     }
     Ok((runtime, session))
 }
 
 /// A named session runs where it was made; a --workspace that says otherwise is a mistake.
-async fn of_session(world: &World, session: SessionId, globals: &Globals) -> anyhow::Result<Runtime> {
-    let created = world.created(session).await?;
-    if let (Some(made_in), Some(_)) = (&created.workspace, &globals.workspace) {
-        let named = workspace(globals)?;
-        if named != std::path::Path::new(made_in) {
-            let text =
-                format!("session {session} works in {made_in}, not in {}; leave --workspace out", named.display());
-            return Err(usage(text));
+async fn of_session(world: &World, session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<Runtime> {
+    if let Some(made_in) = world.created(session).await?.workspace {
+        let here = workspace(globals);
+        let elsewhere = here.as_ref().map_or(true, |here| here != std::path::Path::new(&made_in));
+        if globals.workspace.is_some() {
+            let named = here?;
+            if elsewhere {
+                let text =
+                    format!("session {session} works in {made_in}, not in {}; leave --workspace out", named.display());
+                return Err(usage(text));
+            }
+        } else if elsewhere {
+            term.note(&format!("session {session} works in {}, not here", render::exact(&made_in, 4_096)));
         }
     }
     world.runtime_of(session, "portcullis call").await
@@ -157,17 +162,21 @@ pub async fn see_through(
 
 /// Prints an observation and where its record is.
 pub fn show(world: &World, session: SessionId, observed: &Observed, term: &Term) -> anyhow::Result<Ended> {
+    if term.json {
+        let mut document = serde_json::to_value(observed)?;
+        document["session_id"] = json!(session);
+        term.document(&document)?;
+        return Ok(Ended::of(observed));
+    }
     render::observation(term, observed)?;
     record(world, session, observed, term);
     Ok(Ended::of(observed))
 }
 
 fn record(world: &World, session: SessionId, observed: &Observed, term: &Term) {
-    if !term.json {
-        let look = world.command(&format!("sessions events {session}"));
-        let line = format!("recorded: session {session}, intent {}; look at it with: {look}", observed.intent_id);
-        term.note(&styled(DIM, &line));
-    }
+    let look = world.command(&format!("sessions events {session}"));
+    let line = format!("recorded: session {session}, intent {}; look at it with: {look}", observed.intent_id);
+    term.note(&styled(DIM, &line));
 }
 
 /// The same after an answer. A refusal that took effect is no error: it is what the person said.
@@ -196,9 +205,10 @@ async fn answer_or_wait(
 ) -> anyhow::Result<Ended> {
     let asked = Ask::load(world, ask).await?;
     let row = &asked.row;
-    let reply = match mode {
-        ApprovalMode::Allow => Reply::AllowOnce,
-        ApprovalMode::Deny => Reply::Deny,
+    let (reply, words) = match mode {
+        ApprovalMode::Allow => (Reply::AllowOnce, None),
+        // Nobody looked at it, and whoever proposed it should not think so.
+        ApprovalMode::Deny => (Reply::Deny, Some("this run answers every ask with no (--approvals deny)".to_owned())),
         ApprovalMode::Ask => {
             if term.json {
                 term.document(&ask_view::requires_action(world, &asked))?;
@@ -212,7 +222,7 @@ async fn answer_or_wait(
         // As for `approvals allow`: nobody allows what nobody could be shown.
         ask_view::diff(world, row).await?;
     }
-    runtime.reply(ask, person::answer(reply, "flag", None)).await?;
+    runtime.reply(ask, person::answer(reply, "flag", words)).await?;
     let (observed, interrupted) = see_through(world, runtime, row, term).await?;
     Ok(show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
 }

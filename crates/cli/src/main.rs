@@ -15,6 +15,7 @@ mod config;
 mod doctor;
 mod exit;
 mod export;
+mod export_check;
 mod home;
 mod person;
 mod rebuild;
@@ -36,7 +37,7 @@ use render::Term;
 
 fn main() -> ExitCode {
     exit::plain_panics();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
     let term = Term::new(&cli.globals);
     exit::report(&term, run(cli, &term))
 }

@@ -229,10 +229,7 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 /// What a call gave: its content for a person on standard output, the rest on standard error.
-pub fn observation(term: &Term, observed: &Observed) -> anyhow::Result<()> {
-    if term.json {
-        return term.document(observed);
-    }
+pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     let content = content(observed);
     if !content.is_empty() {
         term.print(&content)?;
