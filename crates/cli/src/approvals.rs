@@ -87,7 +87,8 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
 /// Records an answer and sees the call through.
 pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) -> anyhow::Result<Ended> {
     let ask = row.ask_id;
-    let refusal = !answer.reply.allows();
+    let reply = answer.reply.clone();
+    let refusal = !reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
     let runtime = world.runtime_of(row.session_id, "portcullis approvals").await?;
     if !refusal && row.state == AskState::Pending {
@@ -104,7 +105,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         Err(error) => return Err(error.into()),
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
-    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?.or_interrupted(interrupted);
+    let ended = call::show_settled(world, row.session_id, &observed, &reply, term)?.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }

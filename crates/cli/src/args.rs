@@ -103,7 +103,12 @@ pub enum Command {
     },
 }
 
+/// How `call` and `approvals allow` end, which is what scripts ask.
+const CALL_EXITS: &str = "Exit codes: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 waits for an answer, \
+4 denied or expired, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
+
 #[derive(Debug, Args)]
+#[command(after_help = CALL_EXITS)]
 pub struct CallArgs {
     /// The tool's name, as `portcullis tools` lists it
     pub tool: String,
@@ -128,6 +133,7 @@ pub enum Approvals {
         ask: AskId,
     },
     /// Allow it once and run it
+    #[command(after_help = CALL_EXITS)]
     Allow {
         /// The ask
         ask: AskId,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
-use portcullis_base::{AskId, Code, EventId, SessionId, limits};
+use portcullis_base::{AskId, Code, EventId, Recorded, SessionId, limits};
 use portcullis_event::Observed;
 use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
@@ -169,6 +169,11 @@ pub fn show(world: &World, session: SessionId, observed: &Observed, term: &Term)
         return Ok(Ended::of(observed));
     }
     render::observation(term, observed)?;
+    if let Recorded::Known(Code::InputUnparseable | Code::SchemaInvalid) = observed.code {
+        let tool = safe_line(&observed.tool, 80);
+        let look = world.command(&format!("tools show {tool}"));
+        term.note(&format!("an input is JSON, such as '{{\"file_path\":\"notes.txt\"}}'; what {tool} takes: {look}"));
+    }
     record(world, session, observed, term);
     Ok(Ended::of(observed))
 }
@@ -184,11 +189,12 @@ pub fn show_settled(
     world: &World,
     session: SessionId,
     observed: &Observed,
-    refusal: bool,
+    reply: &Reply,
     term: &Term,
 ) -> anyhow::Result<Ended> {
-    if refusal && !term.json && observed.code == Code::UserDenied.into() {
-        term.print(&format!("refused: {}: {}", safe(&observed.tool), safe_line(&observed.summary, 1_000)))?;
+    if !reply.allows() && !term.json && observed.code == Code::UserDenied.into() {
+        let stop = if *reply == Reply::DenyAndStop { "; that it should stop is recorded" } else { "" };
+        term.print(&format!("refused: {}: {}{stop}", safe(&observed.tool), safe_line(&observed.summary, 1_000)))?;
         record(world, session, observed, term);
         return Ok(Ended::of(observed));
     }

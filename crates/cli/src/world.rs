@@ -47,15 +47,22 @@ pub fn call_session(workspace: &Path) -> SessionId {
     SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
 }
 
+/// The database with the files that belong to it.
+pub fn store_files(settings: &Settings) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|suffix| {
+        let mut file = settings.database.clone().into_os_string();
+        file.push(suffix);
+        file.into()
+    })
+}
+
 /// A runtime in the making that knows no store: enough to say what is offered.
 pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
     let mut builder = Runtime::builder().workspace(workspace).policy(settings.policy(workspace)?);
     // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
-    for suffix in ["", "-wal", "-shm"] {
-        let mut file = settings.database.clone().into_os_string();
-        file.push(suffix);
-        builder = builder.hide(PathBuf::from(file));
+    for file in store_files(settings) {
+        builder = builder.hide(file);
     }
     Ok(builder)
 }

@@ -52,3 +52,18 @@ fn a_file_that_is_no_store_is_not_sent_in_circles() {
     let verify = verify.ends(5).one_error_line().warns("name another with --store");
     assert!(!verify.err.contains("audit verify"), "{}", verify.err);
 }
+
+#[test]
+fn doctor_tells_of_the_ledger_by_name_what_it_left_out_and_the_headroom() {
+    let mut world = World::with_file("a.txt", "alpha\n");
+    let first = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    world.run(&["doctor"]).ends(0).says(&format!("the chain of {first} holds")).says("16 MiB are kept free");
+    world.workspace = world.workspace.with_file_name("second");
+    world.write("a.txt", "beta\n");
+    world.run(&["call", "read", READ]).ends(0);
+    let report =
+        world.run(&["doctor"]).ends(0).says("the chain of the ledger holds").says("1 other session not checked");
+    assert!(!report.out.contains(&first), "{}", report.out);
+    fs::remove_file(world.home.join("ballast")).expect("removed");
+    world.run(&["doctor"]).ends(0).says("no headroom is kept");
+}
