@@ -18,7 +18,7 @@ use crate::exit::Ended;
 use crate::home::ELSEWHERE;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
 use crate::world::{World, key, store_files, workspace};
-use crate::{audit, spinner};
+use crate::{audit, dead_rules, spinner};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -121,6 +121,16 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
     findings.ok("rules", format!("{} in force in {}", render::count(in_force as u64, "rule"), folder.display()));
     for rule in in_force_rules(&policy) {
         findings.ok("rules", format!("{} {} ({})", rule.effect.as_str(), rule.id, rule.source));
+    }
+    match dead_rules::actions(&folder) {
+        Err(error) => findings.broken("rules", format!("{error:#}"), "see to the workspace, then run doctor again"),
+        Ok(actions) => {
+            for (rule, (why, to_do)) in
+                policy.rules().iter().filter_map(|rule| Some((rule, dead_rules::dead(rule, &actions)?)))
+            {
+                findings.note("rules", format!("{} ({}) matches nothing: {why}", rule.id, rule.source), to_do);
+            }
+        }
     }
     for rule in policy.inert_rules() {
         let file = project_file(&folder);

@@ -12,6 +12,7 @@ mod audit;
 mod call;
 mod completions;
 mod config;
+mod dead_rules;
 mod doctor;
 mod exit;
 mod export;

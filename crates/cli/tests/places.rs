@@ -67,3 +67,23 @@ fn doctor_tells_of_the_ledger_by_name_what_it_left_out_and_the_headroom() {
     fs::remove_file(world.home.join("ballast")).expect("removed");
     world.run(&["doctor"]).ends(0).says("no headroom is kept");
 }
+
+#[test]
+fn doctor_warns_of_rules_that_can_never_match_with_file_and_line() {
+    let world = World::new();
+    let rule = |id: &str, what: &str| format!("[[rules]]\nid = \"{id}\"\n{what}\neffect = \"deny\"\n");
+    let rules = [
+        rule("typo", "action = \"raed\""),
+        rule("outside", "action = \"*\"\npath = \"/home/me/project/.env\""),
+        rule("blank", "action = \"*\"\npath = \".env \""),
+        rule("sound", "action = \"read\"\npath = \"**/.env\""),
+        rule("half", "action = \"edit\"\npath = [\"/etc/passwd\", \"/workspace/x\"]"),
+        rule("any", "action = \"*\"\npath = \"/**/.env\""),
+    ];
+    let path = world.configure(&rules.concat());
+    let report = world.run(&["doctor"]).ends(0);
+    let report = report.says(&format!("typo ({}:1) matches nothing: no tool has an action `raed`", path.display()));
+    let report = report.says("this build's are: ").says("outside (").says("is outside the workspace");
+    let report = report.says("begins or ends with a blank");
+    assert_eq!(report.out.matches("matches nothing").count(), 3, "{}", report.out);
+}
