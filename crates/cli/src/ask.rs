@@ -1,6 +1,7 @@
 //! An ask as it stands: what the log asked, where, and whether an answer still counts.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use portcullis_base::{AskId, Clock as _, SessionId, SystemClock};
 use portcullis_event::facts::Asked;
@@ -39,10 +40,10 @@ impl Ask {
             if row.state != AskState::Pending {
                 continue;
             }
-            if !folders.contains_key(&row.session_id) {
-                folders.insert(row.session_id, world.created(row.session_id).await?.workspace);
-            }
-            let workspace = folders.get(&row.session_id).cloned().flatten();
+            let workspace = match folders.entry(row.session_id) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(new) => new.insert(world.created(row.session_id).await?.workspace).clone(),
+            };
             asks.push(Self { row, workspace });
         }
         Ok(asks)
