@@ -94,7 +94,8 @@ pub fn run(names: &[String]) -> Result<()> {
     if alive > 0 {
         bail!("{alive} of {} mutants were not killed", rows.len());
     }
-    println!("{} mutants, all killed", rows.len());
+    let s = if rows.len() == 1 { "" } else { "s" };
+    println!("{} mutant{s}, all killed", rows.len());
     Ok(())
 }
 

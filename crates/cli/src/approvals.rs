@@ -3,11 +3,12 @@
 
 use portcullis::{Answer, Reply, Runtime};
 use portcullis_base::AskId;
-use portcullis_event::{AskState, LOCAL_TENANT};
-use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
+use portcullis_event::AskState;
+use portcullis_store::{AskRow, StoreError};
 use serde_json::json;
 
 use crate::args::{Approvals, Globals};
+use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
 use crate::config::Settings;
 use crate::exit::{Ended, failed};
@@ -22,71 +23,72 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
         Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
         Approvals::Allow { ask } => {
             let world = World::existing(globals)?;
-            let row = row(&world, ask).await?;
-            settle(&world, &row, person::answer(Reply::AllowOnce, "cli", None), term).await
+            let ask = Ask::load(&world, ask).await?;
+            settle(&world, &ask.row, person::answer(Reply::AllowOnce, "cli", None), term).await
         }
         Approvals::Deny { ask, feedback, stop } => {
             let world = World::existing(globals)?;
-            let row = row(&world, ask).await?;
+            let ask = Ask::load(&world, ask).await?;
             let reply = match (stop, &feedback) {
                 (true, _) => Reply::DenyAndStop,
                 (false, Some(_)) => Reply::DenyWithFeedback,
                 (false, None) => Reply::Deny,
             };
-            settle(&world, &row, person::answer(reply, "cli", feedback), term).await
+            settle(&world, &ask.row, person::answer(reply, "cli", feedback), term).await
         }
     }
 }
 
-/// What waits for an answer, as the log asked it.
-pub async fn pending(world: &World) -> anyhow::Result<Vec<AskRow>> {
-    let mut asks = Vec::new();
-    for row in world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await? {
-        asks.push(ask_view::as_asked(world, row).await?);
-    }
-    Ok(asks)
-}
-
-/// One ask, as the log asked it.
-pub async fn row(world: &World, ask: AskId) -> anyhow::Result<AskRow> {
-    let row = world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?;
-    ask_view::as_asked(world, row).await
-}
-
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
-    let rows = match World::look(Settings::load(globals)?)? {
-        Some(world) => pending(&world).await?,
+    let asks = match World::look(Settings::load(globals)?)? {
+        Some(world) => Ask::pending(&world).await?,
         None => Vec::new(),
     };
     if term.json {
-        term.document(&json!({"asks": rows}))?;
-    } else if rows.is_empty() {
+        let asks = asks.iter().map(Ask::document).collect::<anyhow::Result<Vec<_>>>()?;
+        term.document(&json!({"asks": asks}))?;
+    } else if asks.is_empty() {
         term.note("nothing waits for an answer");
     } else {
-        let line = |row: &AskRow| {
-            let id = row.ask_id.to_string();
-            vec![id, ask_view::tool(row), ask_view::touches(row), ask_view::expiry(row.expires_at)]
+        let line = |ask: &Ask| {
+            let row = &ask.row;
+            vec![
+                row.ask_id.to_string(),
+                ask_view::tool(row),
+                ask_view::touches(row),
+                ask_view::folder(ask),
+                row.session_id.to_string(),
+                ask_view::expiry(row.expires_at),
+            ]
         };
-        term.print(&render::table(&["ASK", "TOOL", "TOUCHES", "EXPIRES"], rows.iter().map(line).collect()))?;
+        let header = ["ASK", "TOOL", "TOUCHES", "WORKSPACE", "SESSION", "EXPIRES"];
+        term.print(&render::table(&header, asks.iter().map(line).collect()))?;
     }
     Ok(Ended::Done)
 }
 
 async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
-    let whole = Whole::load(world, row(world, ask).await?).await?;
+    let whole = Whole::load(world, Ask::load(world, ask).await?).await?;
     if term.json {
         term.document(&whole.document()?)?;
     } else {
         term.print(&whole.text(world, true))?;
     }
     // Everything else was shown; that the diff could not be is the store's fault.
-    whole.diff.map(|_| Ended::Done)
+    match whole.diff {
+        Err(error) if term.json => {
+            term.error(&error.to_string());
+            Ok(Ended::Broken)
+        }
+        diff => diff.map(|_| Ended::Done),
+    }
 }
 
 /// Records an answer and sees the call through.
 pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) -> anyhow::Result<Ended> {
     let ask = row.ask_id;
-    let refusal = !answer.reply.allows();
+    let reply = answer.reply.clone();
+    let refusal = !reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
     let runtime = world.runtime_of(row.session_id, "portcullis approvals").await?;
     if !refusal && row.state == AskState::Pending {
@@ -103,7 +105,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         Err(error) => return Err(error.into()),
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
-    let ended = call::show_settled(world, row.session_id, &observed, refusal, term)?.or_interrupted(interrupted);
+    let ended = call::show_settled(world, row.session_id, &observed, &reply, term)?.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }
@@ -119,27 +121,29 @@ async fn left_over(
 ) -> anyhow::Result<Ended> {
     let ask = row.ask_id;
     let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
-    let now = self::row(world, ask).await?;
-    let by = now.approver.map(|name| format!(" by {}", render::exact(&name, 80))).unwrap_or_default();
-    let state = render::word(&now.state);
+    let now = Ask::load(world, ask).await?.row;
+    // The same words as the first time: that its call was told meanwhile changes nothing for a person.
+    if now.state == AskState::Expired {
+        return Err(StoreError::AskExpired(ask).into());
+    }
+    let stands = ask_view::standing(&now);
     match observed {
         Some(observed) => {
             let outcome = observed.code.to_string();
             Err(failed(format!(
-                "already_settled: ask {ask} is {state}{by}, and its call ended as {outcome}; the first answer counts"
+                "already_settled: ask {ask} is {stands}; its call ended as {outcome}; the first answer counts"
             )))
         }
         None if refusal => {
-            let reply = now.reply.map(|reply| format!(" with {}", render::word(&reply))).unwrap_or_default();
             let look = world.command(&format!("approvals show {ask}"));
             Err(failed(format!(
-                "already_settled: ask {ask} is {state}{by}{reply}; the first answer counts, this one changed and ran \
-                 nothing, and its call has not ended yet: {look}"
+                "already_settled: ask {ask} is {stands}; the first answer counts, this one changed and ran nothing, \
+                 and its call has not ended yet: {look}"
             )))
         }
         None => {
             term.note(&format!(
-                "already_settled: ask {ask} is {state}{by}; its call has not ended yet and is seen through"
+                "already_settled: ask {ask} is {stands}; its call has not ended yet and is seen through"
             ));
             let (observed, interrupted) = call::see_through(world, runtime, row, term).await?;
             Ok(call::show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))

@@ -103,7 +103,12 @@ pub enum Command {
     },
 }
 
+/// How `call` and `approvals allow` end, which is what scripts ask.
+const CALL_EXITS: &str = "Exit codes: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 waits for an answer, \
+4 denied or expired, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
+
 #[derive(Debug, Args)]
+#[command(after_help = CALL_EXITS)]
 pub struct CallArgs {
     /// The tool's name, as `portcullis tools` lists it
     pub tool: String,
@@ -128,6 +133,7 @@ pub enum Approvals {
         ask: AskId,
     },
     /// Allow it once and run it
+    #[command(after_help = CALL_EXITS)]
     Allow {
         /// The ask
         ask: AskId,
@@ -169,7 +175,7 @@ pub enum Sessions {
         #[arg(long)]
         follow: bool,
     },
-    /// The log with everything needed to verify it elsewhere, as NDJSON
+    /// The log with everything needed to verify it elsewhere (`audit verify --export FILE`), as NDJSON
     Export {
         /// The session
         session: SessionId,
@@ -200,6 +206,9 @@ pub enum Audit {
         /// A ledger head saved earlier: SEQ:HASH, or a file that holds it
         #[arg(long, value_name = "FILE|SEQ:HASH", conflicts_with = "session")]
         against: Option<String>,
+        /// A file that `sessions export` or `audit export` wrote: its chain and its manifest, without a store
+        #[arg(long, value_name = "FILE", conflicts_with = "session")]
+        export: Option<PathBuf>,
     },
     /// Print the ledger's head, to be kept elsewhere
     Head,

@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 
 use portcullis_base::{ArtifactRef, Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::facts::Asked;
-use portcullis_event::{Body, LOCAL_TENANT};
+use portcullis_event::{AskState, LOCAL_TENANT};
 use portcullis_pipeline::ArtifactShelf;
-use portcullis_store::{AskRow, Log as _};
+use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
+use crate::ask::{self, Ask};
 use crate::exit::{Ended, fault};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
-use crate::world::{World, key};
+use crate::world::World;
 
 /// Facts with a place and a label of their own; any other is shown under its own name.
 const LABELS: &[(&str, &str)] = &[
@@ -34,28 +35,6 @@ const ELSEWHERE: &[&str] = &["tool", "diff", "tool_says"];
 /// Characters of one fact.
 const FACT_CHARS: usize = 2_000;
 
-/// What the log asked, in place of what the row says of it: a row is a copy, and whoever answers must
-/// see the question itself (S15).
-pub async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<AskRow> {
-    let asked = question(world, &row).await?;
-    let Asked { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, .. } = asked;
-    Ok(AskRow { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, ..row })
-}
-
-/// The event that opened the ask.
-async fn question(world: &World, row: &AskRow) -> anyhow::Result<Asked> {
-    let events = world.store.read(key(row.session_id), row.asked_seq.saturating_sub(1), 1).await?;
-    match events.first().map(portcullis_event::Event::body) {
-        Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
-        _ => {
-            let check = world.command(&format!("audit verify {}", row.session_id));
-            let (ask, seq) = (row.ask_id, row.asked_seq);
-            let text = format!("event {seq} of its log is not ask {ask}, so nobody can be shown what it asks: {check}");
-            Err(fault(Ended::Broken, text))
-        }
-    }
-}
-
 /// The tool that would run.
 pub fn tool(row: &AskRow) -> String {
     row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, FACT_CHARS)).unwrap_or_default()
@@ -68,18 +47,45 @@ pub fn touches(row: &AskRow) -> String {
 
 /// How long is left, and until when.
 pub fn expiry(at: Timestamp) -> String {
-    let left = at.since(SystemClock::new().now()).as_secs();
-    match left {
+    time_left(at, SystemClock::new().now())
+}
+
+fn time_left(at: Timestamp, now: Timestamp) -> String {
+    let left = at.since(now);
+    // Rounded up: what is still to come has not passed.
+    match left.as_millis().div_ceil(1_000) {
         0 => format!("expired at {at}"),
-        1..120 => format!("in {left} s ({at})"),
-        120..7_200 => format!("in {} min ({at})", (left + 30) / 60),
-        _ => format!("in {} h ({at})", (left + 1_800) / 3_600),
+        left @ 1..120 => format!("in {left} s ({at})"),
+        left @ 120..7_200 => format!("in {} min ({at})", (left + 30) / 60),
+        left => format!("in {} h ({at})", (left + 1_800) / 3_600),
+    }
+}
+
+/// The host's folder that it is about.
+pub fn folder(ask: &Ask) -> String {
+    ask.cwd().map_or_else(|| "-".to_owned(), |folder| exact(&folder, 4_096))
+}
+
+/// How it stands: a settled one with who settled it, and how.
+pub fn standing(row: &AskRow) -> String {
+    let by = row.approver.as_ref().map(|name| format!(" by {}", exact(name, 80))).unwrap_or_default();
+    let said =
+        row.reply.as_ref().map(|reply| if reply.allows() { format!("allowed{by}") } else { format!("denied{by}") });
+    match (row.state, said) {
+        (AskState::Answered, Some(said)) => said,
+        (AskState::Voided, Some(said)) => {
+            format!("void: {said}, but things were no longer as shown when its call was to run, so it did not")
+        }
+        (AskState::Voided, None) => "void: its call cannot run any more".to_owned(),
+        (AskState::Expired, _) => "expired: nobody answered in time".to_owned(),
+        (AskState::Superseded, _) => "withdrawn: its call is not wanted any more".to_owned(),
+        (state, _) => render::word(&state),
     }
 }
 
 /// The commands that go on.
-fn commands(world: &World, row: &AskRow) -> [(&'static str, String); 3] {
-    let ask = row.ask_id;
+fn commands(world: &World, ask: &Ask) -> [(&'static str, String); 3] {
+    let ask = ask.row.ask_id;
     [
         ("look at it", world.command(&format!("approvals show {ask}"))),
         ("allow once", world.command(&format!("approvals allow {ask}"))),
@@ -88,29 +94,34 @@ fn commands(world: &World, row: &AskRow) -> [(&'static str, String); 3] {
 }
 
 /// What `call` prints instead of a result.
-pub fn waiting(world: &World, row: &AskRow) -> String {
+pub fn waiting(world: &World, ask: &Ask) -> String {
+    let row = &ask.row;
     let mut text = format!("{} waits for an answer.\n", styled(BOLD, &tool(row)));
     for (name, label) in [("resources", "touches"), ("reason", "asked because")] {
         if let Some(value) = row.facts.get(name) {
             let _ = writeln!(text, "  {label}: {}", fact(name, value));
         }
     }
+    let _ = writeln!(text, "  in: {} (session {})", folder(ask), row.session_id);
     let _ = writeln!(text, "  expires: {}", expiry(row.expires_at));
-    for (label, command) in commands(world, row) {
+    for (label, command) in commands(world, ask) {
         let _ = writeln!(text, "{label}: {command}");
     }
     text
 }
 
 /// The same for a program.
-pub fn requires_action(world: &World, row: &AskRow) -> Value {
-    let commands = commands(world, row).map(|(_, command)| command);
+pub fn requires_action(world: &World, ask: &Ask) -> Value {
+    let row = &ask.row;
+    let commands = commands(world, ask).map(|(_, command)| command);
     json!({"requires_action": {
         "kind": row.kind,
         "ask_id": row.ask_id,
         "session_id": row.session_id,
         "intent_id": row.intent_id,
         "tool": row.facts.get("tool"),
+        "workspace": ask.workspace,
+        "cwd": ask.cwd(),
         "pinned": row.pinned,
         "facts": row.facts,
         "expires_at": row.expires_at,
@@ -157,7 +168,7 @@ impl Diff {
 
 /// An ask with everything that belongs to it.
 pub struct Whole {
-    pub row: AskRow,
+    pub ask: Ask,
     pub asked: Asked,
     /// Or why it cannot be opened.
     pub diff: Result<Option<Diff>, anyhow::Error>,
@@ -165,15 +176,15 @@ pub struct Whole {
 
 impl Whole {
     /// Reads what the row does not hold: the suggested rules and the diff.
-    pub async fn load(world: &World, row: AskRow) -> anyhow::Result<Self> {
-        let asked = question(world, &row).await?;
-        let diff = diff(world, &row).await;
-        Ok(Self { row, asked, diff })
+    pub async fn load(world: &World, ask: Ask) -> anyhow::Result<Self> {
+        let asked = ask::question(world, &ask.row).await?;
+        let diff = diff(world, &ask.row).await;
+        Ok(Self { ask, asked, diff })
     }
 
     /// For a program.
     pub fn document(&self) -> anyhow::Result<Value> {
-        let mut value = serde_json::to_value(&self.row)?;
+        let mut value = self.ask.document()?;
         value["suggested_rules"] = json!(self.asked.suggested_rules);
         match &self.diff {
             Ok(diff) => {
@@ -187,13 +198,15 @@ impl Whole {
 
     /// For a person. Without `commands` where a key answers.
     pub fn text(&self, world: &World, with_commands: bool) -> String {
-        let row = &self.row;
+        let row = &self.ask.row;
+        let pending = self.ask.is_pending();
         let mut text = format!("{} {}\n", styled(BOLD, &tool(row)), styled(DIM, &row.ask_id.to_string()));
         let mut line = |label: &str, value: &str| {
             let _ = writeln!(text, "{}", format!("  {label:<16}{value}").trim_end());
         };
-        line("state", &render::word(&row.state));
+        line("state", &standing(row));
         line("session", &row.session_id.to_string());
+        line("workspace", &folder(&self.ask));
         for (name, label) in LABELS {
             if let Some(value) = row.facts.get(*name) {
                 line(label, &fact(name, value));
@@ -217,7 +230,9 @@ impl Whole {
         if row.pinned {
             line("pinned", "every call asks; no remembered allow answers it");
         }
-        line("expires", &expiry(row.expires_at));
+        if pending {
+            line("expires", &expiry(row.expires_at));
+        }
         match &self.diff {
             Ok(None) => {}
             Ok(Some(diff)) => {
@@ -227,12 +242,12 @@ impl Whole {
                 let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), FACT_CHARS)));
             }
         }
-        for rule in &self.asked.suggested_rules {
+        for rule in self.asked.suggested_rules.iter().filter(|_| pending) {
             text.push_str(&suggestion(rule));
         }
-        if with_commands && row.state == portcullis_event::AskState::Pending {
+        if with_commands && pending {
             text.push('\n');
-            for (label, command) in commands(world, row).into_iter().skip(1) {
+            for (label, command) in commands(world, &self.ask).into_iter().skip(1) {
                 let _ = writeln!(text, "{label}: {command}");
             }
         }
@@ -301,5 +316,22 @@ fn rule(value: &Value) -> String {
     match place {
         Some(place) => exact(&format!("{id} ({place})"), FACT_CHARS),
         None => exact(id, FACT_CHARS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_still_to_come_has_not_expired() {
+        let now = Timestamp::from_micros(1_000_000_000_000);
+        let left = |left| time_left(now.plus(left), now);
+        assert!(left(Duration::ZERO).starts_with("expired at "));
+        assert!(left(Duration::from_millis(1)).starts_with("in 1 s ("));
+        assert!(left(Duration::from_millis(1_001)).starts_with("in 2 s ("));
+        assert!(left(Duration::from_secs(86_400)).starts_with("in 24 h ("));
     }
 }

@@ -19,13 +19,16 @@ use crate::args::{Audit, Globals};
 use crate::exit::{Ended, failed, usage};
 use crate::export;
 use crate::render::{self, GREEN, RED, Term, styled};
-use crate::spinner;
 use crate::world::{World, key};
+use crate::{export_check, spinner};
 
 pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
-        Audit::Verify { session, against } => {
+        Audit::Verify { session, against, export } => {
             let against = against.as_deref().map(saved_head).transpose()?;
+            if let Some(path) = export {
+                return export_check::run(&path, against, term);
+            }
             let world = World::existing(globals)?;
             match session {
                 Some(session) => verify_one(&world, session, term).await,
@@ -37,17 +40,27 @@ pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<
     }
 }
 
-/// `SEQ:HASH`, or a file that holds it.
+/// `SEQ:HASH`, or a file that holds it as `audit head` printed it.
 fn saved_head(text: &str) -> anyhow::Result<(u64, Digest)> {
     if let Some(head) = parse_head(text) {
         return Ok(head);
     }
     let wanted = "a saved head SEQ:HASH, or a file with one; `portcullis audit head` prints it";
-    let saved = fs::read_to_string(text).map_err(|e| usage(format!("--against `{text}`: {e}; give {wanted}")))?;
+    let saved = fs::read_to_string(text).map_err(|e| {
+        let neither = match e.kind() {
+            std::io::ErrorKind::NotFound => "it is not SEQ:HASH, and there is no file of that name".to_owned(),
+            _ => format!("it is not SEQ:HASH, and not a file that can be read ({e})"),
+        };
+        usage(format!("--against `{text}`: {neither}; give {wanted}"))
+    })?;
     parse_head(saved.trim()).ok_or_else(|| usage(format!("--against {text}: it holds no head; give {wanted}")))
 }
 
 fn parse_head(text: &str) -> Option<(u64, Digest)> {
+    // As `audit head --json` prints it.
+    if let Ok(head) = serde_json::from_str::<export::HeadLine>(text) {
+        return Some((head.seq, head.hash));
+    }
     let (seq, hash) = text.split_once(':')?;
     Some((seq.parse().ok()?, hash.parse().ok()?))
 }
@@ -60,7 +73,7 @@ fn proof_words(proof: Proof) -> String {
     }
 }
 
-fn name_of(session: SessionId) -> String {
+pub fn name_of(session: SessionId) -> String {
     if session == ledger_of(LOCAL_TENANT) { "the ledger".to_owned() } else { session.to_string() }
 }
 
@@ -80,6 +93,7 @@ fn verified_document(log: &Verified) -> Value {
     };
     json!({
         "session_id": log.session,
+        "ledger": log.session == ledger_of(LOCAL_TENANT),
         "last_seq": log.last_seq,
         "proof": words,
         "proved_up_to": proved,

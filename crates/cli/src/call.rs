@@ -4,18 +4,19 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
-use portcullis_base::{AskId, Code, EventId, SessionId, limits};
+use portcullis_base::{AskId, Code, EventId, Recorded, SessionId, limits};
 use portcullis_event::Observed;
 use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{ApprovalMode, CallArgs, Globals};
+use crate::ask::Ask;
 use crate::config::Settings;
 use crate::exit::{Ended, fault, interruptible, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, call_session, key, workspace};
-use crate::{approvals, ask_view, person};
+use crate::{ask_view, person};
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let input = input(&args.input)?;
@@ -28,7 +29,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     }
     let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
-        Some(session) => (of_session(&world, session, globals).await?, session),
+        Some(session) => (of_session(&world, session, globals, term).await?, session),
         None => in_workspace(&world, &here?).await?,
     };
     let running = runtime.begin(session, &args.tool, &input);
@@ -78,21 +79,26 @@ async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result
     let runtime = world.runtime(folder, "portcullis call")?;
     let session = call_session(folder);
     if world.store.head(key(session)).await?.is_none() {
-        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
         runtime.create_session_as(session, &format!("calls in {name}")).await?;
     }
     Ok((runtime, session))
 }
 
 /// A named session runs where it was made; a --workspace that says otherwise is a mistake.
-async fn of_session(world: &World, session: SessionId, globals: &Globals) -> anyhow::Result<Runtime> {
-    let created = world.created(session).await?;
-    if let (Some(made_in), Some(_)) = (&created.workspace, &globals.workspace) {
-        let named = workspace(globals)?;
-        if named != std::path::Path::new(made_in) {
-            let text =
-                format!("session {session} works in {made_in}, not in {}; leave --workspace out", named.display());
-            return Err(usage(text));
+async fn of_session(world: &World, session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<Runtime> {
+    if let Some(made_in) = world.created(session).await?.workspace {
+        let here = workspace(globals);
+        let elsewhere = here.as_ref().map_or(true, |here| here != std::path::Path::new(&made_in));
+        if globals.workspace.is_some() {
+            let named = here?;
+            if elsewhere {
+                let text =
+                    format!("session {session} works in {made_in}, not in {}; leave --workspace out", named.display());
+                return Err(usage(text));
+            }
+        } else if elsewhere {
+            term.note(&format!("session {session} works in {}, not here", render::exact(&made_in, 4_096)));
         }
     }
     world.runtime_of(session, "portcullis call").await
@@ -156,17 +162,26 @@ pub async fn see_through(
 
 /// Prints an observation and where its record is.
 pub fn show(world: &World, session: SessionId, observed: &Observed, term: &Term) -> anyhow::Result<Ended> {
+    if term.json {
+        let mut document = serde_json::to_value(observed)?;
+        document["session_id"] = json!(session);
+        term.document(&document)?;
+        return Ok(Ended::of(observed));
+    }
     render::observation(term, observed)?;
+    if let Recorded::Known(Code::InputUnparseable | Code::SchemaInvalid) = observed.code {
+        let tool = safe_line(&observed.tool, 80);
+        let look = world.command(&format!("tools show {tool}"));
+        term.note(&format!("an input is JSON, such as '{{\"file_path\":\"notes.txt\"}}'; what {tool} takes: {look}"));
+    }
     record(world, session, observed, term);
     Ok(Ended::of(observed))
 }
 
 fn record(world: &World, session: SessionId, observed: &Observed, term: &Term) {
-    if !term.json {
-        let look = world.command(&format!("sessions events {session}"));
-        let line = format!("recorded: session {session}, intent {}; look at it with: {look}", observed.intent_id);
-        term.note(&styled(DIM, &line));
-    }
+    let look = world.command(&format!("sessions events {session}"));
+    let line = format!("recorded: session {session}, intent {}; look at it with: {look}", observed.intent_id);
+    term.note(&styled(DIM, &line));
 }
 
 /// The same after an answer. A refusal that took effect is no error: it is what the person said.
@@ -174,11 +189,12 @@ pub fn show_settled(
     world: &World,
     session: SessionId,
     observed: &Observed,
-    refusal: bool,
+    reply: &Reply,
     term: &Term,
 ) -> anyhow::Result<Ended> {
-    if refusal && !term.json && observed.code == Code::UserDenied.into() {
-        term.print(&format!("refused: {}: {}", safe(&observed.tool), safe_line(&observed.summary, 1_000)))?;
+    if !reply.allows() && !term.json && observed.code == Code::UserDenied.into() {
+        let stop = if *reply == Reply::DenyAndStop { "; that it should stop is recorded" } else { "" };
+        term.print(&format!("refused: {}: {}{stop}", safe(&observed.tool), safe_line(&observed.summary, 1_000)))?;
         record(world, session, observed, term);
         return Ok(Ended::of(observed));
     }
@@ -193,25 +209,27 @@ async fn answer_or_wait(
     mode: ApprovalMode,
     term: &Term,
 ) -> anyhow::Result<Ended> {
-    let row = approvals::row(world, ask).await?;
-    let reply = match mode {
-        ApprovalMode::Allow => Reply::AllowOnce,
-        ApprovalMode::Deny => Reply::Deny,
+    let asked = Ask::load(world, ask).await?;
+    let row = &asked.row;
+    let (reply, words) = match mode {
+        ApprovalMode::Allow => (Reply::AllowOnce, None),
+        // Nobody looked at it, and whoever proposed it should not think so.
+        ApprovalMode::Deny => (Reply::Deny, Some("this run answers every ask with no (--approvals deny)".to_owned())),
         ApprovalMode::Ask => {
             if term.json {
-                term.document(&ask_view::requires_action(world, &row))?;
+                term.document(&ask_view::requires_action(world, &asked))?;
             } else {
-                term.print(&ask_view::waiting(world, &row))?;
+                term.print(&ask_view::waiting(world, &asked))?;
             }
             return Ok(Ended::Waits);
         }
     };
     if reply.allows() {
         // As for `approvals allow`: nobody allows what nobody could be shown.
-        ask_view::diff(world, &row).await?;
+        ask_view::diff(world, row).await?;
     }
-    runtime.reply(ask, person::answer(reply, "flag", None)).await?;
-    let (observed, interrupted) = see_through(world, runtime, &row, term).await?;
+    runtime.reply(ask, person::answer(reply, "flag", words)).await?;
+    let (observed, interrupted) = see_through(world, runtime, row, term).await?;
     Ok(show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
 }
 

@@ -1,6 +1,7 @@
 //! `doctor`: every finding with what to do about it.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -14,9 +15,10 @@ use serde_json::json;
 use crate::args::Globals;
 use crate::config::{Settings, project_file};
 use crate::exit::Ended;
+use crate::home::ELSEWHERE;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
-use crate::spinner;
-use crate::world::{World, key, workspace};
+use crate::world::{World, key, store_files, workspace};
+use crate::{audit, dead_rules, spinner};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -120,6 +122,16 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
     for rule in in_force_rules(&policy) {
         findings.ok("rules", format!("{} {} ({})", rule.effect.as_str(), rule.id, rule.source));
     }
+    match dead_rules::actions(&folder) {
+        Err(error) => findings.broken("rules", format!("{error:#}"), "see to the workspace, then run doctor again"),
+        Ok(actions) => {
+            for (rule, (why, to_do)) in
+                policy.rules().iter().filter_map(|rule| Some((rule, dead_rules::dead(rule, &actions)?)))
+            {
+                findings.note("rules", format!("{} ({}) matches nothing: {why}", rule.id, rule.source), to_do);
+            }
+        }
+    }
     for rule in policy.inert_rules() {
         let file = project_file(&folder);
         let to_do = format!(
@@ -136,7 +148,11 @@ fn in_force_rules(policy: &Policy) -> impl Iterator<Item = &Rule> {
 
 fn data(settings: &Settings, findings: &mut Findings) {
     let root = settings.home.root();
+    if let Some(obstacle) = settings.home.obstacle() {
+        findings.broken("data", obstacle, ELSEWHERE);
+    }
     match fs::metadata(root) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {}
         Err(_) => findings.ok("data", format!("{} does not exist yet; the first call makes it", root.display())),
         Ok(facts) => {
             let mode = facts.permissions().mode() & 0o777;
@@ -209,25 +225,52 @@ async fn store(settings: Settings, findings: &mut Findings) {
             return findings.broken("store", format!("{error:#}"), to_do);
         }
     };
-    let size = fs::metadata(&path).map(|facts| facts.len()).unwrap_or(0);
-    findings.ok("store", format!("{} opens, its schema is this program's ({} KiB)", path.display(), size >> 10));
+    let sizes = store_files(&world.settings).map(|file| fs::metadata(file).map_or(0, |facts| facts.len()));
+    let size = sizes.iter().sum::<u64>() >> 10;
+    findings.ok("store", format!("{} opens, its schema is this program's ({size} KiB with its -wal)", path.display()));
     match probe(&world).await {
         Ok(()) => findings.ok("store", "it takes writes"),
         Err(error) => {
             findings.broken("store", format!("it takes no writes: {error}"), "see to the disk and its permissions");
         }
     }
-    let sessions = world.store.sessions(LOCAL_TENANT, 1).await;
-    let newest = sessions.ok().and_then(|all| all.first().map(|summary| summary.session_id));
+    headroom(&world, findings);
+    chains(&world, findings).await;
+}
+
+/// What lets a full disk still take the record of what was under way.
+fn headroom(world: &World, findings: &mut Findings) {
+    if world.store.has_ballast() {
+        findings.ok("store", "16 MiB are kept free for a full disk (ballast)");
+    } else {
+        let to_do = "nothing, if no call was made yet; else make room on the disk, and the next call makes it";
+        findings.note("store", "no headroom is kept for a full disk (ballast)", to_do);
+    }
+}
+
+/// The newest session and the ledger: enough to see a broken disk, quick enough for a check of everything.
+async fn chains(world: &World, findings: &mut Findings) {
+    let sessions = match world.store.logs(LOCAL_TENANT).await {
+        Ok(logs) => logs.iter().filter(|log| **log != ledger_of(LOCAL_TENANT)).count(),
+        Err(error) => return findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
+    };
+    let newest = world.store.sessions(LOCAL_TENANT, 1).await;
+    let newest = newest.ok().and_then(|all| all.first().map(|summary| summary.session_id));
     for log in newest.into_iter().chain([ledger_of(LOCAL_TENANT)]) {
         match verify_session(&*world.store, key(log), world.checkpoint_key.as_ref()).await {
             Ok(seen) => match seen.fault {
-                None => findings
-                    .ok("store", format!("the chain of {log} holds ({})", render::count(seen.last_seq, "event"))),
+                None => {
+                    let (name, events) = (audit::name_of(log), render::count(seen.last_seq, "event"));
+                    findings.ok("store", format!("the chain of {name} holds ({events})"));
+                }
                 Some(fault) => findings.broken("store", fault.to_string(), "portcullis audit verify names everything"),
             },
             Err(error) => findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
         }
+    }
+    if sessions > 1 {
+        let rest = render::count(sessions as u64 - 1, "other session");
+        findings.ok("store", format!("{rest} not checked here; portcullis audit verify checks all"));
     }
 }
 

@@ -11,6 +11,7 @@ use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
 use portcullis_store::StoreError;
+use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -91,15 +92,37 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
         // Only of streams: a result keeps its ending whether or not it was read.
         Err(error) if error.is::<ReaderLeft>() => Ended::Done,
         Err(error) => {
-            term.error(&one_line(&error));
-            // Only taken where RUST_BACKTRACE asks for it.
-            if error.backtrace().status() == std::backtrace::BacktraceStatus::Captured {
+            let (line, (ended, internal)) = (one_line(&error), ended_by(&error));
+            if term.json {
+                // Nobody is left to be told that nobody can be told; the line for a person follows.
+                let _ = term.document(&error_document(&line, ended));
+            }
+            term.error(&line);
+            // Only taken where RUST_BACKTRACE asks for it; what a person can mend has no use for it.
+            if internal && error.backtrace().status() == std::backtrace::BacktraceStatus::Captured {
                 term.note(&error.backtrace().to_string());
             }
-            ended_by(&error)
+            ended
         }
     };
     ExitCode::from(ended as u8)
+}
+
+/// What a program reads in place of a result.
+fn error_document(message: &str, ended: Ended) -> Value {
+    json!({"error": {"message": message, "exit": ended as u8}})
+}
+
+/// A command line that is not understood; help is asked for in the same way. A program that wants JSON gets it
+/// here as well.
+pub fn misused(error: &clap::Error) -> ! {
+    if error.use_stderr() && std::env::args_os().any(|word| word == "--json") {
+        let text = error.render().to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default();
+        // As above.
+        let _ = writeln!(io::stdout(), "{}", error_document(message, Ended::Usage));
+    }
+    error.exit()
 }
 
 /// The chain of causes on one line. Some errors print their source themselves.
@@ -118,35 +141,36 @@ fn one_line(error: &anyhow::Error) -> String {
     safe(&line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn ended_by(error: &anyhow::Error) -> Ended {
+/// How the process ends, and whether the fault lies within: not with what was asked for, nor with a place that
+/// a person chose.
+fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
     for cause in error.chain() {
         if let Some(fault) = cause.downcast_ref::<Fault>() {
-            return fault.ended;
+            return (fault.ended, false);
         }
-        if let Some(error) = cause.downcast_ref::<RuntimeError>() {
-            return match error {
+        let ended = if let Some(error) = cause.downcast_ref::<RuntimeError>() {
+            match error {
                 RuntimeError::Store(error) => store_ending(error),
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
                 RuntimeError::Workspace(_) => Ended::Usage,
                 RuntimeError::NoObservation(_) => Ended::Failed,
                 RuntimeError::Withdrawn(_) => Ended::Interrupted,
                 _ => Ended::Broken,
-            };
-        }
-        if let Some(error) = cause.downcast_ref::<StoreError>() {
-            return store_ending(error);
-        }
-        if cause.is::<PolicyError>() {
-            return Ended::Usage;
-        }
-        if cause.is::<KeyFileError>() || cause.is::<io::Error>() {
-            return Ended::Broken;
-        }
-        if cause.is::<ShelfError>() {
-            return Ended::Failed;
-        }
+            }
+        } else if let Some(error) = cause.downcast_ref::<StoreError>() {
+            store_ending(error)
+        } else if cause.is::<PolicyError>() {
+            Ended::Usage
+        } else if cause.is::<KeyFileError>() || cause.is::<io::Error>() {
+            Ended::Broken
+        } else if cause.is::<ShelfError>() {
+            Ended::Failed
+        } else {
+            continue;
+        };
+        return (ended, ended == Ended::Broken);
     }
-    Ended::Failed
+    (Ended::Failed, true)
 }
 
 /// What a person asked for and is not there is failed work; the rest is the store's fault.

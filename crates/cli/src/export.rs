@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use portcullis_base::{ArtifactId, ArtifactRef, Digest, SessionId};
 use portcullis_event::{Body, Event, LOCAL_TENANT, ledger_of};
 use portcullis_store::{Log as _, StoreError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::world::{World, key};
 
 /// The form of the lines; a change of it is another number.
-const FORMAT: &str = "portcullis-export-1";
+pub const FORMAT: &str = "portcullis-export-1";
 
 /// `SEQ:HASH` of a log's head.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadLine {
     pub seq: u64,
     pub hash: Digest,
 }
 
 /// The last line of an export.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    pub format: &'static str,
+    pub format: String,
     pub session_id: SessionId,
     pub events: u64,
     pub head: Option<HeadLine>,
@@ -37,7 +37,7 @@ pub struct Manifest {
     pub menus: BTreeSet<Digest>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     pub sha256: Digest,
     pub bytes: u64,
@@ -61,16 +61,7 @@ pub async fn write(
     session: SessionId,
     mut write: impl FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<Manifest> {
-    let mut manifest = Manifest {
-        format: FORMAT,
-        session_id: session,
-        events: 0,
-        head: None,
-        ledger_head: ledger_head(world).await?,
-        types: BTreeMap::new(),
-        artifacts: BTreeMap::new(),
-        menus: BTreeSet::new(),
-    };
+    let mut manifest = Manifest::new(session, ledger_head(world).await?);
     world
         .each_page(session, 0, |page| {
             let mut lines = Vec::new();
@@ -89,7 +80,34 @@ pub async fn write(
 }
 
 impl Manifest {
-    fn take_in(&mut self, event: &Event) {
+    /// Of a log without events.
+    pub fn new(session: SessionId, ledger_head: Option<HeadLine>) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            session_id: session,
+            events: 0,
+            head: None,
+            ledger_head,
+            types: BTreeMap::new(),
+            artifacts: BTreeMap::new(),
+            menus: BTreeSet::new(),
+        }
+    }
+
+    /// What another manifest says of the same events that is not so.
+    pub fn difference(&self, said: &Self) -> Option<String> {
+        let head =
+            |head: &Option<HeadLine>| head.as_ref().map_or("none".to_owned(), |h| format!("{}:{}", h.seq, h.hash));
+        if self.events != said.events {
+            return Some(format!("there are {} events, the manifest says {}", self.events, said.events));
+        }
+        if self.head != said.head {
+            return Some(format!("its head is {}, the manifest says {}", head(&self.head), head(&said.head)));
+        }
+        (self != said).then(|| "the manifest lists other types, artifacts or menus than the events name".to_owned())
+    }
+
+    pub fn take_in(&mut self, event: &Event) {
         self.events += 1;
         self.head = Some(HeadLine { seq: event.seq, hash: event.hash });
         *self.types.entry(event.kind.to_string()).or_default() += 1;

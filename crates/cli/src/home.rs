@@ -2,6 +2,8 @@
 
 use std::env;
 use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,7 +11,10 @@ use portcullis_base::{Digest, Entropy};
 use portcullis_event::CheckpointKey;
 use portcullis_secret::SealingKey;
 
-use crate::exit::usage;
+use crate::exit::{Ended, fault, usage};
+
+/// What to do where data cannot be kept.
+pub const ELSEWHERE: &str = "make it yours, or set PORTCULLIS_HOME to a folder that you may write to";
 
 /// The data folder.
 #[derive(Debug, Clone)]
@@ -37,7 +42,15 @@ impl Home {
     /// Finds it; makes nothing.
     pub fn find() -> anyhow::Result<Self> {
         if let Some(named) = env::var_os("PORTCULLIS_HOME").filter(|name| !name.is_empty()) {
-            let root = std::path::absolute(&named).context("PORTCULLIS_HOME is not a path")?;
+            let root = PathBuf::from(&named);
+            // Taken from wherever a command happens to run, it would be another store in each project.
+            if !root.is_absolute() {
+                let text = format!(
+                    "PORTCULLIS_HOME is `{}`, which is not a whole path; set it to one that begins with /",
+                    root.display()
+                );
+                return Err(usage(text));
+            }
             return Ok(Self { root });
         }
         let root = xdg("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
@@ -48,6 +61,29 @@ impl Home {
 
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Makes the folder and the one of the keys, each for its owner alone.
+    pub fn prepare(&self) -> anyhow::Result<()> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(self.keys());
+        made.map_err(|e| fault(Ended::Broken, format!("{}; {ELSEWHERE}", self.cannot_be_made(&e))))
+    }
+
+    /// What stands in the way of the first call, which makes the folder; nothing is left behind.
+    pub fn obstacle(&self) -> Option<String> {
+        let cannot = |e: io::Error| Some(self.cannot_be_made(&e));
+        let keys = self.keys();
+        let there = keys.ancestors().find(|folder| !matches!(folder.try_exists(), Ok(false)))?;
+        // Only making something proves that something can be made.
+        let probe = there.join(format!(".portcullis-doctor-{}", std::process::id()));
+        match fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)) {
+            Ok(()) => None,
+            Err(e) => cannot(e),
+        }
+    }
+
+    fn cannot_be_made(&self, why: &io::Error) -> String {
+        format!("the data folder {} cannot be made or written to: {why}", self.root.display())
     }
 
     pub fn database(&self) -> PathBuf {
@@ -72,11 +108,13 @@ impl Home {
 
     /// The key that inputs are sealed with until they settle; made if missing.
     pub fn sealing_key(&self, entropy: &dyn Entropy) -> anyhow::Result<SealingKey> {
+        self.prepare()?;
         Ok(SealingKey::load_or_create(&self.sealing_key_path(), entropy)?)
     }
 
     /// The key of checkpoints; made if missing.
     pub fn checkpoint_key(&self, entropy: &dyn Entropy) -> anyhow::Result<CheckpointKey> {
+        self.prepare()?;
         let path = self.checkpoint_key_path();
         // Both keys are files of one form with one set of checks: making and checking it is done there.
         SealingKey::load_or_create(&path, entropy)?;

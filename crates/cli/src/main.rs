@@ -6,14 +6,17 @@
 
 mod approvals;
 mod args;
+mod ask;
 mod ask_view;
 mod audit;
 mod call;
 mod completions;
 mod config;
+mod dead_rules;
 mod doctor;
 mod exit;
 mod export;
+mod export_check;
 mod home;
 mod person;
 mod rebuild;
@@ -35,7 +38,7 @@ use render::Term;
 
 fn main() -> ExitCode {
     exit::plain_panics();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
     let term = Term::new(&cli.globals);
     exit::report(&term, run(cli, &term))
 }

@@ -229,10 +229,7 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 /// What a call gave: its content for a person on standard output, the rest on standard error.
-pub fn observation(term: &Term, observed: &Observed) -> anyhow::Result<()> {
-    if term.json {
-        return term.document(observed);
-    }
+pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     let content = content(observed);
     if !content.is_empty() {
         term.print(&content)?;
@@ -287,9 +284,22 @@ fn success(observed: &Observed) -> String {
         }
     }
     for artifact in &observed.artifacts {
-        let _ = write!(line, "; {} kept as {}", word(&artifact.kind), artifact.id);
+        let (kind, id) = (word(&artifact.kind), artifact.id);
+        let _ = write!(line, "; {kind}{} kept as {id}", side(observed, &id.to_string()));
     }
     line
+}
+
+/// Which side of a change an artifact holds.
+fn side(observed: &Observed, artifact: &str) -> &'static str {
+    let holds = |kept: &Option<String>| kept.as_deref() == Some(artifact);
+    match observed.side_effects.items.iter().find(|effect| holds(&effect.before) || holds(&effect.after)) {
+        // The same bytes may be both.
+        Some(effect) if holds(&effect.before) && holds(&effect.after) => " before and after",
+        Some(effect) if holds(&effect.before) => " before",
+        Some(_) => " after",
+        None => "",
+    }
 }
 
 /// Phase, code, reason, summary, recovery: on one line.

@@ -1,5 +1,5 @@
 //! `approvals watch`: every new ask as it comes. On a terminal one key answers it; elsewhere each is
-//! a line, and the end of standard input ends the watch.
+//! a line, and only Ctrl-C, or a reader that leaves, ends the watch.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use portcullis::Reply;
 use portcullis_base::AskId;
-use portcullis_event::{AskState, LOCAL_TENANT};
-use portcullis_store::{AskRow, Log as _, Notices as _};
+use portcullis_store::Notices as _;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 
-use crate::approvals::{pending, settle};
+use crate::approvals::settle;
+use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
 use crate::exit::{Ended, interrupts};
 use crate::person;
-use crate::render::{self, BOLD, Term, styled};
+use crate::render::{BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
 
 /// How long an ask stands on the screen before a key can answer it: a key that bounced, or was meant
@@ -84,7 +84,8 @@ struct Watch<'a> {
     world: &'a World,
     term: &'a Term,
     changes: watch::Receiver<u64>,
-    keys: mpsc::Receiver<Key>,
+    /// Where a person sits.
+    keys: Option<mpsc::Receiver<Key>>,
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
@@ -94,26 +95,28 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
     let interactive = term.interactive();
     let _mode = if interactive { Some(KeyMode::enter()?) } else { None };
     let (changes, interrupts) = (world.store.changes(), interrupts()?);
-    let mut watch = Watch { world, term, changes, keys: keys(), interrupts, seen: BTreeSet::new() };
-    if interactive {
-        term.note("waiting for asks of every session; q or Ctrl-C leaves");
-    }
+    let mut watch = Watch { world, term, changes, keys: interactive.then(keys), interrupts, seen: BTreeSet::new() };
+    term.note(if interactive {
+        "waiting for asks of every session; q or Ctrl-C leaves"
+    } else {
+        "waiting for asks of every session; no terminal, so nothing is answered here; Ctrl-C leaves"
+    });
     loop {
         // Seen before reading: what is committed meanwhile wakes the next wait.
         watch.changes.mark_unchanged();
-        for row in pending(world).await? {
-            if !watch.seen.insert(row.ask_id) {
+        for ask in Ask::pending(world).await? {
+            if !watch.seen.insert(ask.row.ask_id) {
                 continue;
             }
             if !interactive {
-                watch.line(row)?;
-            } else if !watch.ask(row).await? {
+                watch.line(&ask)?;
+            } else if !watch.ask(ask).await? {
                 return Ok(Ended::Done);
             }
         }
         match watch.wait().await {
             Woke::Left => return Ok(Ended::Done),
-            Woke::Key((b'q', _)) if interactive => return Ok(Ended::Done),
+            Woke::Key((b'q', _)) => return Ok(Ended::Done),
             Woke::Changed | Woke::Key(_) => {}
         }
     }
@@ -121,22 +124,31 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
 
 impl Watch<'_> {
     async fn wait(&mut self) -> Woke {
+        // Without a terminal nobody types, and that there is no input ends nothing.
+        let typed = async {
+            match &mut self.keys {
+                Some(keys) => keys.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             changed = self.changes.changed() => if changed.is_ok() { Woke::Changed } else { Woke::Left },
             () = tokio::time::sleep(LOOK_AGAIN) => Woke::Changed,
-            key = self.keys.recv() => key.map_or(Woke::Left, Woke::Key),
+            key = typed => key.map_or(Woke::Left, Woke::Key),
             _ = self.interrupts.recv() => Woke::Left,
         }
     }
 
     /// One ask as a line.
-    fn line(&self, row: AskRow) -> anyhow::Result<()> {
+    fn line(&self, ask: &Ask) -> anyhow::Result<()> {
         if self.term.json {
-            return self.term.bytes(format!("{}\n", serde_json::to_string(&row)?).as_bytes());
+            return self.term.bytes(format!("{}\n", ask.document()?).as_bytes());
         }
-        let (id, tool, touches) = (row.ask_id, ask_view::tool(&row), ask_view::touches(&row));
+        let row = &ask.row;
+        let (id, tool, touches) = (row.ask_id, ask_view::tool(row), ask_view::touches(row));
         let command = self.world.command(&format!("approvals show {id}"));
-        self.term.stream(&format!("{id} {tool} {touches}: {command}"))
+        let (folder, session) = (ask_view::folder(ask), row.session_id);
+        self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))
     }
 
     /// Throws away what was typed before now: nobody can have meant an ask that was not on the screen.
@@ -148,13 +160,13 @@ impl Watch<'_> {
         }
         // The terminal is gone or it is emptied; a lost one shows as the end of the keys.
         let _ = tcflush(io::stdin().as_fd(), QueueSelector::IFlush);
-        while self.keys.try_recv().is_ok() {}
+        while self.keys.as_mut().is_some_and(|keys| keys.try_recv().is_ok()) {}
         true
     }
 
     /// Shows one ask and takes its key; `false` to leave.
-    async fn ask(&mut self, row: AskRow) -> anyhow::Result<bool> {
-        let whole = Whole::load(self.world, row).await?;
+    async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
+        let whole = Whole::load(self.world, ask).await?;
         self.term.print(&whole.text(self.world, false))?;
         if !self.arm().await {
             return Ok(false);
@@ -171,17 +183,18 @@ impl Watch<'_> {
                 Woke::Key((b's', _)) => return Ok(true),
                 Woke::Key(_) => continue,
                 // Someone else may have answered it.
-                Woke::Changed => match self.world.store.ask(LOCAL_TENANT, whole.row.ask_id).await? {
-                    Some(now) if now.state == AskState::Pending => continue,
-                    now => {
-                        let state = now.map(|row| render::word(&row.state)).unwrap_or_default();
-                        self.term.note(&format!("{} is {state} meanwhile", whole.row.ask_id));
-                        return Ok(true);
+                Woke::Changed => {
+                    let now = Ask::load(self.world, whole.ask.row.ask_id).await?;
+                    if now.is_pending() {
+                        continue;
                     }
-                },
+                    self.term.note(&format!("{} meanwhile: {}", now.row.ask_id, ask_view::standing(&now.row)));
+                    return Ok(true);
+                }
             };
             // A call that fails is that call's matter; the watch goes on.
-            if let Err(error) = settle(self.world, &whole.row, person::answer(reply, "cli", None), self.term).await {
+            if let Err(error) = settle(self.world, &whole.ask.row, person::answer(reply, "cli", None), self.term).await
+            {
                 self.term.error(&format!("{error:#}"));
             }
             return Ok(true);

@@ -15,7 +15,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
 use crate::config::Settings;
-use crate::exit::{failed, usage};
+use crate::exit::{Ended, failed, fault, usage};
 use crate::render::{Term, exact};
 
 /// Events read at once.
@@ -47,15 +47,22 @@ pub fn call_session(workspace: &Path) -> SessionId {
     SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
 }
 
+/// The database with the files that belong to it.
+pub fn store_files(settings: &Settings) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|suffix| {
+        let mut file = settings.database.clone().into_os_string();
+        file.push(suffix);
+        file.into()
+    })
+}
+
 /// A runtime in the making that knows no store: enough to say what is offered.
 pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
     let mut builder = Runtime::builder().workspace(workspace).policy(settings.policy(workspace)?);
     // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
-    for suffix in ["", "-wal", "-shm"] {
-        let mut file = settings.database.clone().into_os_string();
-        file.push(suffix);
-        builder = builder.hide(PathBuf::from(file));
+    for file in store_files(settings) {
+        builder = builder.hide(file);
     }
     Ok(builder)
 }
@@ -116,14 +123,15 @@ impl World {
         ids: Arc<SystemIds>,
         checkpoint_key: Option<CheckpointKey>,
     ) -> anyhow::Result<Self> {
-        let store = SqliteStore::open(SqliteConfig {
+        let opened = SqliteStore::open(SqliteConfig {
             path: settings.database.clone(),
             durability: settings.durability,
             clock: Arc::new(SystemClock::new()),
             ids: Arc::clone(&ids) as _,
             liveness: Arc::new(HostLiveness::new()),
             checkpoint_key: checkpoint_key.clone(),
-        })?;
+        });
+        let store = opened.map_err(unopened)?;
         let flags = repeated_flags(&settings);
         Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags })
     }
@@ -192,6 +200,18 @@ impl World {
         let mut bytes = [0u8; 4];
         self.ids.fill(&mut bytes);
         format!("{:08x}", u32::from_be_bytes(bytes))
+    }
+}
+
+/// A store that could not be opened at all: no command that reads it can tell more.
+fn unopened(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Corrupt(why) => {
+            let to_do =
+                "it is no store of Portcullis, or damaged: name another with --store, or restore it from a backup";
+            fault(Ended::Broken, format!("the store cannot be opened: {why}; {to_do}"))
+        }
+        other => other.into(),
     }
 }
 

@@ -112,7 +112,7 @@ fn allow_runs_the_stored_call_once_and_a_second_allow_is_already_settled() {
     let session = ran.id("sesn_");
     // Put the old text back: a second run would find it and change it again.
     world.write("a.txt", "alpha\nbeta\n");
-    world.run(&["approvals", "allow", &ask]).ends(1).warns("already_settled").warns("answered").one_error_line();
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("already_settled").warns("allowed by ").one_error_line();
     world.run(&["approvals", "deny", &ask]).ends(1).warns("already_settled");
     assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
     let events = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
@@ -204,7 +204,7 @@ fn a_deny_that_comes_after_an_allow_runs_nothing() {
     let (world, ask) = asking();
     allowed_and_left(&world, &ask);
     let late = world.run(&["approvals", "deny", &ask]).ends(1).one_error_line();
-    late.warns("already_settled").warns("answered by ada with allow_once").warns("ran nothing");
+    late.warns("already_settled").warns("allowed by ada").warns("ran nothing");
     assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
 }
 

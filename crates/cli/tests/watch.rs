@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{World, on_terminal, until};
+use common::{Ran, World, interrupt, on_terminal, until};
 
 fn asking() -> (World, String) {
     let world = World::with_file("a.txt", "alpha\nbeta\n");
@@ -11,11 +11,29 @@ fn asking() -> (World, String) {
 }
 
 #[test]
-fn watch_prints_what_waits_as_lines_and_ends_with_its_input() {
+fn without_a_terminal_watch_prints_each_ask_as_a_line_and_goes_on() {
     let (world, ask) = asking();
-    world.run(&["approvals", "watch"]).ends(0).says(&ask).says("portcullis approvals show");
-    let line = world.run(&["approvals", "watch", "--json"]).ends(0).lines();
-    assert_eq!(line[0]["ask_id"], ask.as_str());
+    let mut child = world.command(&["approvals", "watch"]).spawn().expect("starts");
+    let mut out = child.stdout.take().expect("piped");
+    let shown = until(&mut out, "portcullis approvals show");
+    assert!(shown.contains(&ask) && shown.contains(&format!("in {} (sesn_", world.workspace.display())), "{shown}");
+    // Its input was at its end all the while.
+    let next = world.ask_to_edit("a.txt", "alpha", "omega");
+    assert!(until(&mut out, "portcullis approvals show").contains(&next));
+    interrupt(&child);
+    let ran: Ran = child.wait_with_output().expect("ends").into();
+    ran.ends(0).warns("nothing is answered here");
+}
+
+#[test]
+fn a_program_that_watches_reads_one_document_a_line() {
+    let (world, ask) = asking();
+    let mut child = world.command(&["approvals", "watch", "--json", "--quiet"]).spawn().expect("starts");
+    let line = until(&mut child.stdout.take().expect("piped"), "\n");
+    let line: serde_json::Value = serde_json::from_str(&line).expect("a document");
+    assert_eq!((&line["ask_id"], &line["cwd"]), (&ask.into(), &world.workspace.display().to_string().into()));
+    interrupt(&child);
+    assert!(child.wait().expect("ends").success());
 }
 
 #[test]

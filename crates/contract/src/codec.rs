@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use jsonschema::error::ValidationErrorKind as Kind;
 use portcullis_base::Code;
 use portcullis_secret::SENSITIVE_KEYWORD;
 use schemars::JsonSchema;
@@ -104,12 +105,32 @@ impl Codec {
                 path: error.instance_path().to_string(),
                 rule: error.schema_path().to_string().rsplit('/').next().unwrap_or_default().to_owned(),
                 // Without the value: it may be long, and it may be a secret. The path says which it is.
-                message: cut(&error.masked().to_string()),
+                message: cut(&self.message(&error)),
             })
             .collect();
         Err(DecodeError { code: Code::SchemaInvalid, faults })
     }
+
+    /// What is wrong and, where that is known, what would be right.
+    fn message(&self, error: &jsonschema::ValidationError<'_>) -> String {
+        let plain = error.masked().to_string();
+        match error.kind() {
+            Kind::AdditionalProperties { .. } | Kind::UnevaluatedProperties { .. } => {
+                let place = error.schema_path().to_string();
+                let object = place.rsplit_once('/').map_or("", |(object, _)| object);
+                let fields = self.schema.pointer(object).and_then(|object| object.get("properties"));
+                let names: Vec<&str> =
+                    fields.and_then(Value::as_object).into_iter().flatten().map(|(n, _)| &**n).collect();
+                if names.is_empty() { plain } else { format!("{plain}; it takes: {}", names.join(", ")) }
+            }
+            Kind::Pattern { pattern } if pattern == NOT_BLANK => "it must not be empty or blank".to_owned(),
+            _ => plain,
+        }
+    }
 }
+
+/// The pattern of a text that says something.
+const NOT_BLANK: &str = r"\S";
 
 /// Checked value → typed value.
 pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, DecodeError> {

@@ -61,7 +61,7 @@ pub enum FileError {
     ReadOnlyMount { path: VirtualPath },
     #[error("`{}` is {found}, and this needs {wanted}", .path.display_relative())]
     WrongKind { path: VirtualPath, wanted: Kind, found: Kind },
-    #[error("`{}` is not text ({}, {size} bytes)", .path.display_relative(), .mime.unwrap_or("binary data"))]
+    #[error("`{}` is not text ({}, {size} bytes)", .path.display_relative(), .mime.unwrap_or("binary, or not UTF-8"))]
     BinaryFile { path: VirtualPath, size: u64, mime: Option<&'static str> },
     #[error("`{}` does not exist; check the path, or list its directory", .path.display_relative())]
     NotFound { path: VirtualPath },

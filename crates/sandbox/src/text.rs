@@ -20,7 +20,7 @@ pub enum LineEnding {
 
 /// The content is not UTF-8 text, or holds a NUL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not text: {} of {size} bytes", .mime.unwrap_or("binary data"))]
+#[error("not text: {} of {size} bytes", .mime.unwrap_or("binary, or not UTF-8"))]
 pub struct NotText {
     pub mime: Option<&'static str>,
     pub size: u64,

@@ -23,24 +23,24 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Why a key file was not used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    #[error("cannot {doing} the sealing key {}: {source}", path.display())]
+    #[error("cannot {doing} the key {}: {source}", path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
     #[error(
-        "the sealing key {} may be read or written by others (mode {mode:03o}); make it yours alone with: chmod 600 {}",
+        "the key {} may be read or written by others (mode {mode:03o}); make it yours alone with: chmod 600 {}",
         path.display(),
         path.display()
     )]
     Exposed { path: PathBuf, mode: u32 },
     #[error(
-        "the folder {} of the sealing key is open to others (mode {mode:03o}); close it with: chmod 700 {}",
+        "the folder {} of the key is open to others (mode {mode:03o}); close it with: chmod 700 {}",
         path.display(),
         path.display()
     )]
     OpenFolder { path: PathBuf, mode: u32 },
-    #[error("{} is not a regular file; the sealing key must be one", path.display())]
+    #[error("{} is not a regular file; a key must be one", path.display())]
     NotAFile { path: PathBuf },
     #[error(
-        "{} does not hold a sealing key (64 hex digits); restore it from a backup: what was sealed with it cannot be opened with another",
+        "{} does not hold a key (64 hex digits); restore it from a backup: what was sealed with it cannot be opened with another",
         path.display()
     )]
     Malformed { path: PathBuf },
