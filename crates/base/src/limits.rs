@@ -63,6 +63,9 @@ pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
 pub const CHECKPOINT_EVERY: u64 = 1_000;
 /// How long a second `call` waits for the first.
 pub const CALL_LEASE_WAIT: Duration = Duration::from_secs(5);
+/// Equal calls with equal ends in a row: at the first number the model is told, at the second it is refused.
+pub const LOOP_WARN: u32 = 3;
+pub const LOOP_STOP: u32 = 5;
 /// Defects in a row before a turn halts.
 pub const MAX_CONSECUTIVE_DEFECTS: u32 = 3;
 /// Cancelled work gets this long to end by itself.

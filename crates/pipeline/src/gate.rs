@@ -300,6 +300,16 @@ impl Session {
     /// Freezes what is offered now as a turn, and puts its `tool.menu` into the append.
     #[must_use]
     pub fn begin_turn(&self, facts: &mut Append) -> Arc<Turn> {
+        self.freeze(facts, false)
+    }
+
+    /// The same for a turn of a model whose context this runtime builds: there the loop guard watches (L47).
+    #[must_use]
+    pub fn begin_loop_turn(&self, facts: &mut Append) -> Arc<Turn> {
+        self.freeze(facts, true)
+    }
+
+    fn freeze(&self, facts: &mut Append, in_loop: bool) -> Arc<Turn> {
         let shared = &self.shared;
         let now = shared.gate.clock.now();
         let offer = Gate { inner: Arc::clone(&shared.gate) }.offer(shared.key.session);
@@ -316,7 +326,7 @@ impl Session {
             hidden: offer.hidden.clone(),
         };
         shared.note(facts, turn_id, &fact);
-        Arc::new(Turn::new(turn_id, menu_id, offer))
+        Arc::new(Turn::new(turn_id, menu_id, offer, in_loop))
     }
 
     /// The first door: a new intent, from the top.
@@ -398,7 +408,8 @@ async fn settle<T>(session: &SessionShared, ended: Step<T>, facts: Append) -> Re
 }
 
 /// The observation is the last fact of its intent.
-pub(crate) fn write_back(session: &SessionShared, observed: Observed, mut facts: Append) -> (Append, Disposition) {
+pub(crate) fn write_back(session: &SessionShared, mut observed: Observed, mut facts: Append) -> (Append, Disposition) {
+    session.loops.leave(&mut observed);
     session.note(&mut facts, observed.turn_id, &observed);
     (facts, Disposition::Settled(Box::new(Observation(observed))))
 }

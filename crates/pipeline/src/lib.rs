@@ -25,6 +25,7 @@ mod handed_over;
 mod intent;
 mod keys;
 mod lookup;
+mod loops;
 mod menu;
 mod names;
 mod normalize;

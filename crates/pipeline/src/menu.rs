@@ -97,11 +97,13 @@ pub struct Turn {
     pub menu_id: MenuId,
     pub(crate) offer: Arc<Offer>,
     used: AtomicUsize,
+    /// Whether this runtime builds the context the calls of this turn come from.
+    pub(crate) in_loop: bool,
 }
 
 impl Turn {
-    pub(crate) fn new(turn_id: TurnId, menu_id: MenuId, offer: Arc<Offer>) -> Self {
-        Self { turn_id, menu_id, offer, used: AtomicUsize::new(0) }
+    pub(crate) fn new(turn_id: TurnId, menu_id: MenuId, offer: Arc<Offer>, in_loop: bool) -> Self {
+        Self { turn_id, menu_id, offer, used: AtomicUsize::new(0), in_loop }
     }
 
     /// What is offered in this turn.

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::append::Append;
 use crate::gate::GateInner;
 use crate::intent::Intent;
+use crate::loops::LoopGuard;
 use crate::step::Halt;
 
 /// Events read at once while a log is folded.
@@ -33,6 +34,7 @@ pub(crate) struct SessionShared {
     pub(crate) lane: Arc<tokio::sync::Mutex<()>>,
     /// Those who stand in that line.
     pub(crate) in_line: AtomicUsize,
+    pub(crate) loops: LoopGuard,
     /// Held by whoever attends.
     pub(crate) attending: tokio::sync::Mutex<()>,
     state: Mutex<State>,
@@ -59,6 +61,7 @@ impl SessionShared {
             lost,
             lane: Arc::default(),
             in_line: AtomicUsize::new(0),
+            loops: LoopGuard::default(),
             attending: tokio::sync::Mutex::default(),
             state: Mutex::new(state),
             snapshot_seq,

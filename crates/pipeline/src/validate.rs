@@ -63,6 +63,15 @@ pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &
         checked(session, &visible, stage(Stage::Resolve), &resolved, facts);
         return denied.refuse(session, &visible, facts);
     }
+    if visible.intent.turn.as_ref().is_some_and(|turn| turn.in_loop) {
+        let key = match guarded(|| seam::loop_key(tool, &input)) {
+            Ok(key) => key,
+            Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
+        };
+        if let Err(looping) = session.loops.enter(visible.intent.id, visible.name.as_str(), &key) {
+            return invalid(session, &visible, stage(Stage::Runtime), *looping, facts);
+        }
+    }
     if let Some(missing) = missing_variable(session, &visible) {
         return invalid(session, &visible, stage(Stage::Runtime), missing, facts);
     }
