@@ -112,6 +112,9 @@ impl Session {
                 // A call of this very process may still be at work: its end is durable before the
                 // lane is free, and then there is nothing to recover.
                 let _lane = shared.lane.lock().await;
+                if shared.at_work.has(intent.intent_id) {
+                    return Ok(None);
+                }
                 shared.catch_up().await?;
                 if shared.state().intents.get(intent.intent_id).is_none_or(|now| now.state != IntentState::Started) {
                     return Ok(None);

@@ -13,6 +13,7 @@
 mod admission;
 mod append;
 mod ask;
+mod at_work;
 mod attend;
 mod bound;
 mod calls;

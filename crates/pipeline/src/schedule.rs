@@ -14,6 +14,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
+use crate::at_work::Working;
 use crate::evidence::no_room;
 use crate::keys::KeyHold;
 use crate::lookup::stale;
@@ -50,11 +51,12 @@ pub(crate) struct Invocation {
 pub(crate) struct Slot {
     lane: Option<OwnedMutexGuard<()>>,
     keys: Option<KeyHold>,
+    working: Option<Working>,
 }
 
 impl Slot {
     pub(crate) fn is_taken(&self) -> bool {
-        self.lane.is_some() || self.keys.is_some()
+        self.lane.is_some() || self.keys.is_some() || self.working.is_some()
     }
 }
 
@@ -113,6 +115,7 @@ pub(crate) async fn schedule(
     }
     note_start(session, &authorized, &tool, id, timeout, (&keys, queue_pos), &mut facts);
 
+    let working = (!inert).then(|| session.at_work.enter(intent.id));
     if !inert {
         facts.take.clone_from(&keys);
         match commit_a(session, facts, &cancel).await? {
@@ -123,7 +126,7 @@ pub(crate) async fn schedule(
             }
         }
     }
-    let slot = Slot { lane, keys: line };
+    let slot = Slot { lane, keys: line, working };
     let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, slot };
     Ok((facts, Step::Next(invocation)))
 }

@@ -10,6 +10,7 @@ use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::append::Append;
+use crate::at_work::AtWork;
 use crate::gate::GateInner;
 use crate::intent::Intent;
 use crate::loops::LoopGuard;
@@ -34,6 +35,7 @@ pub(crate) struct SessionShared {
     pub(crate) lane: Arc<tokio::sync::Mutex<()>>,
     /// Those who stand in that line.
     pub(crate) in_line: AtomicUsize,
+    pub(crate) at_work: AtWork,
     pub(crate) loops: LoopGuard,
     /// Held by whoever attends.
     pub(crate) attending: tokio::sync::Mutex<()>,
@@ -61,6 +63,7 @@ impl SessionShared {
             lost,
             lane: Arc::default(),
             in_line: AtomicUsize::new(0),
+            at_work: AtWork::default(),
             loops: LoopGuard::default(),
             attending: tokio::sync::Mutex::default(),
             state: Mutex::new(state),
@@ -264,6 +267,7 @@ impl Session {
     pub async fn release(self) -> Result<(), StoreError> {
         let shared = &self.shared;
         let _lane = shared.lane.lock().await;
+        shared.at_work.done().await;
         let snapshot = shared.save_snapshot().await;
         let idle_at = {
             let state = shared.state();

@@ -315,3 +315,25 @@ async fn a_session_takes_only_so_many_waiting_calls() {
     }
     gate.notify_one();
 }
+
+#[test]
+fn l19_attending_leaves_a_call_of_this_process_at_work_alone() {
+    runtime().block_on(async {
+        let (world, board) = (World::new().await, Board::default());
+        let process = world.process(board.tools());
+        let session = process.open().await;
+        let mut facts = Append::new();
+        let turn = session.begin_turn(&mut facts);
+        let calls = turn_calls(&["fetch:a", "fetch:b"]);
+        let cancel = CancellationToken::new();
+        let attend = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            session.attend().await.expect("no halt")
+        };
+        let (end, attended) = tokio::join!(session.calls(facts, &turn, calls, Scheduling::Segmented, &cancel), attend);
+        assert!(attended.is_empty(), "they have started and are not lost");
+        session.commit(end.expect("no halt").facts).await.expect("committed");
+        let codes: Vec<_> = world.observations().await.iter().map(|seen| seen.code.known()).collect();
+        assert_eq!(codes, [Some(Code::Ok), Some(Code::Ok)]);
+    });
+}
