@@ -217,7 +217,7 @@ fn said(output: &Value) -> Vec<Content> {
     let mut text = String::new();
     let mut before: Option<u64> = None;
     for ShownLine { line, text: shown, matches } in &output.lines {
-        if before.is_some_and(|before| before + 1 < *line) {
+        if before.is_some_and(|before| line.saturating_sub(before) > 1) {
             text.push_str("--\n");
         }
         text.push_str(&format!("{line}{}{shown}\n", if *matches { ':' } else { '-' }));

@@ -36,7 +36,12 @@ pub(crate) fn compile(pattern: &str, style: Style) -> Result<RegexMatcher, Preco
         .build(pattern)
         .map_err(|error| match error.kind() {
             ErrorKind::NotAllowed(_) => across_lines(),
-            _ => Precondition::schema("/pattern", fault(pattern, &error.to_string())),
+            _ => {
+                // The searcher wraps a pattern before it is parsed; the bare one has its faults in their place.
+                let bare = regex::Regex::new(pattern).err().map(|bare| bare.to_string());
+                let drawn = bare.unwrap_or_else(|| error.to_string());
+                Precondition::schema("/pattern", fault(&drawn))
+            }
         })
 }
 
@@ -58,20 +63,13 @@ pub(crate) fn searcher(context: usize) -> Searcher {
         .build()
 }
 
-/// The parser draws a caret under the fault; a sentence counts characters.
-fn fault(pattern: &str, drawn: &str) -> String {
+/// The parser draws the pattern, four characters in, and a caret under the fault; a sentence counts
+/// characters.
+fn fault(drawn: &str) -> String {
+    const INDENT: usize = 4;
     let what = drawn.lines().rev().find_map(|line| line.strip_prefix("error: ")).unwrap_or(drawn).trim();
     let caret = drawn.lines().find(|line| line.trim_start().starts_with('^')).and_then(|line| line.find('^'));
-    let place = drawn
-        .lines()
-        .find(|line| line.trim_start() == pattern.trim_start())
-        .and_then(|line| line.find(pattern.trim_start()))
-        .map(|indent| indent - (pattern.len() - pattern.trim_start().len()).min(indent));
-    let hint = "set literal to search for the text itself";
-    match (caret, place) {
-        (Some(caret), Some(indent)) if caret >= indent => {
-            format!("not a regular expression: {what} at character {}; {hint}", caret - indent + 1)
-        }
-        _ => format!("not a usable regular expression: {what}; {hint}"),
-    }
+    let place = caret.and_then(|caret| caret.checked_sub(INDENT)).map(|at| format!(" at character {}", at + 1));
+    let place = place.unwrap_or_default();
+    format!("not a regular expression: {what}{place}; set literal to search for the text itself")
 }

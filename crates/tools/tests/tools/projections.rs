@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portcullis_base::limits;
 use portcullis_contract::seam;
-use portcullis_pipeline::{ArtifactShelf, BaselineBook};
+use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
 use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
@@ -64,13 +64,19 @@ proptest! {
     fn l60_every_projection_returns_for_whatever_the_schema_allows(seed in prop::collection::vec(any::<u8>(), 0..64)) {
         let world = World::new();
         let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
-        let parts =
-            FileTools { mounts: Arc::new(mounts), baselines: BaselineBook::default(), coverage: CoverageRule::Region };
+        let parts = FileTools {
+            mounts: Arc::new(mounts),
+            baselines: BaselineBook::default(),
+            coverage: CoverageRule::Region,
+            rules: PathRules::default(),
+        };
         let mut tools = file_tools(parts).expect("file tools");
         let shelf = ArtifactShelf::new(world.store(), Arc::new(MemoryArtifacts::default()), crate::world::TENANT);
         tools.extend(artifact_tools(shelf).expect("artifact tools"));
         for (name, tool) in &tools {
             let input = match name.to_string().as_str() {
+                "artifact_grep" => json!({"id": "art_00000000000000000000000001", "pattern": "x"}),
+                "glob" | "grep" => json!({"pattern": "x"}),
                 "artifact_read" => json!({"id": "art_00000000000000000000000001"}),
                 "edit" => json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
                 "write" => json!({"file_path": "a", "content": "x"}),
