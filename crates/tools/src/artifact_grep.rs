@@ -103,7 +103,7 @@ pub(crate) fn tool(shelf: ArtifactShelf) -> Result<Tool, BuildError> {
             async move { grep(&shelf, input, &context).await }
         })
         .to_model(|_, output| said(output))
-        .to_user(|input, output| to_user(input, output))
+        .to_user(to_user)
         .anchors(anchors::of_matches)
         .build()
 }

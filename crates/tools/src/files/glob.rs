@@ -117,7 +117,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
             }
         })
         .to_model(|_, output| said(output))
-        .to_user(|input, output| to_user(input, output))
+        .to_user(to_user)
         .build()
 }
 

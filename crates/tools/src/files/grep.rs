@@ -107,7 +107,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
             }
         })
         .to_model(|_, output| said(output))
-        .to_user(|input, output| to_user(input, output))
+        .to_user(to_user)
         .anchors(anchors::by_file)
         .build()
 }

@@ -45,7 +45,7 @@ impl NamePattern {
         let literal = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\', ',']);
         let names: Vec<&str> = text.split('/').collect();
         let lead = match of {
-            Of::Relative => names[..names.len() - 1].iter().copied().take_while(|n| literal(&n)).collect(),
+            Of::Relative => names[..names.len() - 1].iter().copied().take_while(literal).collect(),
             Of::Name | Of::Absolute => Vec::new(),
         };
         Ok(Self { of, regex, lead: lead.into_iter().map(ToOwned::to_owned).collect() })
