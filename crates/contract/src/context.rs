@@ -69,6 +69,8 @@ pub struct Reported {
     pub refused: usize,
     /// Things worth a line in the observation.
     pub warnings: Vec<String>,
+    /// It looked for something and there was nothing: a success is `no_matches`.
+    pub nothing_found: bool,
 }
 
 /// Takes in a captured stream; the runtime's side of [`Spool`].
@@ -209,6 +211,11 @@ impl ToolContext {
     /// Adds a line the model and the person should see, such as a clamped value.
     pub fn warn(&self, warning: impl Into<String>) {
         self.reports().warnings.push(warning.into());
+    }
+
+    /// States that what was looked for is not there: the call succeeds as `no_matches`.
+    pub fn nothing_found(&self) {
+        self.reports().nothing_found = true;
     }
 
     fn reports(&self) -> std::sync::MutexGuard<'_, Reported> {

@@ -22,6 +22,7 @@ use crate::admission::{Admission, start};
 use crate::append::Append;
 use crate::bound::bound;
 use crate::calls::Order;
+use crate::closed::PathRules;
 use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::execute;
 use crate::intent::{Intent, Origin, Proposal};
@@ -246,6 +247,12 @@ impl Gate {
     #[must_use]
     pub fn shelf(&self) -> ArtifactShelf {
         ArtifactShelf::new(Arc::clone(&self.inner.store), Arc::clone(&self.inner.artifacts), self.inner.tenant)
+    }
+
+    /// The rules as they bear on paths that a tool comes upon.
+    #[must_use]
+    pub fn path_rules(&self) -> PathRules {
+        PathRules::new(Arc::downgrade(&self.inner))
     }
 
     /// What would be offered to a session now.

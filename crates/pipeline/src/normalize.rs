@@ -44,6 +44,9 @@ struct Meaning {
 pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut Append) -> Settled {
     let RawResult { invocation, outcome, reported, streams, duration } = raw;
     let mut meaning = meaning(outcome, &invocation);
+    if reported.nothing_found && meaning.code == Code::Ok {
+        meaning.code = Code::NoMatches;
+    }
     let read_only = seam::semantics(&invocation.tool).read_only;
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
     let mut side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);

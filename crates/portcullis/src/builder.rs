@@ -240,6 +240,7 @@ impl RuntimeBuilder {
                 mounts: Arc::new(mounts),
                 baselines,
                 coverage: portcullis_tools::CoverageRule::Region,
+                rules: gate.path_rules(),
             })?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
         }

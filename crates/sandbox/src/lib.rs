@@ -26,6 +26,7 @@ mod resolve;
 mod temp;
 mod text;
 mod vpath;
+mod walk;
 mod write;
 
 pub use edit::{EditError, Replacement, replace_literal};
@@ -37,4 +38,5 @@ pub use read::{FileContent, FileHash, FileStat, hash_file, open_dir, read_file, 
 pub use resolve::Resolved;
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;
+pub use walk::{Entry, PassedOver, Visitor, Walk};
 pub use write::{Expect, Replaced, WritePlan, Written, write_file};

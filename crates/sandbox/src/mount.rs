@@ -155,6 +155,16 @@ impl Hidden {
         if self.0.contains(&found) { Err(FileError::PathEscape { at: Some(from.clone()) }) } else { Ok(()) }
     }
 
+    /// Whether this object is hidden.
+    pub(crate) fn contains(&self, found: Identity) -> bool {
+        self.0.contains(&found)
+    }
+
+    /// Whether nothing is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The same for an opened directory; asks nothing of the kernel while nothing is hidden.
     pub(crate) fn check_dir(&self, dir: &Dir, from: &VirtualPath) -> Result<(), FileError> {
         if self.0.is_empty() {

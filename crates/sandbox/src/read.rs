@@ -40,7 +40,7 @@ pub struct FileHash {
 }
 
 impl FileStat {
-    fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self { kind: kind_of(stat), size: size_of(stat), mtime: mtime_of(stat), mode: mode_of(stat) }
     }
 }

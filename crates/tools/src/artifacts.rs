@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::count::{Count, Pair};
 use crate::page::{self, PageLimits};
-use crate::{executor, on_disk, tool_name};
+use crate::{artifact_grep, executor, on_disk, tool_name};
 
 const LINES: u64 = limits::READ_LINES as u64;
 const BYTES: u64 = limits::READ_BYTES as u64;
@@ -33,12 +33,13 @@ const DESCRIPTION: &str = "Reads a page of an artifact: the full output behind a
 before or after a change, by its id (`art_…`). Without a selector the first page; else one of lines, tail, around and \
 range. A page holds at most 2000 lines and 51200 bytes and says how to read on.";
 
-/// `artifact_read` over a shelf.
+/// `artifact_read` and `artifact_grep` over a shelf.
 ///
 /// # Errors
 /// Never for the tool as it is written: a tool that contradicts itself is a defect of this crate.
 pub fn artifact_tools(shelf: ArtifactShelf) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("artifact_read"), tool(shelf)?)]))
+    let grep = artifact_grep::tool(shelf.clone())?;
+    Ok(BTreeMap::from([(tool_name("artifact_read"), tool(shelf)?), (tool_name("artifact_grep"), grep)]))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -188,7 +189,7 @@ async fn read(
 }
 
 /// Why the shelf gave nothing. The store's own words may name places on the host and stay inside.
-fn closed(error: ShelfError) -> ToolFailure {
+pub(crate) fn closed(error: ShelfError) -> ToolFailure {
     match error {
         ShelfError::NotFound(_) => ToolFailure::precondition(Precondition::failed(Reason::NotFound, error.to_string())),
         ShelfError::Lost(_) => ToolFailure::new("artifact_lost", error.to_string()),
@@ -222,7 +223,7 @@ struct Span {
 }
 
 /// What processes wrote is shown as text whatever it holds; of the rest, what begins like text is.
-fn is_binary(artifact: &ArtifactRef, window: &dyn Window) -> io::Result<bool> {
+pub(crate) fn is_binary(artifact: &ArtifactRef, window: &dyn Window) -> io::Result<bool> {
     match artifact.kind {
         ArtifactKind::CommandOutput => Ok(false),
         ArtifactKind::Media => Ok(true),

@@ -1,6 +1,6 @@
 //! The managed tools, thin: each states what it takes, what it touches and what it did.
 //!
-//! Owns: the inputs and outputs of `read`, `write`, `edit` and `artifact_read`, and what a model and a
+//! Owns: the inputs and outputs of `read`, `write`, `edit`, `glob`, `grep`, `artifact_read` and `artifact_grep`, and what a model and a
 //! person see of them. Knows nothing of: who may call them (`policy`), how a file is reached without
 //! leaving its mount (`sandbox`), how much of an output is shown and where evidence is kept (`pipeline`).
 //!
@@ -8,6 +8,7 @@
 //! content is opened before the deny pre-check (L37); nothing is changed that was not read first, and
 //! every change is a compare-and-swap on the hash that was read (§19).
 
+mod artifact_grep;
 mod artifacts;
 mod count;
 mod diff;
@@ -15,6 +16,7 @@ mod edits;
 mod files;
 mod image;
 mod page;
+mod search;
 
 pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};

@@ -6,5 +6,6 @@ mod mounts;
 mod races;
 mod reading;
 mod text;
+mod walking;
 mod world;
 mod writing;

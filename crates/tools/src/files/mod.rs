@@ -1,6 +1,8 @@
 //! The file tools (agent-runtime 7.7): what they share.
 
 mod edit;
+mod glob;
+mod grep;
 mod read;
 mod write;
 
@@ -13,7 +15,7 @@ use portcullis_contract::{
     Tool, ToolFailure, ToolName,
 };
 use portcullis_event::fold::Baseline;
-use portcullis_pipeline::BaselineBook;
+use portcullis_pipeline::{BaselineBook, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
 use crate::tool_name;
@@ -39,9 +41,11 @@ pub struct FileTools {
     pub baselines: BaselineBook,
     /// How much must have been shown.
     pub coverage: CoverageRule,
+    /// What the rules say of files that a search comes upon.
+    pub rules: PathRules,
 }
 
-/// `read`, `write` and `edit` over these mounts.
+/// `read`, `write`, `edit`, `glob` and `grep` over these mounts.
 ///
 /// # Errors
 /// Never for the tools as they are written: a tool that contradicts itself is a defect of this crate.
@@ -50,7 +54,9 @@ pub fn file_tools(parts: FileTools) -> Result<BTreeMap<ToolName, Tool>, BuildErr
     Ok(BTreeMap::from([
         (tool_name("read"), read::tool(Arc::clone(&parts))?),
         (tool_name("write"), write::tool(Arc::clone(&parts))?),
-        (tool_name("edit"), edit::tool(parts)?),
+        (tool_name("edit"), edit::tool(Arc::clone(&parts))?),
+        (tool_name("glob"), glob::tool(Arc::clone(&parts))?),
+        (tool_name("grep"), grep::tool(parts)?),
     ]))
 }
 
@@ -59,7 +65,15 @@ impl FileTools {
     /// on one of those counts too. Metadata only; a place where nothing stands is one too, so that a
     /// denied path does not tell whether it exists.
     fn name(&self, raw: &str) -> Result<Resolved, Precondition> {
-        let place = self.mounts.resolve(raw.trim()).map_err(precondition)?;
+        self.named(raw, "/file_path")
+    }
+
+    /// As [`Self::name`], for a path that stands in `field` of the input.
+    pub(crate) fn named(&self, raw: &str, field: &str) -> Result<Resolved, Precondition> {
+        let place = self.mounts.resolve(raw.trim()).map_err(|error| match error {
+            FileError::InvalidPath { .. } => Precondition::schema(field, error.to_string()),
+            other => precondition(other),
+        })?;
         let canonical = place.path().as_str();
         Ok(Resolved {
             resources: std::iter::once(place.path())
@@ -72,7 +86,7 @@ impl FileTools {
     }
 
     /// The place that was decided on. If a link now leads elsewhere, it is not that place any more.
-    fn place(&self, resolved: &Resolved) -> Result<sandbox::Resolved, FileError> {
+    pub(crate) fn place(&self, resolved: &Resolved) -> Result<sandbox::Resolved, FileError> {
         let canonical = resolved.resources.first().map_or("", |resource| resource.canonical.as_str());
         let place = self.mounts.resolve(canonical)?;
         if place.path().as_str() == canonical {
@@ -101,7 +115,7 @@ impl FileTools {
 }
 
 /// An access to what the call names: one place under all its names, of which the strictest decides.
-fn access(action: &str, risk: Risk, effect: Effect, resolved: &Resolved) -> Vec<AccessRequest> {
+pub(crate) fn access(action: &str, risk: Risk, effect: Effect, resolved: &Resolved) -> Vec<AccessRequest> {
     let mut names = resolved.resources.iter().cloned();
     let Some(canonical) = names.next() else { return Vec::new() };
     let request = AccessRequest::new(Action::new(action), canonical, RiskSet::from([risk]));
@@ -121,12 +135,12 @@ fn require_file(place: &sandbox::Resolved) -> Result<(), FileError> {
 }
 
 /// As a model and a person see the place.
-fn shown(place: &sandbox::Resolved) -> &str {
+pub(crate) fn shown(place: &sandbox::Resolved) -> &str {
     place.path().display_relative()
 }
 
 /// A file error found while nothing has started.
-fn precondition(error: FileError) -> Precondition {
+pub(crate) fn precondition(error: FileError) -> Precondition {
     let text = error.to_string();
     match (&error, error.reason()) {
         (_, Some(reason)) => Precondition::failed(reason, text),
@@ -140,7 +154,7 @@ fn precondition(error: FileError) -> Precondition {
 }
 
 /// A file error of an executor.
-fn failure(error: FileError) -> ToolFailure {
+pub(crate) fn failure(error: FileError) -> ToolFailure {
     match &error {
         FileError::TooLarge { .. } => ToolFailure::new("file_too_large", error.to_string()),
         FileError::Torn { path, .. } => {
@@ -156,6 +170,6 @@ fn failure(error: FileError) -> ToolFailure {
 }
 
 /// `1 line`, `2 lines`.
-fn counted(count: u64, word: &str) -> String {
+pub(crate) fn counted(count: u64, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }

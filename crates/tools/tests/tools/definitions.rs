@@ -12,9 +12,12 @@ async fn inputs_are_the_published_ones_closed_and_described() {
     let world = World::new();
     let process = world.start();
     let tools = process.definitions(world.session().await);
-    let expected: [(&str, &[&str], &[&str]); 4] = [
+    let expected: [(&str, &[&str], &[&str]); 7] = [
+        ("artifact_grep", &["id", "pattern"], &["id", "pattern", "literal", "context", "limit"]),
         ("artifact_read", &["id"], &["id", "range", "around", "lines", "tail"]),
         ("edit", &["file_path", "old_string", "new_string"], &["file_path", "old_string", "new_string", "replace_all"]),
+        ("glob", &["pattern"], &["pattern", "path", "kind", "limit", "max_depth", "sort"]),
+        ("grep", &["pattern"], &["pattern", "path", "literal", "ignore_case", "limit"]),
         ("read", &["file_path"], &["file_path", "view_range", "start_line", "line_count", "tail_lines", "max_chars"]),
         ("write", &["file_path", "content"], &["file_path", "content"]),
     ];
@@ -50,6 +53,14 @@ async fn governance_is_stated_as_the_contract_has_it() {
             let semantics = &tools[name].semantics;
             assert!(semantics.inert() && !semantics.destructive, "{name}");
             assert_eq!((semantics.interrupt, semantics.truncation), (Interrupt::Cancel, Strategy::Head), "{name}");
+            assert_eq!(semantics.default_policy, DefaultPolicy::Allow, "{name}");
+        }
+        for (name, strategy) in
+            [("glob", Strategy::Head), ("grep", Strategy::MatchContext), ("artifact_grep", Strategy::MatchContext)]
+        {
+            let semantics = &tools[name].semantics;
+            assert!(semantics.inert() && !semantics.destructive, "{name}");
+            assert_eq!((semantics.interrupt, semantics.truncation), (Interrupt::Cancel, strategy), "{name}");
             assert_eq!(semantics.default_policy, DefaultPolicy::Allow, "{name}");
         }
         assert_eq!(tools["read"].semantics.effects, EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]));

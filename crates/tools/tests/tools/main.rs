@@ -1,13 +1,19 @@
 //! The managed tools, run through the real gate: every call here is an intent that is looked up,
 //! validated, authorised, scheduled, executed, settled and written to a log.
 
+mod artifact_search;
 mod artifacts;
 mod baselines;
 mod changes;
 mod concurrent;
 mod definitions;
+mod grep_oracle;
+mod listing;
 mod projections;
 mod races;
 mod reading;
 mod refusals;
+mod search_limits;
+mod searching;
+mod unseen;
 mod world;

@@ -1,11 +1,12 @@
 //! L60: what a tool shows of its output exists for every output its schema allows, not only for sensible ones.
 #![allow(clippy::disallowed_methods, reason = "projections are reached through the seam, without a call")]
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use portcullis_base::limits;
-use portcullis_contract::seam;
-use portcullis_pipeline::{ArtifactShelf, BaselineBook};
+use portcullis_contract::{Tool, ToolName, seam};
+use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
 use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
@@ -57,20 +58,31 @@ fn value_of(schema: &Value, root: &Value, seed: &mut std::vec::IntoIter<u8>) -> 
     }
 }
 
+/// Every tool of this crate, made once: checking their schemas is what takes time.
+static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
+    let world = World::new();
+    let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
+    let parts = FileTools {
+        mounts: Arc::new(mounts),
+        baselines: BaselineBook::default(),
+        coverage: CoverageRule::Region,
+        rules: PathRules::default(),
+    };
+    let mut tools = file_tools(parts).expect("file tools");
+    let shelf = ArtifactShelf::new(world.store(), Arc::new(MemoryArtifacts::default()), crate::world::TENANT);
+    tools.extend(artifact_tools(shelf).expect("artifact tools"));
+    tools
+});
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn l60_every_projection_returns_for_whatever_the_schema_allows(seed in prop::collection::vec(any::<u8>(), 0..64)) {
-        let world = World::new();
-        let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
-        let parts =
-            FileTools { mounts: Arc::new(mounts), baselines: BaselineBook::default(), coverage: CoverageRule::Region };
-        let mut tools = file_tools(parts).expect("file tools");
-        let shelf = ArtifactShelf::new(world.store(), Arc::new(MemoryArtifacts::default()), crate::world::TENANT);
-        tools.extend(artifact_tools(shelf).expect("artifact tools"));
-        for (name, tool) in &tools {
+        for (name, tool) in &*TOOLS {
             let input = match name.to_string().as_str() {
+                "artifact_grep" => json!({"id": "art_00000000000000000000000001", "pattern": "x"}),
+                "glob" | "grep" => json!({"pattern": "x"}),
                 "artifact_read" => json!({"id": "art_00000000000000000000000001"}),
                 "edit" => json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
                 "write" => json!({"file_path": "a", "content": "x"}),

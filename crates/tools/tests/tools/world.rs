@@ -39,6 +39,8 @@ pub struct World {
     pub rules: &'static str,
     /// A second, read-only mount, if there is one.
     pub shelf_dir: Option<TempDir>,
+    /// Places of the workspace that no tool sees.
+    pub hidden: Vec<&'static str>,
 }
 
 /// One process: a gate with the tools registered.
@@ -72,6 +74,7 @@ impl World {
             coverage: CoverageRule::Region,
             rules: "",
             shelf_dir: None,
+            hidden: Vec::new(),
         }
     }
 
@@ -121,16 +124,14 @@ impl World {
             let root = VirtualPath::new("/books").expect("a path");
             mounts.add(Mount::open(root, dir.path(), Access::ReadOnly, self.owner).expect("a mount"));
         }
+        let hidden: Vec<PathBuf> = self.hidden.iter().map(|name| self.path(name)).collect();
+        let mounts = mounts.hiding(hidden.iter().map(PathBuf::as_path));
         let baselines = BaselineBook::default();
-        let parts = FileTools { mounts: Arc::new(mounts), baselines: baselines.clone(), coverage: self.coverage };
         let store: Arc<dyn Store> = self.store.clone();
         let artifacts: Arc<dyn Artifacts> = self.artifacts.clone();
-        let mut tools = file_tools(parts).expect("file tools");
         let shelf = ArtifactShelf::new(store.clone(), artifacts.clone(), TENANT);
-        tools.extend(artifact_tools(shelf).expect("artifact tools"));
-        tools.extend(more);
         let registry = Registry::new(self.ids.clone(), self.clock.clone());
-        let registered = registry.registrar(Placement::Process).register(tools).expect("registered");
+        let registrar = registry.registrar(Placement::Process);
         let rules = parse_rules(self.rules, "rules.toml", Layer::User).expect("rules");
         let gate = Gate::new(GateParts {
             store,
@@ -152,6 +153,16 @@ impl World {
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
         });
+        let mut tools = file_tools(FileTools {
+            mounts: Arc::new(mounts),
+            baselines: baselines.clone(),
+            coverage: self.coverage,
+            rules: gate.path_rules(),
+        })
+        .expect("file tools");
+        tools.extend(artifact_tools(shelf).expect("artifact tools"));
+        tools.extend(more);
+        let registered = registrar.register(tools).expect("registered");
         let (ids, clock) = (self.ids.clone(), self.clock.clone());
         Process { gate, baselines, _registered: registered, ids, clock, host: self.dir.path().to_owned() }
     }

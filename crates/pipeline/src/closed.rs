@@ -1,0 +1,110 @@
+//! What the rules say of paths that a call did not name and a tool comes upon: the files of a search,
+//! the entries of a listing. Permission was asked for the folder; a rule may speak of less than that.
+
+use std::sync::{Arc, Weak};
+
+use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
+use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource};
+use portcullis_policy::{Asker, Decision, Policy, RuleEffect, RuleRef};
+
+use crate::gate::GateInner;
+
+/// The rules in force, for tools that come upon paths. Holds no gate alive.
+#[derive(Clone, Default)]
+pub struct PathRules {
+    gate: Weak<GateInner>,
+}
+
+impl PathRules {
+    pub(crate) fn new(gate: Weak<GateInner>) -> Self {
+        Self { gate }
+    }
+
+    /// The rules as they stand now, for one call that was let through with `named` and reads under
+    /// each of these actions. Without a gate, nothing is open.
+    #[must_use]
+    pub fn now(&self, caller: &Caller, actions: &[&str], named: &str) -> OpenPaths {
+        let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
+        let rules = self.gate.upgrade().map(|gate| Rules {
+            policy: gate.policy(),
+            agent: caller.agent.clone(),
+            session: caller.session_id,
+            project: gate.project.clone(),
+            now: gate.clock.now(),
+        });
+        let everything = rules.as_ref().is_some_and(|rules| rules.never_stop(&actions));
+        let mut open = OpenPaths { rules, actions, everything, answered: Vec::new() };
+        open.answered = open.asks(named);
+        open
+    }
+}
+
+struct Rules {
+    policy: Arc<Policy>,
+    agent: String,
+    session: SessionId,
+    project: String,
+    now: Timestamp,
+}
+
+impl Rules {
+    /// Whether no rule can stop a read under these actions.
+    fn never_stop(&self, actions: &[Action]) -> bool {
+        let mut rules = self.policy.rules().iter().filter(|rule| rule.effect != RuleEffect::Allow);
+        !rules.any(|rule| actions.iter().any(|action| rule.action.matches(action)))
+    }
+
+    fn decide(&self, action: &Action, path: &str) -> Decision {
+        let request = AccessRequest::new(action.clone(), Resource::path(path, path), RiskSet::from([Risk::Read]));
+        let asker = Asker {
+            agent: Some(&self.agent),
+            session: Some(self.session),
+            project: Some(&self.project),
+            now: self.now,
+            default: DefaultPolicy::Allow,
+            grants: &[],
+        };
+        self.policy.decide(&[request], &asker)
+    }
+}
+
+/// Which paths one call may look at.
+pub struct OpenPaths {
+    rules: Option<Rules>,
+    actions: Vec<Action>,
+    everything: bool,
+    /// Rules that asked about what the call named: its approval answers them for what lies beneath.
+    answered: Vec<RuleRef>,
+}
+
+impl OpenPaths {
+    /// Whether no path needs to be asked about.
+    #[must_use]
+    pub fn everything(&self) -> bool {
+        self.everything
+    }
+
+    /// Whether the rules let the call look at this canonical path. What a rule would ask about is
+    /// closed, unless that very rule was answered for what the call named: nobody is asked midway.
+    #[must_use]
+    pub fn may_see(&self, path: &str) -> bool {
+        if self.everything {
+            return true;
+        }
+        let Some(rules) = &self.rules else { return false };
+        self.actions.iter().all(|action| match rules.decide(action, path) {
+            Decision::Allow(_) => true,
+            Decision::Deny(_) => false,
+            Decision::Ask(ask) => ask.deciding.is_some_and(|rule| self.answered.contains(&rule)),
+        })
+    }
+
+    fn asks(&self, named: &str) -> Vec<RuleRef> {
+        let Some(rules) = self.rules.as_ref().filter(|_| !self.everything) else { return Vec::new() };
+        let asks = self.actions.iter().filter_map(|action| match rules.decide(action, named) {
+            Decision::Ask(ask) => ask.deciding,
+            _ => None,
+        });
+        asks.collect()
+    }
+}

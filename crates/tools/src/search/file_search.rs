@@ -1,0 +1,195 @@
+//! Searching the files that a walk finds, several at once, for the first lines in the order of paths.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher};
+use portcullis_sandbox::{Entry, Kind, PassedOver, Visitor};
+
+use super::left_out::{LeftOut, Why};
+use super::lines::{Line, Lines};
+use super::order::{PathKey, compare};
+use super::pattern;
+use super::scope::Scope;
+
+/// Bytes of a file that are searched in one piece; a longer file is searched as it is read.
+const WHOLE: usize = 1 << 20;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// The matching lines of one file.
+pub(crate) struct FileLines {
+    /// Its virtual path.
+    pub(crate) path: String,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) count: u64,
+}
+
+/// The first lines in the order of paths, whichever thread finds them when. Once there are enough, what
+/// comes after the last of them need not be searched.
+pub(crate) struct First {
+    most: usize,
+    files: Mutex<(usize, BTreeMap<PathKey, FileLines>)>,
+    full: AtomicBool,
+    last: RwLock<Option<PathKey>>,
+}
+
+impl First {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, files: Mutex::default(), full: AtomicBool::new(false), last: RwLock::default() }
+    }
+
+    fn add(&self, path: String, found: FileLines) {
+        let mut held = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let (lines, files) = &mut *held;
+        *lines += found.lines.len();
+        files.insert(PathKey(path), found);
+        while let Some(last) = files.last_entry() {
+            let without = *lines - last.get().lines.len();
+            if without < self.most {
+                break;
+            }
+            *lines = without;
+            last.remove();
+        }
+        if *lines >= self.most {
+            let end = files.last_key_value().map(|(path, _)| path.clone());
+            *self.last.write().unwrap_or_else(PoisonError::into_inner) = end;
+            self.full.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether nothing at or beneath this path can be among the first.
+    fn past(&self, path: impl FnOnce() -> String) -> bool {
+        if !self.full.load(Ordering::Acquire) {
+            return false;
+        }
+        let last = self.last.read().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().is_some_and(|last| compare(&path(), &last.0).is_gt())
+    }
+
+    pub(crate) fn take(&self) -> BTreeMap<PathKey, FileLines> {
+        std::mem::take(&mut self.files.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
+}
+
+/// One thread of a search.
+pub(crate) struct FileSearch<'s> {
+    scope: &'s Scope,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    /// Used for every file; grows once.
+    buffer: Vec<u8>,
+    first: &'s First,
+    stop: &'s AtomicBool,
+    pub(crate) left_out: LeftOut,
+    pub(crate) searched: u64,
+}
+
+impl<'s> FileSearch<'s> {
+    pub(crate) fn new(scope: &'s Scope, matcher: RegexMatcher, first: &'s First, stop: &'s AtomicBool) -> Self {
+        let searcher = pattern::searcher(0);
+        Self {
+            scope,
+            matcher,
+            searcher,
+            buffer: vec![0; WHOLE],
+            first,
+            stop,
+            left_out: LeftOut::default(),
+            searched: 0,
+        }
+    }
+
+    /// `None` if it is no file any more.
+    fn lines(&mut self, entry: &Entry<'_>) -> io::Result<Option<Lines<'_>>> {
+        let Some((mut file, size)) = entry.open()? else { return Ok(None) };
+        let (len, whole) = fill(&mut file, size, &mut self.buffer)?;
+        let mut lines = Lines::new(&self.matcher, self.first.most);
+        let text = &self.buffer[..len];
+        if text.contains(&0) {
+            lines.binary = true;
+            return Ok(Some(lines));
+        }
+        let text = text.strip_prefix(BOM).unwrap_or(text);
+        if whole {
+            self.searcher.set_binary_detection(BinaryDetection::none());
+            self.searcher.search_slice(&self.matcher, text, &mut lines)?;
+        } else {
+            self.searcher.set_binary_detection(BinaryDetection::quit(0));
+            let rest = Stoppable { file, stop: self.stop };
+            self.searcher.search_reader(&self.matcher, text.chain(rest), &mut lines)?;
+        }
+        Ok(Some(lines))
+    }
+}
+
+impl Visitor for FileSearch<'_> {
+    fn found(&mut self, entry: &Entry<'_>) {
+        if entry.kind() != Kind::File || self.first.past(|| entry.relative()) {
+            return;
+        }
+        if self.scope.closes(|| entry.relative()) {
+            return self.left_out.add(entry.relative(), Why::Closed);
+        }
+        let (lines, count, why) = match self.lines(entry) {
+            Ok(None) => return,
+            Ok(Some(lines)) => (lines.kept, lines.count, lines.binary.then_some(Why::Binary)),
+            Err(_) => (Vec::new(), 0, Some(Why::Unreadable)),
+        };
+        match why {
+            Some(why) => self.left_out.add(entry.relative(), why),
+            None => self.searched += 1,
+        }
+        if why.is_none() && count > 0 {
+            self.first.add(entry.relative(), FileLines { path: entry.path(), lines, count });
+        }
+    }
+
+    fn enters(&mut self, dir: &Entry<'_>) -> bool {
+        !self.first.past(|| dir.relative())
+    }
+
+    fn passed_over(&mut self, path: String, why: PassedOver) {
+        self.left_out.add(path, why.into());
+    }
+}
+
+/// Reads as much as the buffer holds; also says whether that is all.
+fn fill(file: &mut impl Read, size: u64, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
+    let mut len = 0;
+    while len < buffer.len() {
+        let room = buffer.len() - len;
+        match file.read(&mut buffer[len..]) {
+            Ok(0) => return Ok((len, true)),
+            Ok(read) => {
+                len += read;
+                // A read that gave less than it could, up to the known size, has met the end.
+                if read < room && len as u64 == size {
+                    return Ok((len, true));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((len, false))
+}
+
+/// The rest of a long file, which ends when the search is stopped.
+struct Stoppable<'s, F> {
+    file: F,
+    stop: &'s AtomicBool,
+}
+
+impl<F: Read> Read for Stoppable<'_, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(0);
+        }
+        self.file.read(buffer)
+    }
+}

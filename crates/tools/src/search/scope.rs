@@ -1,0 +1,98 @@
+//! Where a search looks: a place the call named, and what of it the rules leave open.
+
+use std::sync::Arc;
+
+use portcullis_base::{Effect, EffectSet, Risk};
+use portcullis_contract::{AccessRequest, Caller, Precondition, Prepared, Resolved, Semantics, Strategy};
+use portcullis_pipeline::OpenPaths;
+use portcullis_sandbox::{self as sandbox, FileError, Kind};
+
+use crate::files::{FileTools, access, precondition};
+
+/// The field that names the place.
+const FIELD: &str = "/path";
+
+/// What `glob` and `grep` are.
+pub(crate) fn semantics(truncation: Strategy) -> Semantics {
+    Semantics {
+        effects: EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]),
+        truncation,
+        ..Semantics::read_only()
+    }
+}
+
+/// Names the place that `path` means, the workspace if it means none.
+pub(crate) fn name(parts: &FileTools, path: Option<&str>) -> Result<Resolved, Precondition> {
+    let path = path.map(str::trim).filter(|path| !path.is_empty()).unwrap_or(".");
+    parts.named(path, FIELD)
+}
+
+/// A search reads: what `read` may not, it may not either.
+pub(crate) fn plan(action: &str, resolved: &Resolved) -> Vec<AccessRequest> {
+    let mut plan = access(action, Risk::Read, Effect::ResourceRead, resolved);
+    plan.extend(access("read", Risk::Read, Effect::ResourceRead, resolved));
+    plan
+}
+
+/// There must be something to search.
+pub(crate) fn check(parts: &FileTools, resolved: &Resolved, wanted: Kind) -> Result<Prepared, Precondition> {
+    let place = parts.place(resolved).map_err(precondition)?;
+    require(&place, wanted).map_err(precondition)?;
+    Ok(Prepared::default())
+}
+
+/// A directory, or a file where a file will do.
+pub(crate) fn require(place: &sandbox::Resolved, wanted: Kind) -> Result<(), FileError> {
+    let path = place.path().clone();
+    match place.kind() {
+        Some(Kind::Directory) => Ok(()),
+        Some(Kind::File) if wanted == Kind::File => Ok(()),
+        Some(found) => Err(FileError::WrongKind { path, wanted, found }),
+        None => Err(FileError::NotFound { path }),
+    }
+}
+
+/// What of a place one call may look at.
+pub(crate) struct Scope {
+    pub(crate) parts: Arc<FileTools>,
+    pub(crate) place: sandbox::Resolved,
+    open: OpenPaths,
+}
+
+impl Scope {
+    pub(crate) fn new(parts: Arc<FileTools>, place: sandbox::Resolved, caller: &Caller, action: &str) -> Self {
+        let open = parts.rules.now(caller, &[action, "read"], place.path().as_str());
+        Self { parts, place, open }
+    }
+
+    /// Whether rules close what stands at `relative`, under any name that the place was reached by.
+    pub(crate) fn closes(&self, relative: impl FnOnce() -> String) -> bool {
+        if self.open.everything() || self.place.kind() != Some(Kind::Directory) {
+            return false;
+        }
+        let relative = relative();
+        let mut names = std::iter::once(self.place.path()).chain(self.place.also_named());
+        !names.all(|name| self.open.may_see(&format!("{}/{relative}", name.as_str().trim_end_matches('/'))))
+    }
+
+    /// The place at a path that was found, if it still is that place: nothing on the way was moved or
+    /// replaced by a link since.
+    pub(crate) fn still(&self, path: &str, kind: Kind) -> Option<sandbox::Resolved> {
+        // What is neither file nor directory is a link perhaps, which resolving would follow.
+        let found = self.parts.mounts.resolve(path).ok()?;
+        (found.path().as_str() == path && found.kind() == Some(kind)).then_some(found)
+    }
+}
+
+/// A virtual path as a model and a person see it.
+pub(crate) fn shown_path(path: &str) -> &str {
+    path.strip_prefix("/workspace/").unwrap_or(path)
+}
+
+/// A path in a text of lines: what would break the line is shown as an escape.
+pub(crate) fn in_line(path: &str) -> String {
+    if !path.chars().any(char::is_control) {
+        return path.to_owned();
+    }
+    path.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect()
+}
