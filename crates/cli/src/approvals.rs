@@ -1,8 +1,8 @@
 //! `approvals`: the inbox. An answer is a durable append of its own; then the call runs, once, in
 //! the workspace of the session that asked.
 
-use portcullis::{Answer, Reply, Runtime};
-use portcullis_base::AskId;
+use portcullis::{Answer, Reply, Runtime, RuntimeError};
+use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_event::{AskState, LOCAL_TENANT};
 use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
 use serde_json::json;
@@ -20,10 +20,16 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
         Approvals::List => list(globals, term).await,
         Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, term)?, term).await,
         Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
-        Approvals::Allow { ask } => {
+        Approvals::Allow { ask, session, save, expires } => {
             let world = World::existing(globals)?;
             let row = row(&world, ask).await?;
-            settle(&world, &row, person::answer(Reply::AllowOnce, "cli", None), term).await
+            let reply = match (session, save) {
+                (true, _) => Reply::AllowSession,
+                (_, true) => Reply::AllowSaved,
+                (false, false) => Reply::AllowOnce,
+            };
+            let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
+            settle(&world, &row, Answer { expires_at, ..person::answer(reply, "cli", None) }, term).await
         }
         Approvals::Deny { ask, feedback, stop } => {
             let world = World::existing(globals)?;
@@ -93,9 +99,15 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         ask_view::diff(world, row).await?;
     }
     match runtime.reply(ask, answer).await {
-        Ok(()) => {}
-        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, refusal, term).await,
-        Err(error @ StoreError::AskExpired(_)) => {
+        Ok(None) => {}
+        Ok(Some(grant)) => {
+            let revoke = world.command(&format!("grants revoke {grant}"));
+            term.note(&format!("remembered as {grant}; take it back with: {revoke}"));
+        }
+        Err(RuntimeError::Store(StoreError::AskSettled { .. })) => {
+            return left_over(world, &runtime, row, refusal, term).await;
+        }
+        Err(error @ RuntimeError::Store(StoreError::AskExpired(_))) => {
             // Its call is still to be told that nobody answered.
             runtime.attend(row.session_id).await?;
             return Err(error.into());

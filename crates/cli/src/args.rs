@@ -1,10 +1,13 @@
 //! The command line as data. What is not listed here this build cannot do.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use portcullis_base::{AskId, SessionId};
+use portcullis_base::{AskId, GrantId, SessionId};
+
+use crate::config;
 
 /// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
 #[derive(Debug, Parser)]
@@ -77,6 +80,11 @@ pub enum Command {
         #[command(subcommand)]
         what: Option<Approvals>,
     },
+    /// Remembered allows: list, revoke
+    Grants {
+        #[command(subcommand)]
+        what: Option<Grants>,
+    },
     /// Sessions and their logs
     Sessions {
         #[command(subcommand)]
@@ -127,10 +135,19 @@ pub enum Approvals {
         /// The ask
         ask: AskId,
     },
-    /// Allow it once and run it
+    /// Allow it and run it: this once, or from now on what its suggested rule says
     Allow {
         /// The ask
         ask: AskId,
+        /// Remember the suggested rule for this session
+        #[arg(long, conflicts_with = "save")]
+        session: bool,
+        /// Remember the suggested rule for this project
+        #[arg(long)]
+        save: bool,
+        /// Forget it after this time, such as 7d or 12h [default: when it is revoked]
+        #[arg(long, value_name = "TIME", value_parser = config::span)]
+        expires: Option<Duration>,
     },
     /// Refuse it
     Deny {
@@ -142,6 +159,21 @@ pub enum Approvals {
         /// Also tell them to stop
         #[arg(long)]
         stop: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Grants {
+    /// Those in force: what each allows, for whom, given by whom, how often it was used
+    List {
+        /// Also those that are revoked or have run out
+        #[arg(long)]
+        all: bool,
+    },
+    /// Take one back: from now on its calls ask again
+    Revoke {
+        /// The grant
+        grant: GrantId,
     },
 }
 

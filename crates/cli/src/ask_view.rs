@@ -235,6 +235,10 @@ impl Whole {
             for (label, command) in commands(world, row).into_iter().skip(1) {
                 let _ = writeln!(text, "{label}: {command}");
             }
+            if self.asked.grantable.is_some() {
+                let allow = world.command(&format!("approvals allow {}", row.ask_id));
+                let _ = writeln!(text, "remember the rule: {allow} --session | --save [--expires 7d]");
+            }
         }
         text
     }

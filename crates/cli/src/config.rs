@@ -331,6 +331,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     parsed.filter(|span| !span.is_zero()).ok_or_else(|| format!("`{text}` is not a time such as 24h or 15min"))
 }
 
+/// The same with days and weeks, for what is remembered longer: `7d`, `2w`, `12h`.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let bad = || format!("`{text}` is not a time such as 7d, 12h or 2w");
+    let span: jiff::Span = text.parse().map_err(|_| bad())?;
+    let whole = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok();
+    whole.and_then(|span| Duration::try_from(span).ok()).filter(|span| !span.is_zero()).ok_or_else(bad)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,6 +403,8 @@ mod tests {
         assert_eq!((size("2GiB"), size("4096"), size("1 MB")), (Ok(2 << 30), Ok(4096), Ok(1_000_000)));
         assert!(size("-1").is_err() && size("GiB").is_err() && size("99999999999GiB").is_err());
         assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(span("7d"), Ok(Duration::from_secs(7 * 86_400)));
+        assert!(span("1 month").is_err() && span("-1d").is_err() && span("0d").is_err());
         assert!(duration("-1h").is_err() && duration("0s").is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use portcullis::RuntimeError;
+use portcullis::{GrantError, RuntimeError};
 use portcullis_base::{Code, Reason, Recorded};
 use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
@@ -125,7 +125,8 @@ fn ended_by(error: &anyhow::Error) -> Ended {
         }
         if let Some(error) = cause.downcast_ref::<RuntimeError>() {
             return match error {
-                RuntimeError::Store(error) => store_ending(error),
+                RuntimeError::Store(error) | RuntimeError::Grant(GrantError::Store(error)) => store_ending(error),
+                RuntimeError::Grant(_) => Ended::Failed,
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
                 RuntimeError::Workspace(_) => Ended::Usage,
                 RuntimeError::NoObservation(_) => Ended::Failed,
@@ -134,6 +135,9 @@ fn ended_by(error: &anyhow::Error) -> Ended {
             };
         }
         if let Some(error) = cause.downcast_ref::<StoreError>() {
+            return store_ending(error);
+        }
+        if let Some(GrantError::Store(error)) = cause.downcast_ref::<GrantError>() {
             return store_ending(error);
         }
         if cause.is::<PolicyError>() {

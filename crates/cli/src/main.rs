@@ -14,6 +14,7 @@ mod config;
 mod doctor;
 mod exit;
 mod export;
+mod grants;
 mod home;
 mod person;
 mod rebuild;
@@ -51,6 +52,9 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
         match cli.command {
             Command::Call(args) => call::run(&args, globals, term).await,
             Command::Approvals { what } => approvals::run(what.unwrap_or_default(), globals, term).await,
+            Command::Grants { what } => {
+                grants::run(what.unwrap_or(args::Grants::List { all: false }), globals, term).await
+            }
             Command::Sessions { what } => sessions::run(what.unwrap_or_default(), globals, term).await,
             Command::Tools { what } => tools::run(&what.unwrap_or_default(), globals, term),
             Command::Audit { what } => audit::run(what, globals, term).await,

@@ -201,6 +201,18 @@ pub struct Asked {
     pub principal: String,
     /// Of the accesses and the whole diff a person was shown.
     pub shown: Digest,
+    /// What a remembered allow would answer and for whom (13.5); none if no rule is suggested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grantable: Option<Grantable>,
+}
+
+/// The rule that asked, by name and meaning, and on whose behalf.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grantable {
+    pub rule_id: String,
+    pub rule_hash: Digest,
+    pub project: String,
+    pub agent: String,
 }
 
 /// What a person answered (13.4).

@@ -4,7 +4,7 @@
 use portcullis_base::WorkerId;
 use portcullis_base::{AppendId, IntentId, MessageId, limits};
 use portcullis_event::Draft;
-use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
+use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, RecordWrite, SessionKey};
 
 use crate::schedule::Slot;
 
@@ -18,6 +18,7 @@ pub struct Append {
     pub(crate) blobs: Vec<Blob>,
     pub(crate) artifacts: Vec<ArtifactRow>,
     pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
+    pub(crate) records: Vec<RecordWrite>,
     /// Calls admitted in this append: a repeat among them is a duplicate before anything is stored.
     pub(crate) calls: Vec<(MessageId, String)>,
     /// A call's turn to touch the world lasts until its end is durable: the next one starts only then (R1).
@@ -67,6 +68,7 @@ impl Append {
         commit.blobs = self.blobs;
         commit.artifacts = self.artifacts;
         commit.sealed = self.sealed;
+        commit.records = self.records;
         commit.idle = self.idle;
         commit
     }

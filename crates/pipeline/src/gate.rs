@@ -22,6 +22,7 @@ use crate::append::Append;
 use crate::bound::bound;
 use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::execute;
+use crate::grants::GrantBook;
 use crate::intent::{Intent, Origin, Proposal};
 use crate::keys::KeyLine;
 use crate::lookup::lookup;
@@ -89,6 +90,7 @@ pub(crate) struct GateInner {
     pub(crate) tracker: TaskTracker,
     /// Those of this process who wait for a key.
     pub(crate) keys: KeyLine,
+    pub(crate) grants: GrantBook,
     baselines: BaselineBook,
     /// The last offer made for each session: two turns with no change between them share one.
     offers: Mutex<HashMap<SessionId, CachedOffer>>,
@@ -183,6 +185,7 @@ impl Gate {
     #[must_use]
     pub fn new(parts: GateParts) -> Self {
         let inner = GateInner {
+            grants: GrantBook::new(Arc::clone(&parts.store), parts.tenant),
             store: parts.store,
             artifacts: parts.artifacts,
             registry: parts.registry,
@@ -229,6 +232,12 @@ impl Gate {
     #[must_use]
     pub fn tenant(&self) -> TenantId {
         self.inner.tenant
+    }
+
+    /// Remembered allows.
+    #[must_use]
+    pub fn grants(&self) -> &GrantBook {
+        &self.inner.grants
     }
 
     /// `text` with every known secret masked, as it may be written (L69).

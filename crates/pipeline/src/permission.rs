@@ -11,6 +11,7 @@ use crate::append::Append;
 use crate::ask;
 use crate::evidence::no_room;
 use crate::gate::Approvals;
+use crate::grants;
 use crate::intent::Intent;
 use crate::lookup::Visible;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
@@ -26,7 +27,15 @@ pub(crate) struct Authorized {
 
 pub(crate) async fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
     let policy = session.gate.policy();
-    let decision = policy.decide(&validated.access, &asker(session, &validated.visible));
+    let mut decision = policy.decide(&validated.access, &asker(session, &validated.visible));
+    // Grants answer unpinned asks and nothing else, so only those look for them.
+    if validated.visible.intent.is_fresh() && matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
+        let grants = session.gate.remembered().await;
+        if !grants.is_empty() {
+            let asker = Asker { grants: &grants, ..asker(session, &validated.visible) };
+            decision = policy.decide(&validated.access, &asker);
+        }
+    }
     if let Some(ask) = validated.visible.intent.ask().cloned() {
         return answered(session, validated, &ask, &policy, decision, facts);
     }
@@ -34,6 +43,7 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
         Decision::Allow(allow) => {
             let ids: Vec<String> = allow.policy_ids.iter().map(ToString::to_string).collect();
             decided(session, &validated, Verdict::Allow, &allow.reason, &ids, &allow.grant_ids, facts);
+            facts.records.extend(allow.grant_ids.iter().map(|id| grants::used(*id)));
             let permission = Permission {
                 decision: Verdict::Allow,
                 policy_ids: ids,
@@ -231,7 +241,7 @@ fn answered(
         decision: Verdict::Allow,
         policy_ids: decision.policy_ids().iter().map(ToString::to_string).collect(),
         ask_id: Some(ask.ask_id),
-        grant_ids: Vec::new(),
+        grant_ids: ask.reply.iter().filter_map(|reply| reply.grant_id).collect(),
         approver: ask.reply.as_ref().map(|reply| reply.approver.clone()),
         feedback: None,
     };

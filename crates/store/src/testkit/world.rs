@@ -349,6 +349,7 @@ impl World {
     pub fn asked(&self, intent_id: IntentId) -> (AskId, Draft) {
         let ask_id = AskId::make(&*self.ids, self.at());
         let draft = self.draft(&Asked {
+            grantable: None,
             ask_id,
             intent_id,
             kind: "tool_confirmation".to_owned(),
