@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use portcullis_base::{AskId, GrantId, SessionId};
 
-use crate::config;
+use crate::values;
 
 /// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
 #[derive(Debug, Parser)]
@@ -85,6 +85,11 @@ pub enum Command {
         #[command(subcommand)]
         what: Option<Grants>,
     },
+    /// Rules: what they decide, whether they are sound, what a change would have changed
+    Policy {
+        #[command(subcommand)]
+        what: Policy,
+    },
     /// Sessions and their logs
     Sessions {
         #[command(subcommand)]
@@ -146,7 +151,7 @@ pub enum Approvals {
         #[arg(long)]
         save: bool,
         /// Forget it after this time, such as 7d or 12h [default: when it is revoked]
-        #[arg(long, value_name = "TIME", value_parser = config::span)]
+        #[arg(long, value_name = "TIME", value_parser = values::span)]
         expires: Option<Duration>,
     },
     /// Refuse it
@@ -174,6 +179,36 @@ pub enum Grants {
     Revoke {
         /// The grant
         grant: GrantId,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny)
+    Explain {
+        /// The tool's name
+        tool: String,
+        /// Its input: JSON, @FILE, or - for standard input
+        #[arg(default_value = "{}", allow_hyphen_values = true)]
+        input: String,
+    },
+    /// Read rules and find those that can never match, never decide, or name no tool
+    Check {
+        /// The file [default: every file in force here]
+        file: Option<PathBuf>,
+    },
+    /// Put the allow rules of a project's file in force, for exactly its present text
+    Trust {
+        /// The project's .portcullis/config.toml
+        file: PathBuf,
+    },
+    /// Run changed rules over every recorded call and print each decision that would differ
+    Backtest {
+        /// The rules: in the place of your own, or of the project's if it is a .portcullis/config.toml
+        file: PathBuf,
+        /// Only calls of the last days or hours, such as 7d
+        #[arg(long, value_name = "TIME", value_parser = values::span)]
+        since: Option<Duration>,
     },
 }
 

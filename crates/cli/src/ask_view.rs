@@ -244,7 +244,7 @@ impl Whole {
     }
 }
 
-fn suggestion(rule: &Value) -> String {
+pub fn suggestion(rule: &Value) -> String {
     let list = |name: &str| {
         let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         exact(&all.collect::<Vec<_>>().join(", "), FACT_CHARS)

@@ -15,6 +15,8 @@ use toml::de::{DeTable, DeValue};
 use crate::args::{ApprovalMode, Globals};
 use crate::exit::usage;
 use crate::home::{self, Home};
+use crate::trust;
+use crate::values::{duration, size};
 
 /// A longer file is not a configuration.
 const MAX_BYTES: u64 = 4 << 20;
@@ -135,8 +137,19 @@ impl Settings {
 
     /// The rules that hold in a workspace.
     pub fn policy(&self, workspace: &Path) -> anyhow::Result<Policy> {
-        let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(self.user_rules.iter().cloned());
-        Ok(builder.rules(project_rules(workspace)?).build()?)
+        let project = ProjectRules::load(&self.home, workspace)?;
+        self.policy_with(self.user_rules.iter().cloned(), project)
+    }
+
+    /// The rules that would hold with these in the place of the user's and the project's own.
+    pub fn policy_with(&self, user: impl IntoIterator<Item = Rule>, project: ProjectRules) -> anyhow::Result<Policy> {
+        let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(user);
+        Ok(builder.rules(project.rules).project_trust(project.trusted).build()?)
+    }
+
+    /// The user's own rules.
+    pub fn user_rules(&self) -> &[Rule] {
+        &self.user_rules
     }
 }
 
@@ -163,12 +176,38 @@ pub fn project_file(workspace: &Path) -> PathBuf {
     workspace.join(".portcullis/config.toml")
 }
 
-fn project_rules(workspace: &Path) -> anyhow::Result<Vec<Rule>> {
-    let path = project_file(workspace);
-    match read(&path)? {
-        None => Ok(Vec::new()),
-        Some(text) => parse_project(&text, &path.display().to_string()),
+/// A project's rules, and whether the user trusts exactly this text of them.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectRules {
+    pub rules: Vec<Rule>,
+    pub trusted: bool,
+}
+
+impl ProjectRules {
+    /// Those of a workspace; none if it has no file.
+    pub fn load(home: &Home, workspace: &Path) -> anyhow::Result<Self> {
+        let path = project_file(workspace);
+        let Some(text) = read(&path)? else { return Ok(Self::default()) };
+        let rules = parse_project(&text, &path.display().to_string())?;
+        let file = path.canonicalize().unwrap_or(path);
+        Ok(Self { rules, trusted: trust::holds(home, &file, &text)? })
     }
+}
+
+/// The rules of any file, as the layer reads it that its place says it belongs to.
+pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
+    let text = read(path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
+    let name = path.display().to_string();
+    if path == Path::new(EnterprisePolicy::PATH) {
+        let rules = EnterprisePolicy::parse(&text, &name)?.rules().to_vec();
+        return Ok((Layer::Enterprise, text, rules));
+    }
+    if std::path::absolute(path).is_ok_and(|path| path.ends_with(".portcullis/config.toml")) {
+        let rules = parse_project(&text, &name)?;
+        return Ok((Layer::Project, text, rules));
+    }
+    let rules = parse_user(&text, &name)?.rules;
+    Ok((Layer::User, text, rules))
 }
 
 /// The text of a file, `None` if there is none.
@@ -308,37 +347,6 @@ fn approval_mode(word: &str) -> Result<ApprovalMode, String> {
     clap::ValueEnum::from_str(word, false).map_err(|_| format!("`{word}` is not one of ask, allow, deny"))
 }
 
-/// `2GiB`, `500MB`, `1024`.
-fn size(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is not a size such as 2GiB, 500MB or 4096");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ').len();
-    let factor: u64 = match text[digits..].trim() {
-        "" | "B" => 1,
-        "kB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return Err(bad()),
-    };
-    text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(bad)
-}
-
-/// `24h`, `15min`, `1h 30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
-    parsed.filter(|span| !span.is_zero()).ok_or_else(|| format!("`{text}` is not a time such as 24h or 15min"))
-}
-
-/// The same with days and weeks, for what is remembered longer: `7d`, `2w`, `12h`.
-pub fn span(text: &str) -> Result<Duration, String> {
-    let bad = || format!("`{text}` is not a time such as 7d, 12h or 2w");
-    let span: jiff::Span = text.parse().map_err(|_| bad())?;
-    let whole = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok();
-    whole.and_then(|span| Duration::try_from(span).ok()).filter(|span| !span.is_zero()).ok_or_else(bad)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,15 +404,5 @@ mod tests {
         assert!(permitted(ApprovalMode::Allow, &strict).is_err());
         assert!(permitted(ApprovalMode::Deny, &strict).is_ok());
         assert!(permitted(ApprovalMode::Allow, &EnterprisePolicy::default()).is_ok());
-    }
-
-    #[test]
-    fn sizes_and_times_are_read_as_people_write_them() {
-        assert_eq!((size("2GiB"), size("4096"), size("1 MB")), (Ok(2 << 30), Ok(4096), Ok(1_000_000)));
-        assert!(size("-1").is_err() && size("GiB").is_err() && size("99999999999GiB").is_err());
-        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
-        assert_eq!(span("7d"), Ok(Duration::from_secs(7 * 86_400)));
-        assert!(span("1 month").is_err() && span("-1d").is_err() && span("0d").is_err());
-        assert!(duration("-1h").is_err() && duration("0s").is_err());
     }
 }

@@ -8,6 +8,7 @@ mod approvals;
 mod args;
 mod ask_view;
 mod audit;
+mod backtest;
 mod call;
 mod completions;
 mod config;
@@ -17,12 +18,16 @@ mod export;
 mod grants;
 mod home;
 mod person;
+mod policy;
+mod progress;
 mod rebuild;
 mod render;
 mod replay;
 mod sessions;
 mod spinner;
 mod tools;
+mod trust;
+mod values;
 mod watch;
 mod world;
 
@@ -55,6 +60,7 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
             Command::Grants { what } => {
                 grants::run(what.unwrap_or(args::Grants::List { all: false }), globals, term).await
             }
+            Command::Policy { what } => policy::run(what, globals, term).await,
             Command::Sessions { what } => sessions::run(what.unwrap_or_default(), globals, term).await,
             Command::Tools { what } => tools::run(&what.unwrap_or_default(), globals, term),
             Command::Audit { what } => audit::run(what, globals, term).await,

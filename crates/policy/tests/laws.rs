@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use portcullis_base::{Digest, GrantId, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, DefaultPolicy, ResourceKind};
-use portcullis_policy::{Ask, Decision, Grant, GrantScope, Layer, RuleEffect, Satisfies, parse_rules};
+use portcullis_policy::{Ask, Decision, Fault, Grant, GrantScope, Layer, RuleEffect, Satisfies, lint, parse_rules};
 use proptest::prelude::*;
 
 use oracle::Verdict;
@@ -170,6 +170,20 @@ proptest! {
                 let same = scene.touches.iter().any(|t| t.action == near.action && t.kind == near.kind && t.text == near.text);
                 prop_assert!(same, "{near:?} became {after:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_rule_found_shadowed_changes_no_decision_by_going(scene in scene()) {
+        let rules: Vec<_> = policy(&scene.rules, scene.trusted).rules().to_vec();
+        let requests = scene.requests();
+        let before = strict(&policy(&scene.rules, scene.trusted).decide(&requests, &asker(scene.default, &[])));
+        for finding in lint(&rules, &[], worlds::NOW) {
+            let Fault::Shadowed { .. } = finding.fault else { continue };
+            let id = finding.rule.to_string();
+            let without: Vec<_> = scene.rules.iter().filter(|rule| rule.id != id).cloned().collect();
+            let after = strict(&policy(&without, scene.trusted).decide(&requests, &asker(scene.default, &[])));
+            prop_assert_eq!(before, after, "{}", finding);
         }
     }
 
