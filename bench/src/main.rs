@@ -5,6 +5,7 @@ mod anchor;
 mod files;
 mod fold;
 mod gate;
+mod policy;
 mod sessions;
 mod spool;
 mod startup;
@@ -35,9 +36,10 @@ fn main() -> Result<()> {
     run("files", &|| task(Box::pin(files::run())))?;
     run("sessions", &|| task(Box::pin(sessions::run())))?;
     run("fold", &|| task(Box::pin(fold::run())))?;
+    run("policy", &|| task(Box::pin(policy::run())))?;
     run("startup", &startup::run)?;
     table::print(&rows);
-    anyhow::ensure!(!rows.is_empty(), "no such benchmark; there are: spool gate files sessions fold startup");
+    anyhow::ensure!(!rows.is_empty(), "no such benchmark; there are: spool gate files sessions fold policy startup");
     anyhow::ensure!(rows.iter().all(|row| row.reached), "some figures were not reached in this run");
     Ok(())
 }

@@ -94,7 +94,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     let ask = row.ask_id;
     let refusal = !answer.reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
-    let runtime = world.runtime_of(row.session_id, "portcullis approvals").await?;
+    let runtime = world.runtime_for(row, "portcullis approvals").await?;
     if !refusal && row.state == AskState::Pending {
         ask_view::diff(world, row).await?;
     }

@@ -47,6 +47,10 @@ pub struct Globals {
     /// Colours (NO_COLOR turns them off too)
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub color: Color,
+    /// What tools do where no rule speaks: each by its own default (managed), or reads run and the rest asks (code)
+    /// [default: managed]
+    #[arg(long, global = true, value_enum, value_name = "NAME")]
+    pub profile: Option<ProfileName>,
     /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
     #[arg(long, global = true, value_enum, value_name = "HOW")]
@@ -60,6 +64,13 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// The profiles of tool-contract 13.8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfileName {
+    Code,
+    Managed,
 }
 
 /// What becomes of this run's own asks.

@@ -6,13 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use portcullis::Profile;
 use portcullis_base::limits;
 use portcullis_policy::{EnterprisePolicy, Layer, Policy, PolicyBuilder, Rule, parse_rules};
 use portcullis_store_sqlite::Durability;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::args::{ApprovalMode, Globals};
+use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::usage;
 use crate::home::{self, Home};
 use crate::trust;
@@ -72,6 +73,7 @@ pub struct Settings {
     pub quota: u64,
     pub approvals: ApprovalMode,
     pub ask_expiry: Duration,
+    pub profile: Profile,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
     pub chosen: Chosen,
     /// The user's file, if there is one.
@@ -127,6 +129,10 @@ impl Settings {
             quota: file.quota,
             approvals,
             ask_expiry: file.ask_expiry,
+            profile: match globals.profile {
+                Some(ProfileName::Code) => Profile::Code,
+                Some(ProfileName::Managed) | None => Profile::Managed,
+            },
             chosen,
             user_file,
             enterprise,

@@ -137,3 +137,22 @@ fn backtest_prints_every_changed_decision_and_counts_every_intent() {
     world.run(&["policy", "backtest", "new.toml", "--since", "1ms"]).ends(0).says("0 intents");
     world.run(&["policy", "backtest", "none.toml"]).ends(2).warns("none.toml").one_error_line();
 }
+
+#[test]
+fn a_profile_is_chosen_by_a_flag_and_an_ask_is_answered_under_the_one_it_was_asked_in() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.run(&["tools", "--profile", "code"]).ends(0).says("auto");
+    assert!(!world.run(&["tools"]).ends(0).out.contains("auto"), "`tools` is managed");
+    world.run(&["call", "read", READ, "--profile", "code"]).ends(0);
+    let new = r#"{"file_path":"b.txt","content":"x"}"#;
+    let ask = world.run(&["--profile", "code", "call", "write", new]).ends(3).id("ask_");
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    assert_eq!(world.read("b.txt"), "x");
+    world.run(&["call", "write", new, "--profile", "code"]).ends(0);
+    // Another default is another rule, so what was remembered for the one does not answer the other.
+    world.run(&["call", "write", new]).ends(3);
+    world.configure("[[rules]]\nid = \"no\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
+    for profile in ["code", "managed"] {
+        world.run(&["call", "read", READ, "--profile", profile]).ends(4).warns("no");
+    }
+}

@@ -59,4 +59,5 @@ pub use portcullis_policy::{
 };
 pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
+pub use portcullis_tools::Profile;
 pub use tokio_util::sync::CancellationToken;

@@ -15,9 +15,11 @@ mod edits;
 mod files;
 mod image;
 mod page;
+mod profile;
 
 pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};
+pub use profile::Profile;
 
 use portcullis_contract::{ExecutorId, ExecutorKind, ToolName};
 

@@ -16,7 +16,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_pipeline::BaselineBook;
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
-use crate::tool_name;
+use crate::{Profile, tool_name};
 
 /// How much of a file must have been read before it is changed (setting `baseline.coverage`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +39,8 @@ pub struct FileTools {
     pub baselines: BaselineBook,
     /// How much must have been shown.
     pub coverage: CoverageRule,
+    /// What holds where no rule speaks.
+    pub profile: Profile,
 }
 
 /// `read`, `write` and `edit` over these mounts.
@@ -94,7 +96,7 @@ impl FileTools {
             effects: EffectSet::from([Effect::ResourceWrite, Effect::SandboxExecute]),
             concurrency: Concurrency::Keyed,
             reversible: true,
-            default_policy: if own { DefaultPolicy::Allow } else { DefaultPolicy::Ask },
+            default_policy: if own { DefaultPolicy::Allow } else { self.profile.policy(DefaultPolicy::Ask) },
             ..Semantics::mutating()
         }
     }

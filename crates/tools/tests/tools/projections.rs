@@ -8,7 +8,7 @@ use portcullis_contract::seam;
 use portcullis_pipeline::{ArtifactShelf, BaselineBook};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
-use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
+use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -65,7 +65,7 @@ proptest! {
         let world = World::new();
         let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
         let parts =
-            FileTools { mounts: Arc::new(mounts), baselines: BaselineBook::default(), coverage: CoverageRule::Region };
+            FileTools { mounts: Arc::new(mounts), baselines: BaselineBook::default(), coverage: CoverageRule::Region, profile: Profile::Managed };
         let mut tools = file_tools(parts).expect("file tools");
         let shelf = ArtifactShelf::new(world.store(), Arc::new(MemoryArtifacts::default()), crate::world::TENANT);
         tools.extend(artifact_tools(shelf).expect("artifact tools"));

@@ -21,7 +21,7 @@ use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{Artifacts, Commit, HostLiveness, Log as _, MemoryArtifacts, MemoryStore, SessionKey, Store};
-use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
+use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -122,7 +122,12 @@ impl World {
             mounts.add(Mount::open(root, dir.path(), Access::ReadOnly, self.owner).expect("a mount"));
         }
         let baselines = BaselineBook::default();
-        let parts = FileTools { mounts: Arc::new(mounts), baselines: baselines.clone(), coverage: self.coverage };
+        let parts = FileTools {
+            mounts: Arc::new(mounts),
+            baselines: baselines.clone(),
+            coverage: self.coverage,
+            profile: Profile::Managed,
+        };
         let store: Arc<dyn Store> = self.store.clone();
         let artifacts: Arc<dyn Artifacts> = self.artifacts.clone();
         let mut tools = file_tools(parts).expect("file tools");
