@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::usage;
 use crate::home::{self, Home};
-use crate::trust;
+use crate::project::ProjectRules;
 use crate::values::{duration, size};
 
 /// A longer file is not a configuration.
@@ -182,42 +182,8 @@ pub fn project_file(workspace: &Path) -> PathBuf {
     workspace.join(".portcullis/config.toml")
 }
 
-/// A project's rules, and whether the user trusts exactly this text of them.
-#[derive(Debug, Clone, Default)]
-pub struct ProjectRules {
-    pub rules: Vec<Rule>,
-    pub trusted: bool,
-}
-
-impl ProjectRules {
-    /// Those of a workspace; none if it has no file.
-    pub fn load(home: &Home, workspace: &Path) -> anyhow::Result<Self> {
-        let path = project_file(workspace);
-        let Some(text) = read(&path)? else { return Ok(Self::default()) };
-        let rules = parse_project(&text, &path.display().to_string())?;
-        let file = path.canonicalize().unwrap_or(path);
-        Ok(Self { rules, trusted: trust::holds(home, &file, &text)? })
-    }
-}
-
-/// The rules of any file, as the layer reads it that its place says it belongs to.
-pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
-    let text = read(path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
-    let name = path.display().to_string();
-    if path == Path::new(EnterprisePolicy::PATH) {
-        let rules = EnterprisePolicy::parse(&text, &name)?.rules().to_vec();
-        return Ok((Layer::Enterprise, text, rules));
-    }
-    if std::path::absolute(path).is_ok_and(|path| path.ends_with(".portcullis/config.toml")) {
-        let rules = parse_project(&text, &name)?;
-        return Ok((Layer::Project, text, rules));
-    }
-    let rules = parse_user(&text, &name)?.rules;
-    Ok((Layer::User, text, rules))
-}
-
 /// The text of a file, `None` if there is none.
-fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let cannot = |why: String| usage(format!("cannot read {}: {why}", path.display()));
     let gone = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     // A link that leads nowhere is a configuration that is lost, not one that was never written.
@@ -327,8 +293,13 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
     })
 }
 
+/// The rules of a user's file.
+pub fn parse_user_rules(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+    parse_user(text, file).map(|file| file.rules)
+}
+
 /// A repository must not choose where a person's data goes or who answers: only its rules are read.
-fn parse_project(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+pub fn parse_project(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
     let document = Document { file, text };
     let tables = document.tables()?;
     if let Some(key) = tables.keys().find(|key| key.get_ref().as_ref() != "rules") {

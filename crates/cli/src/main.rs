@@ -20,6 +20,7 @@ mod home;
 mod person;
 mod policy;
 mod progress;
+mod project;
 mod rebuild;
 mod render;
 mod replay;

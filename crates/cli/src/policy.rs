@@ -12,8 +12,9 @@ use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, file
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
-use crate::config::{self, Settings, project_file};
+use crate::config::{Settings, project_file};
 use crate::exit::{Ended, usage};
+use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
 use crate::trust::{self, Trusted};
 use crate::world::{World, call_session, offering, workspace};
@@ -92,7 +93,7 @@ fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<
     let folder = workspace(globals)?;
     let (rules, of): (Vec<Rule>, usize) = match file {
         Some(file) => {
-            let (layer, _, rules) = sound(config::rules_of(file))?;
+            let (layer, _, rules) = sound(rules_of(file))?;
             // What holds beside them may shadow them.
             let others = Settings::load(globals)?.policy(&folder)?;
             let beside = others.rules().iter().filter(|rule| rule.layer != layer).cloned();
@@ -140,7 +141,7 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = Settings::load(globals)?;
     let file = if file.is_dir() { project_file(file) } else { file.to_owned() };
     let path: PathBuf = file.canonicalize().map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
-    let (layer, text, rules) = config::rules_of(&path)?;
+    let (layer, text, rules) = rules_of(&path)?;
     if layer != Layer::Project {
         let text = format!(
             "{} is not a project's .portcullis/config.toml; your own rules and {} need no trust",
