@@ -6,6 +6,7 @@ mod files;
 mod fold;
 mod gate;
 mod grep;
+mod policy;
 mod sessions;
 mod spool;
 mod startup;
@@ -37,9 +38,13 @@ fn main() -> Result<()> {
     run("grep", &|| task(Box::pin(grep::run())))?;
     run("sessions", &|| task(Box::pin(sessions::run())))?;
     run("fold", &|| task(Box::pin(fold::run())))?;
+    run("policy", &|| task(Box::pin(policy::run())))?;
     run("startup", &startup::run)?;
     table::print(&rows);
-    anyhow::ensure!(!rows.is_empty(), "no such benchmark; there are: spool gate files grep sessions fold startup");
+    anyhow::ensure!(
+        !rows.is_empty(),
+        "no such benchmark; there are: spool gate files grep sessions fold policy startup"
+    );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();
     if missed > 0 {

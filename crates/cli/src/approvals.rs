@@ -1,8 +1,8 @@
 //! `approvals`: the inbox. An answer is a durable append of its own; then the call runs, once, in
 //! the workspace of the session that asked.
 
-use portcullis::{Answer, Reply, Runtime};
-use portcullis_base::AskId;
+use portcullis::{Answer, Reply, Runtime, RuntimeError};
+use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_event::AskState;
 use portcullis_store::{AskRow, StoreError};
 use serde_json::json;
@@ -21,10 +21,16 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
         Approvals::List => list(globals, term).await,
         Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, term)?, term).await,
         Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
-        Approvals::Allow { ask } => {
+        Approvals::Allow { ask, session, save, expires } => {
             let world = World::existing(globals)?;
             let ask = Ask::load(&world, ask).await?;
-            settle(&world, &ask.row, person::answer(Reply::AllowOnce, "cli", None), term).await
+            let reply = match (session, save) {
+                (true, _) => Reply::AllowSession,
+                (_, true) => Reply::AllowSaved,
+                (false, false) => Reply::AllowOnce,
+            };
+            let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
+            settle(&world, &ask.row, Answer { expires_at, ..person::answer(reply, "cli", None) }, term).await
         }
         Approvals::Deny { ask, feedback, stop } => {
             let world = World::existing(globals)?;
@@ -90,14 +96,20 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     let reply = answer.reply.clone();
     let refusal = !reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
-    let runtime = world.runtime_of(row.session_id, "portcullis approvals").await?;
+    let runtime = world.runtime_for(row, "portcullis approvals").await?;
     if !refusal && row.state == AskState::Pending {
         ask_view::diff(world, row).await?;
     }
     match runtime.reply(ask, answer).await {
-        Ok(()) => {}
-        Err(StoreError::AskSettled { .. }) => return left_over(world, &runtime, row, refusal, term).await,
-        Err(error @ StoreError::AskExpired(_)) => {
+        Ok(None) => {}
+        Ok(Some(grant)) => {
+            let revoke = world.command(&format!("grants revoke {grant}"));
+            term.note(&format!("remembered as {grant}; take it back with: {revoke}"));
+        }
+        Err(RuntimeError::Store(StoreError::AskSettled { .. })) => {
+            return left_over(world, &runtime, row, refusal, term).await;
+        }
+        Err(error @ RuntimeError::Store(StoreError::AskExpired(_))) => {
             // Its call is still to be told that nobody answered.
             runtime.attend(row.session_id).await?;
             return Err(error.into());

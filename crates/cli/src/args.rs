@@ -1,10 +1,13 @@
 //! The command line as data. What is not listed here this build cannot do.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use portcullis_base::{AskId, SessionId};
+use portcullis_base::{AskId, GrantId, SessionId};
+
+use crate::values;
 
 /// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
 #[derive(Debug, Parser)]
@@ -44,6 +47,10 @@ pub struct Globals {
     /// Colours (NO_COLOR turns them off too)
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub color: Color,
+    /// What tools do where no rule speaks: each by its own default (managed), or reads run and the rest asks (code)
+    /// [default: managed]
+    #[arg(long, global = true, value_enum, value_name = "NAME")]
+    pub profile: Option<ProfileName>,
     /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
     #[arg(long, global = true, value_enum, value_name = "HOW")]
@@ -57,6 +64,13 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+/// The profiles of tool-contract 13.8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProfileName {
+    Code,
+    Managed,
 }
 
 /// What becomes of this run's own asks.
@@ -76,6 +90,16 @@ pub enum Command {
     Approvals {
         #[command(subcommand)]
         what: Option<Approvals>,
+    },
+    /// Remembered allows: list, revoke
+    Grants {
+        #[command(subcommand)]
+        what: Option<Grants>,
+    },
+    /// Rules: what they decide, whether they are sound, what a change would have changed
+    Policy {
+        #[command(subcommand)]
+        what: Policy,
     },
     /// Sessions and their logs
     Sessions {
@@ -132,11 +156,20 @@ pub enum Approvals {
         /// The ask
         ask: AskId,
     },
-    /// Allow it once and run it
+    /// Allow it and run it: this once, or from now on what its suggested rule says
     #[command(after_help = CALL_EXITS)]
     Allow {
         /// The ask
         ask: AskId,
+        /// Remember the suggested rule for this session
+        #[arg(long, conflicts_with = "save")]
+        session: bool,
+        /// Remember the suggested rule for this project
+        #[arg(long)]
+        save: bool,
+        /// Forget it after this time, such as 7d or 12h [default: when it is revoked]
+        #[arg(long, value_name = "TIME", value_parser = values::span)]
+        expires: Option<Duration>,
     },
     /// Refuse it
     Deny {
@@ -148,6 +181,51 @@ pub enum Approvals {
         /// Also tell them to stop
         #[arg(long)]
         stop: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Grants {
+    /// Those in force: what each allows, for whom, given by whom, how often it was used
+    List {
+        /// Also those that are revoked or have run out
+        #[arg(long)]
+        all: bool,
+    },
+    /// Take one back: from now on its calls ask again
+    Revoke {
+        /// The grant
+        grant: GrantId,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Policy {
+    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny)
+    Explain {
+        /// The tool's name
+        tool: String,
+        /// Its input: JSON, @FILE, or - for standard input
+        #[arg(default_value = "{}", allow_hyphen_values = true)]
+        input: String,
+    },
+    /// Read rules and find those that can never match, never decide, or name no tool
+    Check {
+        /// The file [default: every file in force here]
+        file: Option<PathBuf>,
+    },
+    /// Put the allow rules of a project's file in force, for exactly its present text
+    Trust {
+        /// The project's .portcullis/config.toml
+        file: PathBuf,
+    },
+    /// Run changed rules over every recorded call and print each decision that would differ
+    Backtest {
+        /// The rules: in the place of your own, or of the project's if it is a .portcullis/config.toml
+        file: PathBuf,
+        /// Only calls of the last days or hours, such as 7d
+        #[arg(long, value_name = "TIME", value_parser = values::span)]
+        since: Option<Duration>,
     },
 }
 

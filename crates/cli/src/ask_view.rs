@@ -250,12 +250,16 @@ impl Whole {
             for (label, command) in commands(world, &self.ask).into_iter().skip(1) {
                 let _ = writeln!(text, "{label}: {command}");
             }
+            if self.asked.grantable.is_some() {
+                let allow = world.command(&format!("approvals allow {}", row.ask_id));
+                let _ = writeln!(text, "remember the rule: {allow} --session | --save [--expires 7d]");
+            }
         }
         text
     }
 }
 
-fn suggestion(rule: &Value) -> String {
+pub fn suggestion(rule: &Value) -> String {
     let list = |name: &str| {
         let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         exact(&all.collect::<Vec<_>>().join(", "), FACT_CHARS)

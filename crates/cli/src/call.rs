@@ -105,7 +105,7 @@ async fn of_session(world: &World, session: SessionId, globals: &Globals, term: 
 }
 
 /// `JSON`, `@FILE` or `-`. What is in it is for the gate to judge.
-fn input(text: &str) -> anyhow::Result<String> {
+pub fn input(text: &str) -> anyhow::Result<String> {
     if text == "-" {
         return bounded(io::stdin().lock(), "standard input");
     }

@@ -6,15 +6,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use portcullis::Profile;
 use portcullis_base::limits;
 use portcullis_policy::{EnterprisePolicy, Layer, Policy, PolicyBuilder, Rule, parse_rules};
 use portcullis_store_sqlite::Durability;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::args::{ApprovalMode, Globals};
+use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::usage;
 use crate::home::{self, Home};
+use crate::project::ProjectRules;
+use crate::values::{duration, size};
 
 /// A longer file is not a configuration.
 const MAX_BYTES: u64 = 4 << 20;
@@ -70,6 +73,7 @@ pub struct Settings {
     pub quota: u64,
     pub approvals: ApprovalMode,
     pub ask_expiry: Duration,
+    pub profile: Profile,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
     pub chosen: Chosen,
     /// The user's file, if there is one.
@@ -125,6 +129,10 @@ impl Settings {
             quota: file.quota,
             approvals,
             ask_expiry: file.ask_expiry,
+            profile: match globals.profile {
+                Some(ProfileName::Code) => Profile::Code,
+                Some(ProfileName::Managed) | None => Profile::Managed,
+            },
             chosen,
             user_file,
             enterprise,
@@ -135,8 +143,19 @@ impl Settings {
 
     /// The rules that hold in a workspace.
     pub fn policy(&self, workspace: &Path) -> anyhow::Result<Policy> {
-        let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(self.user_rules.iter().cloned());
-        Ok(builder.rules(project_rules(workspace)?).build()?)
+        let project = ProjectRules::load(&self.home, workspace)?;
+        self.policy_with(self.user_rules.iter().cloned(), project)
+    }
+
+    /// The rules that would hold with these in the place of the user's and the project's own.
+    pub fn policy_with(&self, user: impl IntoIterator<Item = Rule>, project: ProjectRules) -> anyhow::Result<Policy> {
+        let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(user);
+        Ok(builder.rules(project.rules).project_trust(project.trusted).build()?)
+    }
+
+    /// The user's own rules.
+    pub fn user_rules(&self) -> &[Rule] {
+        &self.user_rules
     }
 }
 
@@ -163,16 +182,8 @@ pub fn project_file(workspace: &Path) -> PathBuf {
     workspace.join(".portcullis/config.toml")
 }
 
-fn project_rules(workspace: &Path) -> anyhow::Result<Vec<Rule>> {
-    let path = project_file(workspace);
-    match read(&path)? {
-        None => Ok(Vec::new()),
-        Some(text) => parse_project(&text, &path.display().to_string()),
-    }
-}
-
 /// The text of a file, `None` if there is none.
-fn read(path: &Path) -> anyhow::Result<Option<String>> {
+pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let cannot = |why: String| usage(format!("cannot read {}: {why}", path.display()));
     let gone = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     // A link that leads nowhere is a configuration that is lost, not one that was never written.
@@ -282,8 +293,13 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
     })
 }
 
+/// The rules of a user's file.
+pub fn parse_user_rules(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+    parse_user(text, file).map(|file| file.rules)
+}
+
 /// A repository must not choose where a person's data goes or who answers: only its rules are read.
-fn parse_project(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+pub fn parse_project(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
     let document = Document { file, text };
     let tables = document.tables()?;
     if let Some(key) = tables.keys().find(|key| key.get_ref().as_ref() != "rules") {
@@ -306,29 +322,6 @@ fn local(scheme: &str, url: &str) -> Result<PathBuf, String> {
 
 fn approval_mode(word: &str) -> Result<ApprovalMode, String> {
     clap::ValueEnum::from_str(word, false).map_err(|_| format!("`{word}` is not one of ask, allow, deny"))
-}
-
-/// `2GiB`, `500MB`, `1024`.
-fn size(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is not a size such as 2GiB, 500MB or 4096");
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ').len();
-    let factor: u64 = match text[digits..].trim() {
-        "" | "B" => 1,
-        "kB" => 1_000,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return Err(bad()),
-    };
-    text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(bad)
-}
-
-/// `24h`, `15min`, `1h 30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
-    parsed.filter(|span| !span.is_zero()).ok_or_else(|| format!("`{text}` is not a time such as 24h or 15min"))
 }
 
 #[cfg(test)]
@@ -388,13 +381,5 @@ mod tests {
         assert!(permitted(ApprovalMode::Allow, &strict).is_err());
         assert!(permitted(ApprovalMode::Deny, &strict).is_ok());
         assert!(permitted(ApprovalMode::Allow, &EnterprisePolicy::default()).is_ok());
-    }
-
-    #[test]
-    fn sizes_and_times_are_read_as_people_write_them() {
-        assert_eq!((size("2GiB"), size("4096"), size("1 MB")), (Ok(2 << 30), Ok(4096), Ok(1_000_000)));
-        assert!(size("-1").is_err() && size("GiB").is_err() && size("99999999999GiB").is_err());
-        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
-        assert!(duration("-1h").is_err() && duration("0s").is_err());
     }
 }

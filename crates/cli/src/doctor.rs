@@ -135,7 +135,7 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
     for rule in policy.inert_rules() {
         let file = project_file(&folder);
         let to_do = format!(
-            "a project's allow rules do nothing until trusted, which this build cannot do yet; copy it from {} into your own configuration",
+            "a project's allow rules do nothing until you trust exactly this text of them: portcullis policy trust {}",
             file.display()
         );
         findings.note("rules", format!("allow {} ({}) is inert", rule.id, rule.source), to_do);

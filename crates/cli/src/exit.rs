@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use portcullis::RuntimeError;
+use portcullis::{GrantError, RuntimeError};
 use portcullis_base::{Code, Reason, Recorded};
 use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
@@ -150,7 +150,8 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
         }
         let ended = if let Some(error) = cause.downcast_ref::<RuntimeError>() {
             match error {
-                RuntimeError::Store(error) => store_ending(error),
+                RuntimeError::Store(error) | RuntimeError::Grant(GrantError::Store(error)) => store_ending(error),
+                RuntimeError::Grant(_) => Ended::Failed,
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
                 RuntimeError::Workspace(_) => Ended::Usage,
                 RuntimeError::NoObservation(_) => Ended::Failed,
@@ -158,6 +159,8 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
                 _ => Ended::Broken,
             }
         } else if let Some(error) = cause.downcast_ref::<StoreError>() {
+            store_ending(error)
+        } else if let Some(GrantError::Store(error)) = cause.downcast_ref::<GrantError>() {
             store_ending(error)
         } else if cause.is::<PolicyError>() {
             Ended::Usage

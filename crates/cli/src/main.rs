@@ -9,6 +9,7 @@ mod args;
 mod ask;
 mod ask_view;
 mod audit;
+mod backtest;
 mod call;
 mod completions;
 mod config;
@@ -17,14 +18,20 @@ mod doctor;
 mod exit;
 mod export;
 mod export_check;
+mod grants;
 mod home;
 mod person;
+mod policy;
+mod progress;
+mod project;
 mod rebuild;
 mod render;
 mod replay;
 mod sessions;
 mod spinner;
 mod tools;
+mod trust;
+mod values;
 mod watch;
 mod world;
 
@@ -54,6 +61,10 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
         match cli.command {
             Command::Call(args) => call::run(&args, globals, term).await,
             Command::Approvals { what } => approvals::run(what.unwrap_or_default(), globals, term).await,
+            Command::Grants { what } => {
+                grants::run(what.unwrap_or(args::Grants::List { all: false }), globals, term).await
+            }
+            Command::Policy { what } => policy::run(what, globals, term).await,
             Command::Sessions { what } => sessions::run(what.unwrap_or_default(), globals, term).await,
             Command::Tools { what } => tools::run(&what.unwrap_or_default(), globals, term),
             Command::Audit { what } => audit::run(what, globals, term).await,

@@ -9,6 +9,7 @@ use portcullis::{Answer, Reply};
 pub fn answer(reply: Reply, channel: &str, feedback: Option<String>) -> Answer {
     Answer {
         reply,
+        expires_at: None,
         feedback,
         approver: login(),
         channel: channel.to_owned(),

@@ -25,7 +25,11 @@ pub fn run(what: &Tools, globals: &Globals, term: &Term) -> anyhow::Result<Ended
             match hidden {
                 // A rule hides it, not its definition: without rules it is offered.
                 Some(hidden) => {
-                    let open = Runtime::builder().workspace(&folder).build()?.offer(call_session(&folder));
+                    let open = Runtime::builder()
+                        .workspace(&folder)
+                        .profile(settings.profile)
+                        .build()?
+                        .offer(call_session(&folder));
                     show(&open, name, Some(&hidden.reason.to_string()), term)?;
                 }
                 None => show(&offer, name, None, term)?,

@@ -173,12 +173,16 @@ impl Watch<'_> {
         }
         // One that the reading thread holds already slips past the emptying; its time gives it away.
         let armed = Instant::now();
-        self.term.note(&styled(BOLD, "a allow once   d deny   s skip   q leave"));
+        let can_remember = whole.asked.grantable.is_some();
+        let remember = if can_remember { "t this session   p this project   " } else { "" };
+        self.term.note(&styled(BOLD, &format!("a allow once   {remember}d deny   s skip   q leave")));
         loop {
             let reply = match self.wait().await {
                 Woke::Key((_, typed)) if typed < armed => continue,
                 Woke::Left | Woke::Key((b'q', _)) => return Ok(false),
                 Woke::Key((b'a', _)) => Reply::AllowOnce,
+                Woke::Key((b't', _)) if can_remember => Reply::AllowSession,
+                Woke::Key((b'p', _)) if can_remember => Reply::AllowSaved,
                 Woke::Key((b'd', _)) => Reply::Deny,
                 Woke::Key((b's', _)) => return Ok(true),
                 Woke::Key(_) => continue,

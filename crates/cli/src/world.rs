@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis::{Runtime, RuntimeBuilder};
+use portcullis::{Profile, Runtime, RuntimeBuilder};
 use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::{Body, CheckpointKey, Event, LOCAL_TENANT};
-use portcullis_store::{HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError};
+use portcullis_store::{AskRow, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError};
 use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
@@ -58,7 +58,8 @@ pub fn store_files(settings: &Settings) -> [PathBuf; 3] {
 
 /// A runtime in the making that knows no store: enough to say what is offered.
 pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
-    let mut builder = Runtime::builder().workspace(workspace).policy(settings.policy(workspace)?);
+    let policy = settings.policy(workspace)?;
+    let mut builder = Runtime::builder().workspace(workspace).policy(policy).profile(settings.profile);
     // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
     for file in store_files(settings) {
@@ -149,7 +150,10 @@ impl World {
 
     /// A runtime for one workspace over this store.
     pub fn runtime(&self, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
-        let settings = &self.settings;
+        self.runtime_with(&self.settings, workspace, called)
+    }
+
+    fn runtime_with(&self, settings: &Settings, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
         let builder = offering(settings, workspace)?
             .store(Arc::clone(&self.store) as _, self.artifacts()? as _)
             .sealing_key(settings.home.sealing_key(&*self.ids)?)
@@ -169,6 +173,29 @@ impl World {
             )));
         }
         self.runtime(Path::new(&folder), called)
+    }
+
+    /// A runtime that can carry out the call of an ask: its tool is the one that was asked about, under whichever
+    /// profile that was. If there is none, that is for the gate to say.
+    pub async fn runtime_for(&self, row: &AskRow, called: &str) -> anyhow::Result<Runtime> {
+        let first = self.runtime_of(row.session_id, called).await?;
+        let tool = row.facts.get("tool").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let fits = |runtime: &Runtime| {
+            let offer = runtime.offer(row.session_id);
+            offer.entries().any(|(name, entry)| {
+                name.as_str() == tool && entry.definition.version.as_str() == row.definition_version
+            })
+        };
+        let (Some(workspace), false) = (first.workspace(), fits(&first)) else { return Ok(first) };
+        for profile in Profile::ALL {
+            let mut settings = self.settings.clone();
+            settings.profile = profile;
+            let other = self.runtime_with(&settings, workspace, called)?;
+            if fits(&other) {
+                return Ok(other);
+            }
+        }
+        Ok(first)
     }
 
     /// How a session was made.

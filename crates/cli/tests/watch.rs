@@ -70,3 +70,16 @@ fn a_key_typed_before_an_ask_is_shown_does_not_answer_it() {
     let listed = world.run(&["approvals", "list", "--json"]).ends(0).json();
     assert_eq!(listed["asks"].as_array().map(Vec::len), Some(1), "one key answers one ask: {listed}");
 }
+
+#[test]
+fn a_key_remembers_an_answer_for_the_project() {
+    let (world, _) = asking();
+    let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
+    until(&mut out, "p this project");
+    std::io::Write::write_all(&mut keys, b"p").expect("typed");
+    until(&mut out, "recorded: session");
+    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    assert!(child.wait().expect("ends").success());
+    world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt");
+    world.run(&["call", "edit", &common::edit("a.txt", "gamma", "delta")]).ends(0);
+}

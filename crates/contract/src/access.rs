@@ -49,6 +49,22 @@ pub enum ResourceKind {
     Opaque,
 }
 
+impl ResourceKind {
+    /// The word as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Host => "host",
+            Self::Url => "url",
+            Self::Argv => "argv",
+            Self::McpTool => "mcp_tool",
+            Self::Secret => "secret",
+            Self::Opaque => "opaque",
+        }
+    }
+}
+
 /// One thing that a call will touch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resource {

@@ -53,6 +53,19 @@ pub enum DefaultPolicy {
     Auto,
 }
 
+impl DefaultPolicy {
+    /// The word as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::AskPinned => "ask_pinned",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 /// Which part of a long output the model is shown (§18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,7 +8,9 @@ use portcullis_base::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-fn is_false(flag: &bool) -> bool {
+pub use crate::weighed::{Grantable, Touched};
+
+pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
@@ -175,8 +177,15 @@ pub struct Decided {
     pub policy_ids: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grant_ids: Vec<GrantId>,
+    /// What the rules were asked about, so that other rules can be asked the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<String>,
+    pub resources: Vec<Touched>,
+    /// Names in `resources` are masked, cut or left out.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
+    /// What the tool's own default was.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub default_policy: String,
     /// Denied by names alone, before any content was looked at (R5).
     #[serde(default, skip_serializing_if = "is_false")]
     pub precheck: bool,
@@ -201,6 +210,9 @@ pub struct Asked {
     pub principal: String,
     /// Of the accesses and the whole diff a person was shown.
     pub shown: Digest,
+    /// What a remembered allow would answer and for whom (13.5); none if no rule is suggested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grantable: Option<Grantable>,
 }
 
 /// What a person answered (13.4).

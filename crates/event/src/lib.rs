@@ -13,6 +13,7 @@ pub mod fold;
 mod observation;
 mod rows;
 mod upcast;
+mod weighed;
 mod writers;
 
 pub use body::{Body, EventBody, EventType};

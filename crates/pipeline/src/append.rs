@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{AppendId, IntentId, MessageId, WorkerId, limits};
 use portcullis_event::Draft;
-use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, SessionKey};
+use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, RecordWrite, SessionKey};
 
 use crate::schedule::Slot;
 
@@ -19,6 +19,7 @@ pub struct Append {
     pub(crate) blobs: Vec<Blob>,
     pub(crate) artifacts: Vec<ArtifactRow>,
     pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
+    pub(crate) records: Vec<RecordWrite>,
     /// Calls admitted in this append: a repeat among them is a duplicate before anything is stored.
     pub(crate) calls: Vec<(MessageId, String)>,
     /// A call's turn to touch the world lasts until its end is durable: the next one starts only then (R1).
@@ -112,6 +113,7 @@ impl Append {
         commit.blobs = self.blobs;
         commit.artifacts = self.artifacts;
         commit.sealed = self.sealed;
+        commit.records = self.records;
         commit.idle = self.idle;
         commit
     }

@@ -2,7 +2,7 @@
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, Trust, limits};
 use portcullis_contract::seam;
-use portcullis_event::facts::{Asked, ToolUse};
+use portcullis_event::facts::{Asked, Grantable, ToolUse};
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::{ArtifactRow, Blob};
 use serde_json::{Map, Value, json};
@@ -45,7 +45,13 @@ pub(crate) async fn raise(
     // A rule that names a secret is not suggested: masked it would be another rule, and a wider one. Nor is
     // one that is too long to be read.
     let suggested = suggested.filter(|rule| !holds_secret(session, rule) && rule.to_string().len() <= SHOWN_TEXT);
-    let suggested = suggested.collect();
+    let suggested: Vec<Value> = suggested.collect();
+    let grantable = ask.deciding.filter(|_| !suggested.is_empty() && !ask.pinned).map(|rule| Grantable {
+        rule_id: rule.id.to_string(),
+        rule_hash: rule.hash,
+        project: session.gate.project.clone(),
+        agent: session.agent.clone(),
+    });
     let asked = Asked {
         ask_id,
         intent_id: intent.id,
@@ -59,6 +65,7 @@ pub(crate) async fn raise(
         policy_revision: policy.revision(),
         principal: session.gate.principal.clone(),
         shown: shown(validated),
+        grantable,
     };
     session.note(facts, intent.turn_id, &asked);
     Ok(ask_id)

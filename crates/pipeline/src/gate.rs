@@ -25,6 +25,7 @@ use crate::calls::Order;
 use crate::closed::PathRules;
 use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::execute;
+use crate::grants::GrantBook;
 use crate::intent::{Intent, Origin, Proposal};
 use crate::keys::KeyLine;
 use crate::lookup::lookup;
@@ -94,6 +95,7 @@ pub(crate) struct GateInner {
     pub(crate) keys: KeyLine,
     /// Room for safe calls of all sessions together.
     pub(crate) beside: Semaphore,
+    pub(crate) grants: GrantBook,
     baselines: BaselineBook,
     /// The last offer made for each session: two turns with no change between them share one.
     offers: Mutex<HashMap<SessionId, CachedOffer>>,
@@ -188,6 +190,7 @@ impl Gate {
     #[must_use]
     pub fn new(parts: GateParts) -> Self {
         let inner = GateInner {
+            grants: GrantBook::new(Arc::clone(&parts.store), parts.tenant),
             store: parts.store,
             artifacts: parts.artifacts,
             registry: parts.registry,
@@ -235,6 +238,12 @@ impl Gate {
     #[must_use]
     pub fn tenant(&self) -> TenantId {
         self.inner.tenant
+    }
+
+    /// Remembered allows.
+    #[must_use]
+    pub fn grants(&self) -> &GrantBook {
+        &self.inner.grants
     }
 
     /// `text` with every known secret masked, as it may be written (L69).

@@ -2,7 +2,7 @@
 //! is read, never assumed. Nothing else in the program makes an [`Authorized`].
 
 use portcullis_base::{AskId, Code};
-use portcullis_contract::{AccessRequest, seam};
+use portcullis_contract::{AccessRequest, DefaultPolicy, seam};
 use portcullis_event::facts::{AskClosed, Closing, Decided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Ask, Asker, Decision, Deny, Policy};
@@ -11,12 +11,14 @@ use crate::append::Append;
 use crate::ask;
 use crate::evidence::no_room;
 use crate::gate::Approvals;
+use crate::grants;
 use crate::intent::Intent;
 use crate::lookup::Visible;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
 use crate::step::Step;
 use crate::validate::Validated;
+use crate::weighed::Weighed;
 
 /// An intent that may start.
 pub(crate) struct Authorized {
@@ -26,7 +28,15 @@ pub(crate) struct Authorized {
 
 pub(crate) async fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
     let policy = session.gate.policy();
-    let decision = policy.decide(&validated.access, &asker(session, &validated.visible));
+    let mut decision = policy.decide(&validated.access, &asker(session, &validated.visible));
+    // Grants answer unpinned asks and nothing else, so only those look for them.
+    if validated.visible.intent.is_fresh() && matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
+        let grants = session.gate.remembered().await;
+        if !grants.is_empty() {
+            let asker = Asker { grants: &grants, ..asker(session, &validated.visible) };
+            decision = policy.decide(&validated.access, &asker);
+        }
+    }
     if let Some(ask) = validated.visible.intent.ask().cloned() {
         return answered(session, validated, &ask, &policy, decision, facts);
     }
@@ -34,6 +44,7 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
         Decision::Allow(allow) => {
             let ids: Vec<String> = allow.policy_ids.iter().map(ToString::to_string).collect();
             decided(session, &validated, Verdict::Allow, &allow.reason, &ids, &allow.grant_ids, facts);
+            facts.records.extend(allow.grant_ids.iter().map(|id| grants::used(*id)));
             let permission = Permission {
                 decision: Verdict::Allow,
                 policy_ids: ids,
@@ -44,7 +55,7 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
             };
             Step::Next(Authorized { validated, permission })
         }
-        Decision::Deny(deny) => Denied { deny, precheck: false }.refuse_validated(session, &validated, facts),
+        Decision::Deny(deny) => Denied::late(deny, session, &validated).refuse(session, &validated.visible, facts),
         Decision::Ask(ask) => raise(session, validated, ask, &policy, facts).await,
     }
 }
@@ -52,7 +63,9 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
 /// The deny pre-check of R5: deny rules only, by resolved names, before any content is opened (L37).
 pub(crate) fn precheck_denies(session: &SessionShared, visible: &Visible, access: &[AccessRequest]) -> Option<Denied> {
     let policy = session.gate.policy();
-    policy.denies(access, &asker(session, visible)).map(|deny| Denied { deny, precheck: true })
+    let asker = asker(session, visible);
+    let weighed = || Weighed::of(session, access, asker.default);
+    policy.denies(access, &asker).map(|deny| Denied { deny, precheck: true, weighed: weighed() })
 }
 
 fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
@@ -61,15 +74,20 @@ fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
         session: Some(session.key.session),
         project: Some(&session.gate.project),
         now: session.gate.clock.now(),
-        default: seam::semantics(visible.tool()).default_policy,
+        default: default_policy(visible),
         grants: &[],
     }
+}
+
+fn default_policy(visible: &Visible) -> DefaultPolicy {
+    seam::semantics(visible.tool()).default_policy
 }
 
 /// A deny by rule, before or after runtime validation.
 pub(crate) struct Denied {
     deny: Deny,
     precheck: bool,
+    weighed: Weighed,
 }
 
 impl Denied {
@@ -83,7 +101,9 @@ impl Denied {
                 reason: session.tidy(&self.deny.reason, SUMMARY_MAX),
                 policy_ids: policy_ids.clone(),
                 grant_ids: Vec::new(),
-                resources: Vec::new(),
+                resources: self.weighed.resources,
+                partial: self.weighed.partial,
+                default_policy: self.weighed.default_policy,
                 precheck: self.precheck,
             };
             session.note(facts, visible.intent.turn_id, &fact);
@@ -101,8 +121,10 @@ impl Denied {
         Step::Refused(refuse(session, &visible.intent, refusal))
     }
 
-    fn refuse_validated(self, session: &SessionShared, validated: &Validated, facts: &mut Append) -> Step<Authorized> {
-        self.refuse(session, &validated.visible, facts)
+    /// Found when the whole call was decided.
+    fn late(deny: Deny, session: &SessionShared, validated: &Validated) -> Self {
+        let weighed = Weighed::of(session, &validated.access, default_policy(&validated.visible));
+        Self { deny, precheck: false, weighed }
     }
 }
 
@@ -116,14 +138,17 @@ fn decided(
     facts: &mut Append,
 ) {
     let intent = &validated.visible.intent;
+    let Weighed { resources, partial, default_policy } =
+        Weighed::of(session, &validated.access, default_policy(&validated.visible));
     let fact = Decided {
         intent_id: intent.id,
         decision,
         reason: session.tidy(reason, SUMMARY_MAX),
         policy_ids: policy_ids.to_vec(),
         grant_ids: grant_ids.to_vec(),
-        // The names are in `tool.validation` already; only what differs is worth its bytes.
-        resources: Vec::new(),
+        resources,
+        partial,
+        default_policy,
         precheck: false,
     };
     session.note(facts, intent.turn_id, &fact);
@@ -200,7 +225,7 @@ fn answered(
 ) -> Step<Authorized> {
     let intent = &validated.visible.intent;
     if let Decision::Deny(deny) = decision {
-        return Denied { deny, precheck: false }.refuse_validated(session, &validated, facts);
+        return Denied::late(deny, session, &validated).refuse(session, &validated.visible, facts);
     }
     if !allows(ask) {
         return Step::Refused(refuse(session, intent, unanswered_or_denied(ask)));
@@ -231,7 +256,7 @@ fn answered(
         decision: Verdict::Allow,
         policy_ids: decision.policy_ids().iter().map(ToString::to_string).collect(),
         ask_id: Some(ask.ask_id),
-        grant_ids: Vec::new(),
+        grant_ids: ask.reply.iter().filter_map(|reply| reply.grant_id).collect(),
         approver: ask.reply.as_ref().map(|reply| reply.approver.clone()),
         feedback: None,
     };

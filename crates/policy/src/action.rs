@@ -142,6 +142,11 @@ impl ActionPattern {
         Self(WordPattern::literal(action.as_str()))
     }
 
+    /// The one action meant, if it is one.
+    pub(crate) fn literal_word(&self) -> Option<&str> {
+        self.0.as_literal()
+    }
+
     /// Whether `action` is one of those meant.
     #[must_use]
     pub fn matches(&self, action: &Action) -> bool {

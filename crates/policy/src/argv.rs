@@ -67,6 +67,16 @@ impl ArgvPattern {
         argv.starts_with(&self.words) && (!self.exact || argv.len() == self.words.len())
     }
 
+    /// Whether nothing may follow its words.
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// The words that are compared.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
+    }
+
     /// Every command meant begins with this word.
     pub(crate) fn first(&self) -> &str {
         self.words.first().map_or("", String::as_str)

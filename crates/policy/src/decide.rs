@@ -39,6 +39,11 @@ impl Policy {
     /// about (L31): what it would touch is not known.
     #[must_use]
     pub fn decide(&self, requests: &[AccessRequest], asker: &Asker<'_>) -> Decision {
+        let own = self.decide_alone(requests, asker);
+        self.parents().iter().fold(own, |so_far, parent| so_far.strictest(parent.decide(requests, asker)))
+    }
+
+    fn decide_alone(&self, requests: &[AccessRequest], asker: &Asker<'_>) -> Decision {
         let mut tally = Tally::default();
         for request in requests {
             for resource in request.resources() {
@@ -86,6 +91,10 @@ impl Policy {
                     }
                 }
             }
+        }
+        for above in self.parents().iter().filter_map(|parent| parent.denies(requests, asker)) {
+            reason.get_or_insert(above.reason);
+            ids.extend(above.policy_ids);
         }
         reason.map(|reason| Deny { reason, policy_ids: ids.into_iter().collect() })
     }

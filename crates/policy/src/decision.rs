@@ -82,10 +82,15 @@ impl Decision {
 
     /// The stricter of two decisions: a child's with its parent's (13.6), or one part's with
     /// another's. Equals: the first, with what matched in both. Suggestions for one of two asks would
-    /// not settle the other and are dropped.
+    /// not settle the other and are dropped, unless one rule asks both times.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
-        let both_ask = self.strictness() == other.strictness() && matches!(self, Self::Ask(_));
+        let both_ask = match (&self, &other) {
+            (Self::Ask(one), Self::Ask(two)) => {
+                (&one.deciding, &one.suggested_rules) != (&two.deciding, &two.suggested_rules)
+            }
+            _ => false,
+        };
         let (mut strict, mild) = if other.strictness() > self.strictness() { (other, self) } else { (self, other) };
         let ids = match &mut strict {
             Self::Allow(Allow { policy_ids, grant_ids, .. }) => {

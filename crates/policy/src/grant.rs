@@ -1,5 +1,7 @@
 //! A remembered allow (13.5): it answers the asks of one rule, for one agent in one project.
 
+use std::fmt;
+
 use portcullis_base::{Digest, GrantId, SessionId, Timestamp};
 use portcullis_contract::Action;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,12 @@ use crate::{ActionPattern, Asker, ResourcePattern, RuleId, RuleRef};
 pub struct GrantRule {
     pub action: ActionPattern,
     pub resource: ResourcePattern,
+}
+
+impl fmt::Display for GrantRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.action, self.resource)
+    }
 }
 
 /// The rule, and the meaning it had, whose asks a grant answers.

@@ -107,6 +107,11 @@ impl PathPattern {
         Self { text, segments, kind }
     }
 
+    /// Whether it is a folder with all that is beneath it.
+    pub(crate) const fn is_beneath(&self) -> bool {
+        matches!(self.kind, Kind::Beneath(_))
+    }
+
     /// Whether `path` is one of those meant. The root is the empty text, as in [`crate::subject`].
     pub(crate) fn matches(&self, path: &str) -> bool {
         match &self.kind {

@@ -1,6 +1,7 @@
 //! The rules of every layer, as one value that does not change.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use portcullis_base::{Digest, fingerprint};
 use portcullis_contract::Action;
@@ -69,7 +70,7 @@ impl PolicyBuilder {
         let hashes: Vec<Digest> = rules.iter().map(Rule::hash).collect();
         let index = Index::new(&rules);
         let revision = revision(&rules, &hashes, self.project_trusted);
-        Ok(Policy { rules, hashes, index, project_trusted: self.project_trusted, revision })
+        Ok(Policy { rules, hashes, index, project_trusted: self.project_trusted, revision, parents: Vec::new() })
     }
 }
 
@@ -87,9 +88,25 @@ pub struct Policy {
     index: Index,
     project_trusted: bool,
     revision: Digest,
+    /// Whose decisions bind this one's as well (13.6).
+    parents: Vec<Arc<Policy>>,
 }
 
 impl Policy {
+    /// What a child may do that was sent by someone under `parent`: no more than both allow (13.6, L38).
+    /// Every decision is the stricter of the two, at any depth.
+    #[must_use]
+    pub fn intersect(mut self, parent: &Arc<Self>) -> Self {
+        self.parents.push(Arc::clone(parent));
+        // Invariant: digests are always JSON.
+        self.revision = fingerprint(&(self.revision, parent.revision)).expect("digests are JSON");
+        self
+    }
+
+    pub(crate) fn parents(&self) -> &[Arc<Self>] {
+        &self.parents
+    }
+
     /// The fingerprint of what this policy decides, whatever order its rules were written in.
     #[must_use]
     pub fn revision(&self) -> Digest {
@@ -101,6 +118,9 @@ impl Policy {
     pub fn with_project_trust(mut self, trusted: bool) -> Self {
         self.project_trusted = trusted;
         self.revision = revision(&self.rules, &self.hashes, trusted);
+        for parent in std::mem::take(&mut self.parents) {
+            self = self.intersect(&parent);
+        }
         self
     }
 
@@ -138,6 +158,7 @@ impl Policy {
     pub fn wholly_denied(&self, action: &Action, asker: &Asker<'_>) -> Option<RuleId> {
         let denies =
             |rule: &&Rule| rule.effect == RuleEffect::Deny && rule.action.matches(action) && rule.in_force(asker);
-        self.index.any().iter().map(|i| &self.rules[*i]).find(denies).map(|rule| rule.id.clone())
+        let own = self.index.any().iter().map(|i| &self.rules[*i]).find(denies).map(|rule| rule.id.clone());
+        own.or_else(|| self.parents.iter().find_map(|parent| parent.wholly_denied(action, asker)))
     }
 }

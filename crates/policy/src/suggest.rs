@@ -14,6 +14,9 @@ use crate::{
 /// Characters of a resource shown in a sentence.
 const SHOWN_CHARS: usize = 200;
 
+/// Things shown that a rule would allow, and that it would not.
+const EXAMPLES: usize = 3;
+
 /// One resource that an ask is about.
 pub(crate) struct Asking<'r> {
     pub(crate) action: &'r Action,
@@ -36,9 +39,9 @@ pub struct SuggestedRule {
     pub resource: ResourcePattern,
     /// In words, everything it allows.
     pub reach: String,
-    /// Examples, taken from the call.
+    /// Everything it names, then what it takes no account of: at least three.
     pub would_allow: Vec<String>,
-    /// Near misses, each checked against the pattern.
+    /// Three near misses, each checked against the pattern.
     pub would_not_allow: Vec<String>,
 }
 
@@ -107,6 +110,10 @@ fn suggestion(asking: &[Asking<'_>]) -> Option<SuggestedRule> {
         }
     }
     let reach = format!("`{}` on exactly: {}", first.action, would_allow.join(", "));
+    // A rule names what is touched and nothing else; whoever adopts it must know what that leaves open.
+    let open = left_open(&first.subject);
+    would_allow.extend(open.iter().take(EXAMPLES.saturating_sub(would_allow.len())).map(|text| (*text).to_owned()));
+    would_not_allow.truncate(EXAMPLES);
     let rule = SuggestedRule { effect: RuleEffect::Allow, action, resource, reach, would_allow, would_not_allow };
     readable(&rule).then_some(rule)
 }
@@ -174,25 +181,44 @@ fn example(subject: &Subject, asked: &Resource) -> String {
     }
 }
 
-/// What a person might think is included, and is not.
+/// What an exact rule still does not look at.
+const fn left_open(subject: &Subject) -> [&'static str; 2] {
+    match subject {
+        Subject::Argv(_) => ["the same command in any folder", "the same command again, any number of times"],
+        Subject::Path(_) => ["the same with any other content or arguments", "the same again, any number of times"],
+        _ => ["the same with any other arguments", "the same again, any number of times"],
+    }
+}
+
+/// What a person might think is included, and is not: at least three that differ from it.
 fn neighbours(subject: &Subject) -> Vec<Subject> {
     match subject {
         Subject::Path(path) => {
             let folder = path.rfind('/').map_or("", |cut| &path[..cut]);
-            let beside = Subject::Path(format!("{folder}/another"));
-            vec![beside, Subject::Path(format!("{path}/beneath")), Subject::Path(folder.to_owned())]
+            let beside = format!("{folder}/another");
+            [beside, format!("{path}/beneath"), folder.to_owned(), format!("{path}/another/one"), format!("{path}.bak")]
+                .map(Subject::Path)
+                .into()
         }
         Subject::Argv(words) => {
-            let mut longer = words.clone();
-            longer.push("--more".to_owned());
-            let mut out = vec![Subject::Argv(longer)];
-            if words.len() > 1 {
-                out.push(Subject::Argv(words[..words.len() - 1].to_vec()));
-            }
-            out
+            let with = |change: &dyn Fn(&mut Vec<String>)| {
+                let mut words = words.clone();
+                change(&mut words);
+                Subject::Argv(words)
+            };
+            let longer = with(&|words| words.push("--more".to_owned()));
+            let other = with(&|words| words.last_mut().into_iter().for_each(|last| last.push_str("-other")));
+            let shorter = with(&|words| words.truncate(words.len().saturating_sub(1).max(1)));
+            vec![longer, shorter, other, with(&|words| words.insert(0, "sudo".to_owned()))]
         }
-        Subject::Host(name) => vec![Subject::Host(format!("sub.{name}"))],
-        Subject::McpTool(name) => vec![Subject::McpTool(format!("{name}_other"))],
+        Subject::Host(name) => {
+            let near = [format!("sub.{name}"), format!("{name}.example"), format!("not-{name}")];
+            near.map(Subject::Host).into()
+        }
+        Subject::McpTool(name) => {
+            let near = [format!("{name}_other"), format!("{name}s"), format!("other_{name}")];
+            near.map(Subject::McpTool).into()
+        }
         Subject::Secret | Subject::Opaque => Vec::new(),
     }
 }

@@ -74,7 +74,7 @@ fn nearest(word: &str, known: &[&'static str]) -> &'static str {
 }
 
 /// Levenshtein distance; keys are short.
-fn edits(a: &str, b: &str) -> usize {
+pub(crate) fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().take(64).enumerate() {

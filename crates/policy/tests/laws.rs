@@ -1,11 +1,13 @@
-//! L27–L31, L33 and L34 against the naive oracle.
+//! L27–L31, L33, L34 and L38 against the naive oracle.
 
 mod oracle;
 mod worlds;
 
+use std::sync::Arc;
+
 use portcullis_base::{Digest, GrantId, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, DefaultPolicy, ResourceKind};
-use portcullis_policy::{Ask, Decision, Grant, GrantScope, Layer, RuleEffect, Satisfies, parse_rules};
+use portcullis_policy::{Ask, Decision, Fault, Grant, GrantScope, Layer, RuleEffect, Satisfies, lint, parse_rules};
 use proptest::prelude::*;
 
 use oracle::Verdict;
@@ -169,6 +171,45 @@ proptest! {
                 prop_assert!(same, "{near:?} became {after:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_rule_found_shadowed_changes_no_decision_by_going(scene in scene()) {
+        let rules: Vec<_> = policy(&scene.rules, scene.trusted).rules().to_vec();
+        let requests = scene.requests();
+        let before = strict(&policy(&scene.rules, scene.trusted).decide(&requests, &asker(scene.default, &[])));
+        for finding in lint(&rules, &[], worlds::NOW) {
+            let Fault::Shadowed { .. } = finding.fault else { continue };
+            let id = finding.rule.to_string();
+            let without: Vec<_> = scene.rules.iter().filter(|rule| rule.id != id).cloned().collect();
+            let after = strict(&policy(&without, scene.trusted).decide(&requests, &asker(scene.default, &[])));
+            prop_assert_eq!(before, after, "{}", finding);
+        }
+    }
+
+    #[test]
+    fn l38_delegation(child in scene(), parent in scene(), above in scene()) {
+        // What a child may do, its parent and whoever sent the parent may do too, granted or not.
+        let requests = child.requests();
+        let parents = Arc::new(policy(&parent.rules, parent.trusted).intersect(&Arc::new(policy(&above.rules, false))));
+        let effective = policy(&child.rules, child.trusted).intersect(&parents);
+        let grants = match effective.decide(&requests, &asker(child.default, &[])) {
+            Decision::Ask(ask) => adopt(&ask).into_iter().collect(),
+            _ => Vec::new(),
+        };
+        for grants in [&grants[..], &[]] {
+            let ours = strict(&effective.decide(&requests, &asker(child.default, grants)));
+            let each = [policy(&child.rules, child.trusted), policy(&parent.rules, parent.trusted), policy(&above.rules, false)];
+            let strictest = each.iter().map(|p| strict(&p.decide(&requests, &asker(child.default, grants)))).max();
+            prop_assert_eq!(Some(ours), strictest);
+            let denied = effective.denies(&requests, &asker(child.default, grants)).is_some();
+            prop_assert_eq!(denied, ours == Verdict::Deny);
+        }
+        if let [grant] = &grants[..] {
+            let adopted = effective.decide(&requests, &asker(child.default, std::slice::from_ref(grant)));
+            prop_assert_eq!(strict(&adopted), Verdict::Allow, "a suggestion settles both asks");
+        }
+        prop_assert_ne!(effective.revision(), policy(&child.rules, child.trusted).revision());
     }
 
     #[test]

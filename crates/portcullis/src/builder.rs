@@ -16,6 +16,7 @@ use portcullis_policy::{Policy, PolicyBuilder};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_secret::{MIN_REDACTED_BYTES, Redactor, Sealer, SealingKey, SecretText};
 use portcullis_store::{Artifacts, HostLiveness, MemoryArtifacts, MemoryStore, Store};
+use portcullis_tools::Profile;
 
 use crate::RuntimeError;
 use crate::replies::{Approver, PendingAsk};
@@ -41,6 +42,7 @@ pub struct RuntimeBuilder {
     what: String,
     artifact_quota: u64,
     ask_expiry: Duration,
+    profile: Profile,
 }
 
 impl RuntimeBuilder {
@@ -64,6 +66,7 @@ impl RuntimeBuilder {
             what: "an embedded runtime".to_owned(),
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
+            profile: Profile::Managed,
         }
     }
 
@@ -169,6 +172,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// What the runtime's own tools do where no rule speaks; without it, [`Profile::Managed`]. An approval is
+    /// bound to the profile it was asked under.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
     /// The runtime.
     ///
     /// # Errors
@@ -241,6 +251,7 @@ impl RuntimeBuilder {
                 baselines,
                 coverage: portcullis_tools::CoverageRule::Region,
                 rules: gate.path_rules(),
+                profile: self.profile,
             })?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
         }

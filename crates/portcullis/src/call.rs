@@ -1,7 +1,8 @@
 //! One call from outside a model loop: a turn of its own.
 
 use portcullis_base::{AskId, EventId, MessageId, SessionId, limits};
-use portcullis_pipeline::{Append, Disposition, Observation, Proposal, Session};
+use portcullis_event::facts::Reply;
+use portcullis_pipeline::{Append, Disposition, GrantError, Observation, Proposal, Session};
 use portcullis_store::StoreError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -152,10 +153,16 @@ impl Runtime {
             give_back(held).await;
             return Ok(withdrawn?.map_or(CallOutcome::Waiting(ask), CallOutcome::from));
         };
-        match self.reply(ask, Answer::by("approver", reply)).await {
+        let mut said = self.reply(ask, Answer::by("approver", reply)).await;
+        if let Err(RuntimeError::Grant(error @ GrantError::NotRemembered { .. })) = said {
+            // The yes stands, for this once.
+            tracing::warn!(%ask, "{error}");
+            said = self.reply(ask, Answer::by("approver", Reply::AllowOnce)).await;
+        }
+        match said {
             // Someone else was quicker: their answer counts, and the call goes on by it.
-            Ok(()) | Err(StoreError::AskSettled { .. } | StoreError::AskExpired(_)) => {}
-            Err(error) => return Err(error.into()),
+            Ok(_) | Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => {}
+            Err(error) => return Err(error),
         }
         let (observation, _) = self.carry_out(ask, None, cancel).await?;
         Ok(CallOutcome::Observed(observation))

@@ -2,7 +2,7 @@
 
 use portcullis_base::AskId;
 use portcullis_contract::{BuildError, InvalidName};
-use portcullis_pipeline::{Halt, RegistrationError};
+use portcullis_pipeline::{GrantError, Halt, RegistrationError};
 use portcullis_store::{LeaseOwner, StoreError};
 
 /// A runtime that could not be made, or a call that could not be carried through.
@@ -26,6 +26,9 @@ pub enum RuntimeError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// An answer that cannot be remembered, or a grant that cannot be revoked.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// The log refused a fact in the middle of a call: nothing may be shown until that is settled.
     #[error("the call halted: {0}")]
     Halted(Halt),

@@ -40,8 +40,8 @@ pub use replies::{Answer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 
 pub use portcullis_base::{
-    ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, EventId, FileFact, IdGen, IntentId, Phase, Reason, Risk,
-    RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
+    ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, EventId, FileFact, GrantId, IdGen, IntentId, Phase, Reason,
+    Risk, RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
 };
 pub use portcullis_contract::{
     AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, Interrupt, Ownership, Precondition,
@@ -51,9 +51,13 @@ pub use portcullis_contract::{
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::Reply;
 pub use portcullis_pipeline::{
-    Approvals, Attended, Disposition, Halt, Observation, Offer, Registrar, RegistrationError, RegistrationGuard,
+    Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Registrar, RegistrationError,
+    RegistrationGuard, Remembered, Revocation,
 };
-pub use portcullis_policy::{Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules};
+pub use portcullis_policy::{
+    Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules,
+};
 pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
+pub use portcullis_tools::Profile;
 pub use tokio_util::sync::CancellationToken;

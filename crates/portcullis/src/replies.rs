@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use portcullis_base::{AppendId, AskId, IntentId, SessionId};
-use portcullis_event::facts::{Replied, Reply};
-use portcullis_event::{Actor, Observed};
-use portcullis_pipeline::{Disposition, Observation, Opened, Sought};
+use portcullis_base::{AppendId, AskId, GrantId, IntentId, SessionId, Timestamp};
+use portcullis_event::facts::{Asked, Replied, Reply};
+use portcullis_event::{Actor, Body, Event, Observed};
+use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskRow, Commit, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -48,8 +48,10 @@ impl PendingAsk {
 /// An answer, and where it came from.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Yes or no.
+    /// Yes or no. `AllowSession` and `AllowSaved` also remember the rule that the ask suggested.
     pub reply: Reply,
+    /// Until when it is remembered; without it, until it is revoked.
+    pub expires_at: Option<Timestamp>,
     /// Words for the model, with [`Reply::DenyWithFeedback`].
     pub feedback: Option<String>,
     /// Who.
@@ -68,6 +70,7 @@ impl Answer {
     pub fn by(approver: &str, reply: Reply) -> Self {
         Self {
             reply,
+            expires_at: None,
             feedback: None,
             approver: approver.to_owned(),
             channel: "callback".to_owned(),
@@ -87,12 +90,18 @@ pub struct SettledAsk {
 }
 
 impl Runtime {
-    /// Records an answer. The first one counts (S10); the call has not run yet when this returns.
+    /// Records an answer, and with it the grant it gives, if it gives one. The first answer counts (S10); the
+    /// call has not run yet when this returns. The grant's id is returned.
     ///
     /// # Errors
-    /// If the ask is settled or expired, or the store fails.
-    pub async fn reply(&self, ask: AskId, answer: Answer) -> Result<(), StoreError> {
+    /// If the ask is settled or expired, cannot be remembered though the answer says so, or the store fails;
+    /// nothing is recorded then.
+    pub async fn reply(&self, ask: AskId, answer: Answer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
+        let grant = match answer.reply {
+            Reply::AllowSession | Reply::AllowSaved => Some(self.given(&row, &answer).await?),
+            _ => None,
+        };
         let actor = Actor::user(&answer.approver);
         let fact = Replied {
             ask_id: ask,
@@ -103,11 +112,39 @@ impl Runtime {
             parent_process: answer.parent_process,
             // What a person types may hold what nobody else may read (L69).
             feedback: answer.feedback.map(|words| self.gate.masked(&words)),
-            grant_id: None,
+            grant_id: grant.as_ref().map(|grant| grant.id),
         };
-        let draft = self.stamp(&actor).draft(&fact);
+        let mut drafts = vec![self.stamp(&actor).draft(&fact)];
+        drafts.extend(grant.as_ref().map(|grant| self.stamp(&actor).draft(&grant.event)));
         let append = AppendId::make(&*self.ids, self.clock.now());
-        self.gate.store().commit(Commit::client(self.key(row.session_id), append, vec![draft])).await?;
+        let mut commit = Commit::client(self.key(row.session_id), append, drafts);
+        let id = grant.as_ref().map(|grant| grant.id);
+        commit.records = grant.map(|grant| grant.records).unwrap_or_default();
+        self.gate.store().commit(commit).await?;
+        Ok(id)
+    }
+
+    /// The grant an answer gives, from what the log says was asked: a row is only a copy of it.
+    async fn given(&self, row: &AskRow, answer: &Answer) -> Result<NewGrant, RuntimeError> {
+        let key = self.key(row.session_id);
+        let page = self.gate.store().read(key, row.asked_seq.saturating_sub(1), 1).await?;
+        let asked: Asked = match page.first().map(Event::body) {
+            Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => asked,
+            _ => return Err(StoreError::NoAsk(row.ask_id).into()),
+        };
+        let now = self.clock.now();
+        let id = GrantId::make(&*self.ids, now);
+        let terms = Terms { reply: &answer.reply, by: &answer.approver, now, expires_at: answer.expires_at };
+        Ok(self.gate.grants().given(&asked, row.session_id, id, &terms)?)
+    }
+
+    /// Takes a remembered allow back; the next decision in any process asks again.
+    ///
+    /// # Errors
+    /// If there is no such grant, it was revoked before, or the store fails.
+    pub async fn revoke(&self, grant: GrantId, by: &str) -> Result<(), RuntimeError> {
+        let actor = Actor::user(by);
+        self.gate.grants().revoke(grant, by, &self.stamp(&actor)).await?;
         Ok(())
     }
 

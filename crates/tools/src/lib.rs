@@ -16,10 +16,12 @@ mod edits;
 mod files;
 mod image;
 mod page;
+mod profile;
 mod search;
 
 pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};
+pub use profile::Profile;
 
 use portcullis_contract::{ExecutorId, ExecutorKind, ToolName};
 use portcullis_sandbox::Replaced;

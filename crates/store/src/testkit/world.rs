@@ -9,7 +9,7 @@ use portcullis_base::{
 };
 use portcullis_event::facts::{
     Asked, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Replied, Reply, Scheduled,
-    SessionCreated, Stage, Started, ToolQueued, ToolUse, Verdict,
+    SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -313,7 +313,15 @@ impl World {
                 reason: "reads are allowed".to_owned(),
                 policy_ids: vec!["builtin:auto/read".to_owned()],
                 grant_ids: Vec::new(),
-                resources: vec!["fs:/workspace/src/main.rs".to_owned()],
+                resources: vec![Touched {
+                    action: "read".to_owned(),
+                    kind: "path".to_owned(),
+                    name: "/workspace/src/main.rs".to_owned(),
+                    inside: true,
+                    risk: [portcullis_base::Risk::Read].into(),
+                }],
+                partial: false,
+                default_policy: "auto".to_owned(),
                 precheck: false,
             }),
             self.draft(&ToolUse {
@@ -349,6 +357,7 @@ impl World {
     pub fn asked(&self, intent_id: IntentId) -> (AskId, Draft) {
         let ask_id = AskId::make(&*self.ids, self.at());
         let draft = self.draft(&Asked {
+            grantable: None,
             ask_id,
             intent_id,
             kind: "tool_confirmation".to_owned(),

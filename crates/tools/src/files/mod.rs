@@ -18,7 +18,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_pipeline::{BaselineBook, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
-use crate::tool_name;
+use crate::{Profile, tool_name};
 
 /// How much of a file must have been read before it is changed (setting `baseline.coverage`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +43,8 @@ pub struct FileTools {
     pub coverage: CoverageRule,
     /// What the rules say of files that a search comes upon.
     pub rules: PathRules,
+    /// What holds where no rule speaks.
+    pub profile: Profile,
 }
 
 /// `read`, `write`, `edit`, `glob` and `grep` over these mounts.
@@ -108,7 +110,7 @@ impl FileTools {
             effects: EffectSet::from([Effect::ResourceWrite, Effect::SandboxExecute]),
             concurrency: Concurrency::Keyed,
             reversible: true,
-            default_policy: if own { DefaultPolicy::Allow } else { DefaultPolicy::Ask },
+            default_policy: if own { DefaultPolicy::Allow } else { self.profile.policy(DefaultPolicy::Ask) },
             ..Semantics::mutating()
         }
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use portcullis_base::{ArtifactKind, Digest, Effect, EffectSet, FileFact, LineRange, Risk, limits};
 use portcullis_contract::{
-    BuildError, Content, Precondition, Prepared, Semantics, Strategy, Tool, ToolContext, ToolFailure, UserText,
+    BuildError, Content, DefaultPolicy, Precondition, Prepared, Semantics, Strategy, Tool, ToolContext, ToolFailure,
+    UserText,
 };
 use portcullis_sandbox::{self as sandbox, ContentKind, FileContent, LineEnding, TextFile};
 use schemars::JsonSchema;
@@ -178,6 +179,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .semantics(Semantics {
             effects: EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]),
             truncation: Strategy::Head,
+            default_policy: parts.profile.policy(DefaultPolicy::Allow),
             ..Semantics::read_only()
         })
         .executor(executor("read"))

@@ -9,7 +9,7 @@ use portcullis_contract::{Tool, ToolName, seam};
 use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
-use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
+use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -63,6 +63,7 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
     let world = World::new();
     let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
     let parts = FileTools {
+        profile: Profile::Managed,
         mounts: Arc::new(mounts),
         baselines: BaselineBook::default(),
         coverage: CoverageRule::Region,

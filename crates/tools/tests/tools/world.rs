@@ -21,7 +21,7 @@ use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{Artifacts, Commit, HostLiveness, Log as _, MemoryArtifacts, MemoryStore, SessionKey, Store};
-use portcullis_tools::{CoverageRule, FileTools, artifact_tools, file_tools};
+use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -154,6 +154,7 @@ impl World {
             ask_expiry: limits::ASK_EXPIRY,
         });
         let mut tools = file_tools(FileTools {
+            profile: Profile::Managed,
             mounts: Arc::new(mounts),
             baselines: baselines.clone(),
             coverage: self.coverage,

@@ -1,0 +1,83 @@
+//! `grants`: remembered allows, what each reaches, and taking one back.
+
+use portcullis::{GrantBook, Remembered};
+use portcullis_base::{Clock as _, GrantId, SystemClock, SystemIds, Timestamp};
+use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
+use serde_json::{Value, json};
+
+use crate::args::{Globals, Grants};
+use crate::config::Settings;
+use crate::exit::Ended;
+use crate::person;
+use crate::render::{self, Term, exact};
+use crate::world::World;
+
+pub async fn run(what: Grants, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    match what {
+        Grants::List { all } => list(globals, all, term).await,
+        Grants::Revoke { grant } => revoke(&World::existing(globals)?, grant, term).await,
+    }
+}
+
+fn book(world: &World) -> GrantBook {
+    GrantBook::new(world.store.clone(), LOCAL_TENANT)
+}
+
+async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<Ended> {
+    let mut grants = match World::look(Settings::load(globals)?)? {
+        Some(world) => book(&world).all().await?,
+        None => Vec::new(),
+    };
+    let now = SystemClock::new().now();
+    grants.retain(|found| all || found.in_force(now));
+    if term.json {
+        let document = |found: &Remembered| -> anyhow::Result<Value> {
+            let mut value = serde_json::to_value(found)?;
+            value["in_force"] = json!(found.in_force(now));
+            Ok(value)
+        };
+        let grants: Vec<Value> = grants.iter().map(document).collect::<anyhow::Result<_>>()?;
+        term.document(&json!({"grants": grants}))?;
+    } else if grants.is_empty() {
+        term.note("nothing is remembered; `portcullis approvals allow ASK --save` remembers an answer");
+    } else {
+        let rows = grants.iter().map(|found| row(found, now)).collect();
+        term.print(&render::table(&["GRANT", "ALLOWS", "FOR", "GIVEN", "UNTIL", "USES"], rows))?;
+    }
+    Ok(Ended::Done)
+}
+
+fn row(found: &Remembered, now: Timestamp) -> Vec<String> {
+    let grant = &found.grant;
+    let scope = match grant.scope.session {
+        Some(session) => session.to_string(),
+        None => grant.scope.project.as_deref().map(|project| exact(project, 80)).unwrap_or_default(),
+    };
+    let until = match (&found.revoked, grant.expires_at) {
+        (Some(taken), _) => format!("revoked by {}", exact(&taken.by, 40)),
+        (None, Some(end)) if end <= now => format!("ran out {end}"),
+        (None, Some(end)) => end.to_string(),
+        (None, None) => "revoked".to_owned(),
+    };
+    vec![
+        grant.id.to_string(),
+        exact(&grant.rule.to_string(), 120),
+        scope,
+        format!("{} {}", exact(&grant.created_by, 40), grant.created_at),
+        until,
+        grant.uses.to_string(),
+    ]
+}
+
+async fn revoke(world: &World, grant: GrantId, term: &Term) -> anyhow::Result<Ended> {
+    let by = person::login();
+    let (ids, clock, actor) = (SystemIds::new(), SystemClock::new(), Actor::user(&by));
+    let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
+    let found = book(world).revoke(grant, &by, &stamp).await?;
+    if term.json {
+        term.document(&found)?;
+    } else {
+        term.print(&format!("revoked: {}; its calls ask again", exact(&found.grant.rule.to_string(), 200)))?;
+    }
+    Ok(Ended::Done)
+}

@@ -1,0 +1,170 @@
+//! `policy`: what the rules decide, whether they are sound, which project's are trusted, and what a change of them
+//! would have changed.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use portcullis::{Runtime, RuntimeBuilder};
+use portcullis_base::{Clock as _, SystemClock};
+use portcullis_event::facts::Verdict;
+use portcullis_pipeline::Explained;
+use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, file_hash, lint};
+use serde_json::{Value, json};
+
+use crate::args::{Globals, Policy};
+use crate::config::{Settings, project_file};
+use crate::exit::{Ended, usage};
+use crate::project::rules_of;
+use crate::render::{self, BOLD, Term, exact, styled};
+use crate::trust::{self, Trusted};
+use crate::world::{World, call_session, offering, workspace};
+use crate::{ask_view, backtest, call, person};
+
+pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    match what {
+        Policy::Explain { tool, input } => explain(&tool, &call::input(&input)?, globals, term).await,
+        Policy::Check { file } => check(file.as_deref(), globals, term),
+        Policy::Trust { file } => trust(&file, globals, term),
+        Policy::Backtest { file, since } => backtest::run(&file, since, globals, term).await,
+    }
+}
+
+/// A runtime that decides as `call` would here; without a store nothing is remembered.
+fn deciding(settings: Settings, folder: &Path) -> anyhow::Result<Runtime> {
+    let builder: RuntimeBuilder = offering(&settings, folder)?;
+    let Some(world) = World::look(settings)? else { return Ok(builder.build()?) };
+    Ok(builder.store(world.store.clone(), world.artifacts()?).build()?)
+}
+
+async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let folder = workspace(globals)?;
+    let runtime = deciding(Settings::load(globals)?, &folder)?;
+    let found = runtime.gate().explain(call_session(&folder), "local", tool, input).await;
+    if term.json {
+        term.document(&document(&found))?;
+    } else {
+        term.print(&in_words(&found))?;
+    }
+    Ok(match found.decision {
+        Verdict::Allow => Ended::Done,
+        Verdict::Ask => Ended::Waits,
+        Verdict::Deny => Ended::Denied,
+    })
+}
+
+fn document(found: &Explained) -> Value {
+    let network = if found.network { "used by the tool itself, not confined" } else { "not used" };
+    json!({
+        "decision": found.decision,
+        "phase": found.phase,
+        "code": found.code,
+        "reason": found.reason,
+        "policy_ids": found.policy_ids,
+        "grant_ids": found.grant_ids,
+        "pinned": found.pinned,
+        "risk": found.risk,
+        "read_only": found.read_only,
+        "mapped": Value::Null,
+        "suggested_rules": found.suggested_rules,
+        "would_run_in": {"profile": found.sandbox, "network": network},
+    })
+}
+
+fn in_words(found: &Explained) -> String {
+    let code = found.code.map(|code| format!(" ({code})")).unwrap_or_default();
+    let mut text = format!("{}{code}: {}\n", styled(BOLD, &render::word(&found.decision)), exact(&found.reason, 2_000));
+    let mut line = |label: &str, value: &str| {
+        if !value.is_empty() {
+            let _ = writeln!(text, "  {label:<12}{value}");
+        }
+    };
+    line("phase", &found.phase.to_string());
+    line("rules", &exact(&found.policy_ids.join(", "), 2_000));
+    line("grants", &found.grant_ids.join(", "));
+    line("risk", &found.risk.iter().map(render::word).collect::<Vec<_>>().join(", "));
+    line("pinned", if found.pinned { "every call asks; no remembered allow answers it" } else { "" });
+    for rule in &found.suggested_rules {
+        text.push_str(&ask_view::suggestion(&json!(rule)));
+    }
+    text
+}
+
+fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let folder = workspace(globals)?;
+    let (rules, of): (Vec<Rule>, usize) = match file {
+        Some(file) => {
+            let (layer, _, rules) = sound(rules_of(file))?;
+            // What holds beside them may shadow them.
+            let others = Settings::load(globals)?.policy(&folder)?;
+            let beside = others.rules().iter().filter(|rule| rule.layer != layer).cloned();
+            let own = rules.len();
+            (rules.into_iter().chain(beside).collect(), own)
+        }
+        None => {
+            let rules = sound(sound(Settings::load(globals))?.policy(&folder))?.rules().to_vec();
+            let all = rules.len();
+            (rules, all)
+        }
+    };
+    // Without rules nothing is hidden: a rule may name what another denies altogether.
+    let open = Runtime::builder().workspace(&folder).build()?.offer(call_session(&folder));
+    let names: Vec<&str> = open.entries().map(|(name, _)| name.as_str()).collect();
+    let checked: Vec<_> = rules[..of].iter().map(|rule| rule.id.clone()).collect();
+    let findings = lint(&rules, &names, SystemClock::new().now());
+    let findings: Vec<&Finding> = findings.iter().filter(|finding| checked.contains(&finding.rule)).collect();
+    if term.json {
+        let document = |finding: &&Finding| {
+            let Finding { rule, source, fault } = finding;
+            json!({"rule": rule, "file": source.file, "line": source.line, "problem": fault.to_string()})
+        };
+        let all: Vec<Value> = findings.iter().map(document).collect();
+        term.document(&json!({"rules": of, "findings": all}))?;
+    } else {
+        for finding in &findings {
+            term.print(&exact(&finding.to_string(), 4_000))?;
+        }
+        let found = match findings.len() as u64 {
+            0 => "nothing wrong".to_owned(),
+            n => render::count(n, "finding"),
+        };
+        term.note(&format!("{} checked: {found}", render::count(of as u64, "rule")));
+    }
+    Ok(if findings.is_empty() { Ended::Done } else { Ended::Failed })
+}
+
+/// Rules that cannot be read are what `check` was asked to find: wrong rules, not wrong usage.
+fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
+    read.map_err(|error| crate::exit::failed(error.to_string()))
+}
+
+fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let settings = Settings::load(globals)?;
+    let file = if file.is_dir() { project_file(file) } else { file.to_owned() };
+    let path: PathBuf = file.canonicalize().map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
+    let (layer, text, rules) = rules_of(&path)?;
+    if layer != Layer::Project {
+        let text = format!(
+            "{} is not a project's .portcullis/config.toml; your own rules and {} need no trust",
+            path.display(),
+            EnterprisePolicy::PATH
+        );
+        return Err(usage(text));
+    }
+    let (sha256, by, at) = (file_hash(&text), person::login(), SystemClock::new().now());
+    trust::keep(&settings.home, &Trusted { file: path.clone(), sha256, by, at })?;
+    let allows: Vec<&Rule> = rules.iter().filter(|rule| rule.effect == RuleEffect::Allow).collect();
+    if term.json {
+        let ids: Vec<String> = allows.iter().map(|rule| rule.id.to_string()).collect();
+        term.document(&json!({"file": path, "sha256": sha256, "in_force": ids}))?;
+        return Ok(Ended::Done);
+    }
+    term.print(&format!("trusted: {} as it is now; any change of it voids the trust", path.display()))?;
+    for rule in allows {
+        let Rule { id, action, resource, source, .. } = rule;
+        term.print(&exact(
+            &format!("now in force: allow {action} on {resource} (`{id}`, line {})", source.line),
+            2_000,
+        ))?;
+    }
+    Ok(Ended::Done)
+}

@@ -1,0 +1,44 @@
+//! Files of rules: a project's, with whether it is trusted, and any other by the layer that its place says it is of.
+
+use std::path::Path;
+
+use portcullis_policy::{EnterprisePolicy, Layer, Rule};
+
+use crate::config::{parse_project, parse_user_rules, project_file, read};
+use crate::exit::usage;
+use crate::home::Home;
+use crate::trust;
+
+/// A project's rules, and whether the user trusts exactly this text of them.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectRules {
+    pub rules: Vec<Rule>,
+    pub trusted: bool,
+}
+
+impl ProjectRules {
+    /// Those of a workspace; none if it has no file.
+    pub fn load(home: &Home, workspace: &Path) -> anyhow::Result<Self> {
+        let path = project_file(workspace);
+        let Some(text) = read(&path)? else { return Ok(Self::default()) };
+        let rules = parse_project(&text, &path.display().to_string())?;
+        let file = path.canonicalize().unwrap_or(path);
+        Ok(Self { rules, trusted: trust::holds(home, &file, &text)? })
+    }
+}
+
+/// The rules of any file, as the layer reads it that its place says it belongs to.
+pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
+    let text = read(path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
+    let name = path.display().to_string();
+    if path == Path::new(EnterprisePolicy::PATH) {
+        let rules = EnterprisePolicy::parse(&text, &name)?.rules().to_vec();
+        return Ok((Layer::Enterprise, text, rules));
+    }
+    if std::path::absolute(path).is_ok_and(|path| path.ends_with(".portcullis/config.toml")) {
+        let rules = parse_project(&text, &name)?;
+        return Ok((Layer::Project, text, rules));
+    }
+    let rules = parse_user_rules(&text, &name)?;
+    Ok((Layer::User, text, rules))
+}

@@ -1,0 +1,53 @@
+//! Which project files a person trusts: each by its path and the hash of exactly its text, so that any change of it
+//! voids the trust (tool-contract 13.2). One small file a trust, in the data folder, which no tool sees.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_base::{Digest, Timestamp};
+use portcullis_policy::file_hash;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::usage;
+use crate::home::Home;
+
+/// What was trusted, by whom and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trusted {
+    pub file: PathBuf,
+    pub sha256: Digest,
+    pub by: String,
+    pub at: Timestamp,
+}
+
+fn place(home: &Home, file: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    home.root().join("trusted").join(format!("{}.json", Digest::of(file.as_os_str().as_bytes())))
+}
+
+/// Whether exactly this text of this file is trusted. `file` is its path with links resolved.
+pub fn holds(home: &Home, file: &Path, text: &str) -> anyhow::Result<bool> {
+    let place = place(home, file);
+    let kept = match fs::read_to_string(&place) {
+        Ok(kept) => kept,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(usage(format!("cannot read {}: {e}", place.display()))),
+    };
+    let kept: Trusted = serde_json::from_str(&kept).map_err(|e| {
+        usage(format!("{} is not a record of trust: {e}; remove it, then trust again", place.display()))
+    })?;
+    Ok(kept.file == file && kept.sha256 == file_hash(text))
+}
+
+/// Keeps a trust, whole or not at all, in place of an older one of the same file.
+pub fn keep(home: &Home, trusted: &Trusted) -> anyhow::Result<()> {
+    let place = place(home, &trusted.file);
+    let cannot = || format!("cannot keep {}", place.display());
+    let folder = place.parent().unwrap_or(home.root());
+    fs::create_dir_all(folder).with_context(cannot)?;
+    let draft = place.with_extension(format!("{}.tmp", std::process::id()));
+    fs::write(&draft, serde_json::to_string_pretty(trusted)? + "\n").with_context(cannot)?;
+    fs::rename(&draft, &place).with_context(cannot)
+}

@@ -1,0 +1,49 @@
+//! Values as people write them: sizes and times.
+
+use std::time::Duration;
+
+/// `2GiB`, `500MB`, `1024`.
+pub fn size(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is not a size such as 2GiB, 500MB or 4096");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ').len();
+    let factor: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(bad()),
+    };
+    text[..digits].parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).ok_or_else(bad)
+}
+
+/// `24h`, `15min`, `1h 30m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    parsed.filter(|span| !span.is_zero()).ok_or_else(|| format!("`{text}` is not a time such as 24h or 15min"))
+}
+
+/// The same with days and weeks: `7d`, `2w`, `12h`.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let bad = || format!("`{text}` is not a time such as 7d, 12h or 2w");
+    let span: jiff::Span = text.parse().map_err(|_| bad())?;
+    let whole = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok();
+    whole.and_then(|span| Duration::try_from(span).ok()).filter(|span| !span.is_zero()).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_read_as_people_write_them() {
+        assert_eq!((size("2GiB"), size("4096"), size("1 MB")), (Ok(2 << 30), Ok(4096), Ok(1_000_000)));
+        assert!(size("-1").is_err() && size("GiB").is_err() && size("99999999999GiB").is_err());
+        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(span("7d"), Ok(Duration::from_secs(7 * 86_400)));
+        assert!(span("1 month").is_err() && span("-1d").is_err() && span("0d").is_err());
+        assert!(duration("-1h").is_err() && duration("0s").is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! Answers that are remembered: how far they reach, how they are shown and taken back.
+
+mod common;
+
+use common::World;
+use serde_json::Value;
+
+const NOTE: &str = r#"{"file_path":"a.txt","content":"hello\n"}"#;
+
+/// The one ask that waits.
+fn asked(world: &World, tool: &str, input: &str) -> String {
+    world.run(&["call", tool, input]).ends(3).id("ask_")
+}
+
+/// The session of the workspace's calls.
+fn session(world: &World) -> String {
+    world.run(&["sessions"]).ends(0).id("sesn_")
+}
+
+#[test]
+fn s10_one_answer_for_this_project_lets_nineteen_identical_calls_run_and_a_neighbour_asks() {
+    let world = World::new();
+    let ask = asked(&world, "write", NOTE);
+    let shown = world.run(&["approvals", "show", &ask]).ends(0).says("would allow: /workspace/a.txt").says("--save");
+    let not = shown.out.lines().find(|line| line.contains("would not allow")).expect("near misses are shown");
+    assert_eq!(not.split(':').nth(1).map(|list| list.split(", ").count()), Some(3), "{not}");
+    let grant = world.run(&["approvals", "allow", &ask, "--save"]).ends(0).warns("grants revoke").id("grant_");
+
+    for _ in 0..19 {
+        world.run(&["call", "write", NOTE]).ends(0);
+    }
+    asked(&world, "write", r#"{"file_path":"b.txt","content":"hello\n"}"#);
+    asked(&world, "edit", r#"{"file_path":"a.txt","old_string":"hello","new_string":"bye"}"#);
+
+    let listed = world.run(&["grants", "--json"]).ends(0).json();
+    assert_eq!(listed["grants"][0]["id"], grant.as_str());
+    assert_eq!(listed["grants"][0]["uses"], 19);
+    world.run(&["grants"]).ends(0).says("write on path /workspace/a.txt").says("19");
+    let log = world.run(&["--json", "sessions", "events", &session(&world)]).ends(0);
+    let of = |kind: &str| -> Vec<(Value, Value)> {
+        let events = log.lines().into_iter().filter(|event| event["type"] == kind);
+        let fact = |e: &Value| serde_json::from_str(e["payload"].as_str().expect("text")).expect("JSON");
+        events.map(|event| (fact(&event), event)).collect()
+    };
+    let by_grant = of("tool.permission").into_iter().filter(|(fact, _)| fact["grant_ids"][0] == grant.as_str());
+    assert_eq!(by_grant.count(), 19);
+    let ((replied, reply), (created, creation)) =
+        (of("tool.permission.replied").remove(0), of("grant.created").remove(0));
+    assert_eq!(replied["grant_id"], created["grant_id"]);
+    assert_eq!(reply["append_id"], creation["append_id"], "one transaction");
+
+    world.run(&["grants", "revoke", &grant]).ends(0).says("ask again");
+    asked(&world, "write", NOTE);
+    world.run(&["grants", "revoke", &grant]).ends(1).warns("revoked already").one_error_line();
+    world.run(&["grants"]).ends(0).warns("nothing is remembered");
+    world.run(&["grants", "list", "--all"]).ends(0).says("revoked by");
+    world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn l34_a_grant_for_a_session_answers_in_no_other_and_runs_out() {
+    let world = World::new();
+    let ask = asked(&world, "write", NOTE);
+    world.run(&["approvals", "allow", &ask, "--session", "--expires", "7d"]).ends(0);
+    world.run(&["call", "write", NOTE]).ends(0);
+    let listed = world.run(&["grants", "--json"]).ends(0).json();
+    assert_eq!(listed["grants"][0]["scope"]["session"], session(&world).as_str());
+    assert!(listed["grants"][0]["expires_at"].is_string(), "{listed}");
+
+    let ask = asked(&world, "write", r#"{"file_path":"b.txt","content":"x"}"#);
+    world.run(&["approvals", "allow", &ask, "--save", "--expires", "1ms"]).ends(0);
+    asked(&world, "write", r#"{"file_path":"b.txt","content":"y"}"#);
+}
+
+#[test]
+fn l34_a_pinned_ask_is_never_remembered_and_stays_pending() {
+    let world = World::new();
+    world.configure("[[rules]]\naction = \"write\"\npath = \"**\"\neffect = \"ask_pinned\"\n");
+    let ask = asked(&world, "write", NOTE);
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(1).warns("asks every time").one_error_line();
+    world.run(&["approvals"]).ends(0).says(&ask);
+    world.run(&["approvals", "allow", &ask]).ends(0);
+    world.run(&["grants"]).ends(0).warns("nothing is remembered");
+}
+
+#[test]
+fn l34_a_changed_rule_voids_what_was_remembered_for_it() {
+    let world = World::new();
+    let rule =
+        |path: &str| format!("[[rules]]\nid = \"mine\"\naction = \"write\"\npath = \"{path}\"\neffect = \"ask\"\n");
+    world.configure(&rule("**"));
+    let ask = asked(&world, "write", NOTE);
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    world.run(&["call", "write", NOTE]).ends(0);
+    world.configure(&rule("*.txt"));
+    asked(&world, "write", NOTE);
+}

@@ -1,0 +1,26 @@
+//! What a decision was about: enough to ask other rules the same, and to remember an answer.
+
+use portcullis_base::{Digest, RiskSet};
+use serde::{Deserialize, Serialize};
+
+use crate::facts::is_false;
+
+/// One thing that a call would touch, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touched {
+    pub action: String,
+    pub kind: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inside: bool,
+    pub risk: RiskSet,
+}
+
+/// The rule that asked, by name and meaning, and on whose behalf.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grantable {
+    pub rule_id: String,
+    pub rule_hash: Digest,
+    pub project: String,
+    pub agent: String,
+}

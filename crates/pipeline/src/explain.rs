@@ -1,0 +1,144 @@
+//! What the gate would decide about a call, without admitting it: nothing is run, recorded or opened. The checks that
+//! look at content (is a file as it was read?) come after the rules and are not made.
+
+use portcullis_base::{Code, IntentId, MessageId, Phase, RiskSet, SessionId, TurnId};
+use portcullis_contract::{Caller, seam};
+use portcullis_event::facts::Verdict;
+use portcullis_policy::{Allow, Ask, Asker, Decision, SuggestedRule};
+
+use crate::gate::Gate;
+use crate::validate::guarded;
+
+/// A decision that was not made.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    pub decision: Verdict,
+    /// Where the call would stop, or which phase lets it go on.
+    pub phase: Phase,
+    /// What a refusal would be called.
+    pub code: Option<Code>,
+    pub reason: String,
+    pub policy_ids: Vec<String>,
+    pub grant_ids: Vec<String>,
+    pub risk: RiskSet,
+    pub read_only: bool,
+    pub pinned: bool,
+    pub suggested_rules: Vec<SuggestedRule>,
+    /// The isolation that its tool asks for; none if the runtime does it itself, confined to the mounts.
+    pub sandbox: Option<String>,
+    pub network: bool,
+}
+
+impl Explained {
+    fn refused(phase: Phase, code: Code, reason: String) -> Self {
+        Self {
+            decision: Verdict::Deny,
+            phase,
+            code: Some(code),
+            reason,
+            policy_ids: Vec::new(),
+            grant_ids: Vec::new(),
+            risk: RiskSet::new(),
+            read_only: false,
+            pinned: false,
+            suggested_rules: Vec::new(),
+            sandbox: None,
+            network: false,
+        }
+    }
+}
+
+impl Gate {
+    /// What would become of this call if it were made in `session` by `agent` now.
+    pub async fn explain(&self, session: SessionId, agent: &str, tool: &str, input: &str) -> Explained {
+        let gate = &self.inner;
+        let offer = self.offer(session);
+        let Some((name, _)) = offer.entries.get_key_value(tool) else {
+            return self.not_offered(session, tool);
+        };
+        let Some(registered) = gate.effective(tool, session) else { return self.not_offered(session, tool) };
+        let tool = &registered.tool;
+        let semantics = seam::semantics(tool);
+        let refused = |code: Code, reason: String| Explained {
+            risk: semantics.risk.clone(),
+            read_only: semantics.read_only,
+            ..Explained::refused(Phase::Validate, code, reason)
+        };
+        let now = gate.clock.now();
+        let caller = Caller {
+            session_id: session,
+            agent: agent.to_owned(),
+            message_id: MessageId::make(&*gate.ids, now),
+            call_id: "explain".to_owned(),
+            turn_id: TurnId::make(&*gate.ids, now),
+            intent_id: IntentId::make(&*gate.ids, now),
+        };
+        let decoded = match guarded(|| seam::decode(tool, input)) {
+            Ok(Ok(decoded)) => decoded,
+            Ok(Err(error)) => {
+                let fault = error.faults.first().map(|fault| format!("at `{}`: {}", fault.path, fault.message));
+                let text = format!("the input of `{name}` is not what it takes: {}", fault.unwrap_or_default());
+                return refused(error.code, text);
+            }
+            Err(_) => return refused(Code::InternalError, "the tool broke on this input".to_owned()),
+        };
+        let resolved = match guarded(|| seam::resolve(tool, &decoded, &caller)) {
+            Ok(Ok(resolved)) => resolved,
+            Ok(Err(found)) => {
+                let parts = seam::precondition_parts(found);
+                return refused(parts.code, parts.message);
+            }
+            Err(_) => return refused(Code::InternalError, "the tool broke on this input".to_owned()),
+        };
+        let Ok(access) = guarded(|| seam::plan_access(tool, name, &decoded, &resolved)) else {
+            return refused(Code::InternalError, "the tool broke on this input".to_owned());
+        };
+        let grants = gate.remembered().await;
+        let asker = Asker {
+            agent: Some(agent),
+            session: Some(session),
+            project: Some(&gate.project),
+            now,
+            default: semantics.default_policy,
+            grants: &grants,
+        };
+        let decision = gate.policy().decide(&access, &asker);
+        let policy_ids = decision.policy_ids().iter().map(ToString::to_string).collect();
+        let reason = self.masked(decision.reason());
+        let (verdict, code, grant_ids, pinned, suggested_rules) = match decision {
+            Decision::Allow(Allow { grant_ids, .. }) => (Verdict::Allow, None, grant_ids, false, Vec::new()),
+            Decision::Ask(Ask { pinned, suggested_rules, .. }) => {
+                (Verdict::Ask, None, Vec::new(), pinned, suggested_rules)
+            }
+            Decision::Deny(_) => (Verdict::Deny, Some(Code::PolicyDenied), Vec::new(), false, Vec::new()),
+        };
+        Explained {
+            decision: verdict,
+            phase: Phase::Permission,
+            code,
+            reason,
+            policy_ids,
+            grant_ids: grant_ids.iter().map(ToString::to_string).collect(),
+            risk: semantics.risk.clone(),
+            read_only: semantics.read_only,
+            pinned,
+            suggested_rules,
+            sandbox: semantics.sandbox.clone(),
+            network: semantics.risk.contains(&portcullis_base::Risk::Network),
+        }
+    }
+
+    fn not_offered(&self, session: SessionId, tool: &str) -> Explained {
+        let offer = self.offer(session);
+        let tool: String = tool.chars().take(128).collect();
+        if let Some(hidden) = offer.hidden.iter().find(|hidden| hidden.name == tool) {
+            let rule = self.inner.wholly_denied(&tool, session);
+            let by = rule.map(|rule| format!(": rule {rule} denies it altogether")).unwrap_or_default();
+            let text = format!("`{tool}` is not offered here ({}){by}", hidden.reason);
+            return Explained::refused(Phase::Lookup, Code::ToolNotVisible, text);
+        }
+        let known: Vec<&str> = offer.entries.keys().map(portcullis_contract::ToolName::as_str).take(24).collect();
+        let text = format!("there is no tool `{tool}`; there are: {}", known.join(", "));
+        Explained::refused(Phase::Lookup, Code::UnknownTool, text)
+    }
+}
