@@ -68,6 +68,26 @@ impl Admission {
     }
 }
 
+impl Admission {
+    /// The same, stopped on the way by `cancel` as the tool's semantics allow.
+    ///
+    /// # Errors
+    /// If the log refused a write: the turn halts.
+    pub async fn settled_until(self, cancel: &CancellationToken) -> Result<(Append, Disposition), Halt> {
+        let stop = self.canceller();
+        let mut settled = std::pin::pin!(self.settled());
+        tokio::select! {
+            // The cancel first: after it nothing begins (L24).
+            biased;
+            () = cancel.cancelled() => {
+                stop.cancel();
+                settled.await
+            }
+            ended = &mut settled => ended,
+        }
+    }
+}
+
 impl Drop for Admission {
     fn drop(&mut self) {
         let Some(path) = self.path.take() else { return };

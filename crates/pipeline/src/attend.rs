@@ -167,15 +167,7 @@ impl Session {
         // Of what is about to run, not of what the log says it was: the approval is compared with it (13.7).
         readmitted.input_hash = input_hash(&readmitted.proposal.input);
         let admission = start(&self.shared, Append::new(), readmitted, Order::default());
-        let stop = admission.canceller();
-        let mut settled = std::pin::pin!(admission.settled());
-        let (mut facts, disposition) = tokio::select! {
-            settled = &mut settled => settled?,
-            () = cancel.cancelled() => {
-                stop.cancel();
-                settled.await?
-            }
-        };
+        let (mut facts, disposition) = admission.settled_until(cancel).await?;
         facts.idle();
         self.shared.flush(facts).await?;
         Ok(disposition)
@@ -287,15 +279,7 @@ impl Session {
         };
         let admission = self.admit(facts, &turn, proposal);
         let intent_id = admission.intent_id();
-        let stop = admission.canceller();
-        let mut settled = std::pin::pin!(admission.settled());
-        let (mut facts, disposition) = tokio::select! {
-            settled = &mut settled => settled?,
-            () = cancel.cancelled() => {
-                stop.cancel();
-                settled.await?
-            }
-        };
+        let (mut facts, disposition) = admission.settled_until(cancel).await?;
         facts.idle();
         shared.flush(facts).await?;
         Ok(Attended { intent_id, ask_id: None, disposition })

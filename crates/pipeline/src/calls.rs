@@ -14,7 +14,6 @@ use portcullis_contract::Concurrency;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::Admission;
 use crate::append::{Append, Head};
 use crate::gate::Disposition;
 use crate::intent::Proposal;
@@ -120,7 +119,7 @@ impl Session {
                 && let Some((proposal, place)) = waiting.next()
             {
                 let admission = self.admit_beside(Append::behind(&head), turn, proposal, place);
-                running.push_back(until(admission, cancel));
+                running.push_back(admission.settled_until(cancel));
             }
             let Some(call) = running.next().await else { break };
             let (own, disposition) = call?;
@@ -128,21 +127,6 @@ impl Session {
             calls.push(disposition);
         }
         Ok(ended.into_iter().fold(head.take(), Append::followed_by))
-    }
-}
-
-/// A call to its end, stopped on the way if the turn is cancelled.
-async fn until(admission: Admission, cancel: &CancellationToken) -> Result<(Append, Disposition), Halt> {
-    let stop = admission.canceller();
-    let mut settled = std::pin::pin!(admission.settled());
-    tokio::select! {
-        // The cancel first: after it nothing begins (L24).
-        biased;
-        () = cancel.cancelled() => {
-            stop.cancel();
-            settled.await
-        }
-        ended = &mut settled => ended,
     }
 }
 

@@ -114,15 +114,7 @@ impl Runtime {
         let message_id = MessageId::make(&*self.ids, self.clock.now());
         let proposal = Proposal { message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
         let admission = session.admit(facts, &turn, proposal);
-        let stop = admission.canceller();
-        let mut settled = std::pin::pin!(admission.settled());
-        let (mut facts, disposition) = tokio::select! {
-            settled = &mut settled => settled?,
-            () = cancel.cancelled() => {
-                stop.cancel();
-                settled.await?
-            }
-        };
+        let (mut facts, disposition) = admission.settled_until(cancel).await?;
         facts.idle();
         session.commit(facts).await?;
         Ok(disposition.into())
