@@ -175,6 +175,19 @@ pub enum Sessions {
         #[arg(long)]
         follow: bool,
     },
+    /// Find words in every log, newest event first
+    #[command(
+        after_help = "Whole words, in any case; each argument is a phrase and all of them must occur in one event. \
+There are no operators. Names of fields are not searched, and neither is what lies in artifacts."
+    )]
+    Search {
+        /// What to find
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// At most so many events
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+        limit: u16,
+    },
     /// The log with everything needed to verify it elsewhere (`audit verify --export FILE`), as NDJSON
     Export {
         /// The session

@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::exit::{Ended, failed, interrupts};
 use crate::export;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use crate::search;
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
 
 /// Sessions in a list.
@@ -32,6 +33,9 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             let mut cursor = Cursor { session, after, left: limit.unwrap_or(u64::MAX) };
             exists(&world, session).await?;
             events(&world, &mut cursor, follow, term).await?;
+        }
+        Sessions::Search { words, limit } => {
+            search::run(&World::existing(globals)?, &words, usize::from(limit), term).await?;
         }
         Sessions::Export { session, out } => {
             let world = World::existing(globals)?;

@@ -22,6 +22,7 @@ mod projections;
 mod query;
 mod readers;
 mod records;
+mod search;
 mod store;
 mod writer;
 

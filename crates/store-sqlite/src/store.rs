@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, LivenessOracle,
-    Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, IntentRow, LeaseOwner,
+    LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
+    SessionSummary, Snapshot, StoreError,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, watch};
@@ -23,7 +24,7 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, heads, leases, migrate, query, records};
+use crate::{apply, heads, leases, migrate, query, records, search};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -328,6 +329,27 @@ impl Records for SqliteStore {
             Ok(records::write(tx.conn, tenant, &write, now)?)
         })
         .await
+    }
+}
+
+#[async_trait]
+impl Search for SqliteStore {
+    async fn catch_up(&self, tenant: TenantId, limit: usize) -> Result<u64, StoreError> {
+        self.write(None, no_trace, move |tx| Ok(search::catch_up(tx.conn, tenant, limit)?)).await
+    }
+
+    async fn search_lag(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        self.readers.scan(move |conn| search::lag(conn, tenant)).await
+    }
+
+    async fn search(&self, tenant: TenantId, query: &Query, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        let query = query.clone();
+        let found = self.readers.scan(move |conn| search::search(conn, tenant, &query, limit)).await?;
+        if !found.erased.is_empty() {
+            // They are not shown either way; a store that takes no writes now forgets them later.
+            let _ = self.write(None, no_trace, move |tx| Ok(search::forget(tx.conn, &found.erased)?)).await;
+        }
+        Ok(found.hits)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The in-memory backend: for embedders, tests and simulation. The same plan as every backend, and
 //! a map instead of tables. It keeps its promises while the process lives.
 
+mod search;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -41,6 +43,8 @@ struct Tables {
     event_ids: HashSet<(SessionKey, EventId)>,
     delivered: HashSet<(SessionKey, String)>,
     outbox: BTreeMap<OutboxId, OutboxEntry>,
+    /// The last seq of each log that can be searched.
+    searched: BTreeMap<SessionKey, u64>,
 }
 
 /// A store in this process's memory.

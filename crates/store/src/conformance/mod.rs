@@ -8,6 +8,7 @@ mod leases;
 mod locks;
 mod log;
 mod rows;
+mod search;
 mod tenants;
 
 use std::any::Any;
@@ -21,6 +22,7 @@ pub use leases::*;
 pub use locks::*;
 pub use log::*;
 pub use rows::*;
+pub use search::*;
 pub use tenants::*;
 
 use crate::testkit::World;
@@ -86,6 +88,9 @@ macro_rules! conformance {
             artifacts_are_counted_once_by_content
             changes_move_after_a_commit
             lists_are_newest_first_without_reserved_logs
+            search_finds_whole_words_newest_first_once_taken_in
+            search_takes_any_text_as_words
+            s14_search_reaches_no_other_tenant
         }
     };
     (@rules $make:expr; $($rule:ident)*) => {$(
