@@ -192,9 +192,21 @@ There are no operators. Names of fields are not searched, and neither is what li
     Export {
         /// The session
         session: SessionId,
+        /// Also the bytes of its artifacts and menus, so that another store can take it in (`sessions import`)
+        #[arg(long)]
+        with_artifacts: bool,
         /// Write to this file, which must not exist [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+    },
+    /// Take in a log that `sessions export --with-artifacts` wrote: the same events, the same digests
+    #[command(
+        after_help = "The whole file is verified before anything is written; a session is taken in whole or not at \
+all. One that is here already is left as it is. Its approvals come along: take in only what you trust."
+    )]
+    Import {
+        /// The file
+        file: PathBuf,
     },
 }
 

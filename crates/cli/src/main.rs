@@ -18,6 +18,7 @@ mod exit;
 mod export;
 mod export_check;
 mod home;
+mod import;
 mod person;
 mod progress;
 mod rebuild;

@@ -13,6 +13,7 @@ mod connect;
 mod error;
 mod heads;
 mod idle;
+mod import;
 mod leases;
 mod migrate;
 mod notices;

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, IntentRow, LeaseOwner,
-    LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
-    SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
+    SessionKey, SessionSummary, Snapshot, StoreError,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, watch};
@@ -24,7 +24,7 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, heads, leases, migrate, query, records, search};
+use crate::{apply, heads, import, leases, migrate, query, records, search};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -200,6 +200,11 @@ impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let key = Some(commit.key);
         self.write(key, apply::trace, move |tx| apply::commit(tx, &commit)).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        let key = Some(import.key);
+        self.write(key, import::trace, move |tx| import::import(tx, &import)).await.map(|(imported, _)| imported)
     }
 
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {

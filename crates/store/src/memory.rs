@@ -17,11 +17,12 @@ use portcullis_event::{
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::import::plan_import;
 use crate::plan::{AskNow, Plan, Planned, plan};
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, Lease, LeaseOwner, Liveness,
-    LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
-    SessionSummary, Snapshot, StoreError, Writer, conflicts,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Import, Imported, IntentRow, Lease,
+    LeaseOwner, Liveness, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records,
+    SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts,
 };
 
 #[derive(Default)]
@@ -303,6 +304,33 @@ impl Log for MemoryStore {
         };
         self.changes.send_modify(|n| *n += 1);
         Ok(committed)
+    }
+
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        {
+            let mut tables = self.tables();
+            let now = self.clock.now();
+            let tenant = import.key.tenant;
+            let plan = Plan {
+                now,
+                ids: &*self.ids,
+                key: self.key.as_ref(),
+                head: tables.heads.get(&import.key).cloned(),
+                ask: &|ask| {
+                    let row = tables.asks.get(&(tenant, ask))?;
+                    Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
+                },
+                intent: &|_| None,
+            };
+            let Some((commit, planned)) =
+                plan_import(&import, plan, &|id| tables.artifacts.contains_key(&(tenant, id)))?
+            else {
+                return Ok(Imported { last_seq: import.events.len() as u64, repeat: true });
+            };
+            tables.apply(commit, planned, now);
+        }
+        self.changes.send_modify(|n| *n += 1);
+        Ok(Imported { last_seq: import.events.len() as u64, repeat: false })
     }
 
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {

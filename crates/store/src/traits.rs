@@ -9,8 +9,8 @@ use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, IntentRow, LeaseOwner,
-    OutboxEntry, Query, Record, SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, OutboxEntry, Query, Record, SessionKey, SessionSummary, Snapshot, StoreError,
 };
 
 /// Logs, and the rows that follow from them.
@@ -20,6 +20,12 @@ pub trait Log: Send + Sync {
     /// log which (an equal `append_id` at its tail = all); calling again with the same commit is
     /// then safe. Any other error = nothing was written.
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
+
+    /// Takes in the whole log of a session of another store, with the rows that follow from it, all or nothing. A log that
+    /// is here already, with the same head, is a no-op; another one under the same name is
+    /// [`StoreError::SessionExists`]. [`StoreError::NotImported`] = its chain does not hold, or it names what belongs to
+    /// another session. Bytes of large artifacts must be durable before (S13).
+    async fn import(&self, import: Import) -> Result<Imported, StoreError>;
 
     /// Events with `seq > after`, in order, at most `limit`. Never a gap (S5).
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;

@@ -4,6 +4,7 @@
 
 mod asks;
 mod extras;
+mod import;
 mod leases;
 mod locks;
 mod log;
@@ -18,6 +19,7 @@ use portcullis_event::{Chain, Event};
 
 pub use asks::*;
 pub use extras::*;
+pub use import::*;
 pub use leases::*;
 pub use locks::*;
 pub use log::*;
@@ -88,6 +90,9 @@ macro_rules! conformance {
             artifacts_are_counted_once_by_content
             changes_move_after_a_commit
             lists_are_newest_first_without_reserved_logs
+            f15_an_imported_log_has_equal_digests_and_rows
+            an_import_is_whole_and_true_or_nothing
+            an_import_replaces_no_row_of_another_session
             search_finds_whole_words_newest_first_once_taken_in
             search_takes_any_text_as_words
             s14_search_reaches_no_other_tenant

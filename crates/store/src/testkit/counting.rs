@@ -11,9 +11,9 @@ use tokio::sync::watch;
 
 use crate::testkit::faulty::delegate_log;
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, IntentRow, LeaseOwner, Log,
-    Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey, SessionSummary, Snapshot,
-    Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
+    SessionSummary, Snapshot, Store, StoreError,
 };
 
 /// How often each kind of call was made.
@@ -89,6 +89,14 @@ delegate_log!(CountingStore {
             Self::one(&self.cells.commits);
         }
         Ok(committed)
+    }
+
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        let imported = self.inner.import(import).await?;
+        if !imported.repeat {
+            Self::one(&self.cells.commits);
+        }
+        Ok(imported)
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {

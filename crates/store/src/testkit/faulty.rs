@@ -10,9 +10,9 @@ use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, IntentRow, LeaseOwner, Log,
-    Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey, SessionSummary, Snapshot,
-    Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
+    SessionSummary, Snapshot, Store, StoreError,
 };
 
 /// How a call goes wrong.
@@ -244,6 +244,10 @@ pub(super) use delegate_log;
 delegate_log!(FaultyStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         self.call(self.inner.commit(commit)).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        self.call(self.inner.import(import)).await
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
