@@ -7,6 +7,7 @@
 //! Invariant: an answer `Ok` is given only after the transaction that holds its rows was synced (S6).
 
 mod apply;
+mod backup;
 mod ballast;
 mod codec;
 mod connect;

@@ -1,6 +1,6 @@
 //! The store as its users see it: the traits, each method one question or one operation.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -24,7 +24,7 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, heads, import, leases, migrate, query, records, search};
+use crate::{apply, backup, heads, import, leases, migrate, query, records, search};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -114,6 +114,18 @@ impl SqliteStore {
     pub fn release_ballast(&self) -> Result<(), StoreError> {
         let released = Ballast::beside(&self.place.path).release();
         released.map_err(|error| StoreError::Unavailable(format!("the ballast cannot be deleted: {error}")))
+    }
+
+    /// Copies the whole store to a new file of mode 0600 while it is in use, and says how many bytes that has. It holds
+    /// everything acknowledged before the call, opens like any store, and is complete or not there. Keys and files of
+    /// large artifacts are not in it.
+    ///
+    /// # Errors
+    /// If `to` exists or cannot be written; nothing is left behind then.
+    pub async fn backup_to(&self, to: &Path) -> Result<u64, StoreError> {
+        let (place, to) = (self.place.clone(), to.to_owned());
+        let copied = tokio::task::spawn_blocking(move || backup::backup(&place, &to)).await;
+        copied.map_err(|error| StoreError::Unavailable(format!("the backup stopped: {error}")))?
     }
 
     /// Ends the writer after what is queued; dropping the store does the same.
