@@ -7,6 +7,7 @@ mod fold;
 mod gate;
 mod grep;
 mod policy;
+mod search;
 mod sessions;
 mod spool;
 mod startup;
@@ -39,11 +40,12 @@ fn main() -> Result<()> {
     run("sessions", &|| task(Box::pin(sessions::run())))?;
     run("fold", &|| task(Box::pin(fold::run())))?;
     run("policy", &|| task(Box::pin(policy::run())))?;
+    run("search", &|| task(Box::pin(search::run())))?;
     run("startup", &startup::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold policy startup"
+        "no such benchmark; there are: spool gate files grep sessions fold policy search startup"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

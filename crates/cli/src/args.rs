@@ -253,13 +253,38 @@ pub enum Sessions {
         #[arg(long)]
         follow: bool,
     },
+    /// Find words in every log, newest event first
+    #[command(
+        after_help = "Whole words, in any case; each argument is a phrase and all of them must occur in one event. \
+There are no operators. Names of fields are not searched, and neither is what lies in artifacts."
+    )]
+    Search {
+        /// What to find
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// At most so many events
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+        limit: u16,
+    },
     /// The log with everything needed to verify it elsewhere (`audit verify --export FILE`), as NDJSON
     Export {
         /// The session
         session: SessionId,
+        /// Also the bytes of its artifacts and menus, so that another store can take it in (`sessions import`)
+        #[arg(long)]
+        with_artifacts: bool,
         /// Write to this file, which must not exist [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+    },
+    /// Take in a log that `sessions export --with-artifacts` wrote: the same events, the same digests
+    #[command(
+        after_help = "The whole file is verified before anything is written; a session is taken in whole or not at \
+all. One that is here already is left as it is. Its approvals come along: take in only what you trust."
+    )]
+    Import {
+        /// The file
+        file: PathBuf,
     },
 }
 

@@ -201,7 +201,7 @@ async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Res
         let path = if ledger { folder.join("ledger.ndjson") } else { sessions.join(format!("{log}.ndjson")) };
         // A damaged log is evidence too: what can be read of it is written, the report says the rest.
         let mut file = create(&path)?;
-        let written = export::write(world, log, |lines| Ok(file.write_all(lines)?)).await;
+        let written = export::write(world, log, false, |lines| Ok(file.write_all(lines)?)).await;
         file.sync_all().with_context(|| path.display().to_string())?;
         let name = path.strip_prefix(&folder).unwrap_or(&path).display().to_string();
         match written {

@@ -1,13 +1,15 @@
 //! A log as NDJSON that anyone can verify with the lines of store §2: one event a line, its payload
-//! the exact stored bytes, then one line with the manifest.
+//! the exact stored bytes, then, if wanted, one line for each content the events name, then one line with the manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_base::{ArtifactId, ArtifactRef, Digest, SessionId};
+use data_encoding::BASE64;
+use portcullis_base::{ArtifactId, ArtifactRef, Digest, SessionId, Window};
 use portcullis_event::{Body, Event, LOCAL_TENANT, ledger_of};
-use portcullis_store::{Log as _, StoreError};
+use portcullis_store::{Artifacts as _, Log as _, StoreError, artifacts_named, contents_named};
 use serde::{Deserialize, Serialize};
 
+use crate::exit::failed;
 use crate::world::{World, key};
 
 /// The form of the lines; a change of it is another number.
@@ -31,7 +33,7 @@ pub struct Manifest {
     pub ledger_head: Option<HeadLine>,
     /// Events by type.
     pub types: BTreeMap<String, u64>,
-    /// Artifacts that events name, by id. Their bytes are not in an export; their hashes are.
+    /// Artifacts that events name, by id. Their hashes are always in an export, their bytes if they were asked for.
     pub artifacts: BTreeMap<ArtifactId, Artifact>,
     /// Bodies of menus, by hash.
     pub menus: BTreeSet<Digest>,
@@ -42,6 +44,30 @@ pub struct Artifact {
     pub sha256: Digest,
     pub bytes: u64,
     pub complete: bool,
+}
+
+/// The bytes of an artifact or a menu, in a line of their own.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Content {
+    pub sha256: Digest,
+    /// Base64.
+    pub data: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ContentLine {
+    pub content: Content,
+}
+
+impl Content {
+    /// The bytes, if they have their hash.
+    pub fn bytes(&self) -> Result<Vec<u8>, String> {
+        let bytes = BASE64.decode(self.data.as_bytes()).map_err(|e| format!("content {}: {e}", self.sha256))?;
+        if Digest::of(&bytes) != self.sha256 {
+            return Err(format!("the bytes of content {} have another hash", self.sha256));
+        }
+        Ok(bytes)
+    }
 }
 
 #[derive(Serialize)]
@@ -59,24 +85,55 @@ pub async fn ledger_head(world: &World) -> Result<Option<HeadLine>, StoreError> 
 pub async fn write(
     world: &World,
     session: SessionId,
+    with_contents: bool,
     mut write: impl FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<Manifest> {
+    let mut contents = BTreeSet::new();
     let mut manifest = Manifest::new(session, ledger_head(world).await?);
     world
         .each_page(session, 0, |page| {
             let mut lines = Vec::new();
             for event in page {
                 manifest.take_in(event);
+                contents.extend(contents_named(event));
                 serde_json::to_writer(&mut lines, event)?;
                 lines.push(b'\n');
             }
             write(&lines)
         })
         .await?;
+    if with_contents {
+        for sha256 in contents {
+            let data = BASE64.encode(&content(world, sha256).await?);
+            let mut line = serde_json::to_vec(&ContentLine { content: Content { sha256, data } })?;
+            line.push(b'\n');
+            write(&line)?;
+        }
+    }
     let mut line = serde_json::to_vec(&Last { manifest: &manifest })?;
     line.push(b'\n');
     write(&line)?;
     Ok(manifest)
+}
+
+/// The bytes of an artifact or a menu.
+async fn content(world: &World, sha256: Digest) -> anyhow::Result<Vec<u8>> {
+    if let Some(bytes) = world.store.blob(LOCAL_TENANT, sha256).await? {
+        return Ok(bytes);
+    }
+    let lost = |e: std::io::Error| failed(format!("the content {sha256}, which the log names, cannot be read: {e}"));
+    let window = world.artifacts()?.open(LOCAL_TENANT, sha256).map_err(lost)?;
+    whole(&*window).map_err(lost)
+}
+
+fn whole(window: &dyn Window) -> std::io::Result<Vec<u8>> {
+    let (mut bytes, mut buf) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match window.read_at(bytes.len() as u64, &mut buf)? {
+            0 => return Ok(bytes),
+            n => bytes.extend_from_slice(&buf[..n]),
+        }
+    }
 }
 
 impl Manifest {
@@ -111,19 +168,9 @@ impl Manifest {
         self.events += 1;
         self.head = Some(HeadLine { seq: event.seq, hash: event.hash });
         *self.types.entry(event.kind.to_string()).or_default() += 1;
-        match event.body() {
-            Body::ArtifactStored(stored) => self.name(&stored.artifact),
-            Body::MenuFrozen(menu) => {
-                self.menus.insert(menu.hash);
-            }
-            Body::Asked(asked) => {
-                let diff = asked.facts.get("diff").cloned();
-                if let Some(artifact) = diff.and_then(|value| serde_json::from_value::<ArtifactRef>(value).ok()) {
-                    self.name(&artifact);
-                }
-            }
-            Body::Observed(observed) => observed.artifacts.iter().for_each(|artifact| self.name(artifact)),
-            _ => {}
+        artifacts_named(event).iter().for_each(|artifact| self.name(artifact));
+        if let Body::MenuFrozen(menu) = event.body() {
+            self.menus.insert(menu.hash);
         }
     }
 

@@ -1,6 +1,7 @@
 //! `audit verify --export`: a log that was exported, verified where there is no store: its chain, and that its
 //! manifest says of it what is so.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -12,23 +13,23 @@ use serde_json::{Value, json};
 
 use crate::audit::name_of;
 use crate::exit::{Ended, usage};
-use crate::export::{FORMAT, Manifest};
+use crate::export::{ContentLine, FORMAT, Manifest};
 use crate::render::{self, GREEN, RED, Term, exact, styled};
 
 /// Bytes of one line: more than any event or manifest has.
 const LINE_MAX: u64 = 256 << 20;
 
 #[derive(Deserialize)]
-struct Last {
-    manifest: Manifest,
+pub struct Last {
+    pub manifest: Manifest,
 }
 
 /// What an export was found to be.
-struct Checked {
+pub struct Checked {
     session: SessionId,
-    events: u64,
-    head: Option<(u64, Digest)>,
-    fault: Option<String>,
+    pub events: u64,
+    pub head: Option<(u64, Digest)>,
+    pub fault: Option<String>,
 }
 
 pub fn run(path: &Path, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
@@ -71,20 +72,20 @@ fn document(path: &Path, checked: &Checked) -> Value {
 }
 
 /// The lines of an export, one at a time.
-struct Lines {
+pub struct Lines {
     from: BufReader<File>,
     name: String,
 }
 
 impl Lines {
-    fn open(path: &Path) -> anyhow::Result<Self> {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|e| usage(format!("cannot read the export {name}: {e}")))?;
         Ok(Self { from: BufReader::new(file), name })
     }
 
     /// `false` at the end.
-    fn next(&mut self, line: &mut Vec<u8>) -> anyhow::Result<bool> {
+    pub fn next(&mut self, line: &mut Vec<u8>) -> anyhow::Result<bool> {
         line.clear();
         let read = self.from.by_ref().take(LINE_MAX).read_until(b'\n', line);
         read.map_err(|e| usage(format!("cannot read the export {}: {e}", self.name)))?;
@@ -96,7 +97,7 @@ impl Lines {
 }
 
 /// The last line, which says whose log it is.
-fn manifest(path: &Path) -> anyhow::Result<Manifest> {
+pub fn manifest(path: &Path) -> anyhow::Result<Manifest> {
     let mut lines = Lines::open(path)?;
     let (mut line, mut last) = (Vec::new(), Vec::new());
     while lines.next(&mut line)? {
@@ -112,12 +113,13 @@ fn manifest(path: &Path) -> anyhow::Result<Manifest> {
     })
 }
 
-fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> anyhow::Result<Checked> {
+pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> anyhow::Result<Checked> {
     let mut lines = Lines::open(path)?;
     let mut chain = Chain::start(said.session_id);
     let mut found = Manifest::new(said.session_id, said.ledger_head.clone());
     let mut saved = against;
     let (mut line, mut number, mut fault) = (Vec::new(), 0u64, None);
+    let mut contents = BTreeSet::new();
     while fault.is_none() && lines.next(&mut line)? {
         number += 1;
         let event = match serde_json::from_slice::<Event>(&line) {
@@ -128,11 +130,22 @@ fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> anyhow
                 }
                 break;
             }
-            Err(e) => {
-                fault = Some(format!("line {number} is not an event: {e}"));
-                break;
-            }
+            Err(e) => match serde_json::from_slice::<ContentLine>(&line) {
+                Ok(ContentLine { content }) => {
+                    fault = content.bytes().err();
+                    contents.insert(content.sha256);
+                    continue;
+                }
+                Err(_) => {
+                    fault = Some(format!("line {number} is not an event: {e}"));
+                    break;
+                }
+            },
         };
+        if !contents.is_empty() {
+            fault = Some(format!("line {number} is an event after the contents"));
+            break;
+        }
         if let Err(broken) = chain.step(&event) {
             fault = Some(broken.to_string());
             break;
@@ -145,7 +158,10 @@ fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> anyhow
         }
     }
     let head = (chain.seq() > 0).then(|| (chain.seq(), chain.hash()));
+    let named = |sha256: &Digest| found.menus.contains(sha256) || found.artifacts.values().any(|a| a.sha256 == *sha256);
+    let stranger = contents.iter().find(|sha256| !named(sha256));
     let fault = fault
+        .or_else(|| stranger.map(|sha256| format!("no event names its content {sha256}")))
         .or_else(|| found.difference(said))
         .or_else(|| saved.map(|(seq, _)| format!("it ends at event {}, before the saved head {seq}", chain.seq())));
     Ok(Checked { session: said.session_id, events: found.events, head, fault })

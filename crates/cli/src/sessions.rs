@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use crate::args::{Globals, Sessions};
 use crate::config::Settings;
 use crate::exit::{Ended, failed, interrupts};
-use crate::export;
+use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
+use crate::{export, import, search};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -33,10 +34,14 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             exists(&world, session).await?;
             events(&world, &mut cursor, follow, term).await?;
         }
-        Sessions::Export { session, out } => {
-            let world = World::existing(globals)?;
-            write_export(&world, session, out.as_deref(), term).await?;
+        Sessions::Search { words, limit } => {
+            search::run(&World::existing(globals)?, &words, usize::from(limit), term).await?;
         }
+        Sessions::Export { session, with_artifacts, out } => {
+            let world = World::existing(globals)?;
+            write_export(&world, session, with_artifacts, out.as_deref(), term).await?;
+        }
+        Sessions::Import { file } => import::run(&file, globals, term).await?,
     }
     Ok(Ended::Done)
 }
@@ -227,14 +232,26 @@ fn print_events(page: &[Event], term: &Term) -> anyhow::Result<()> {
     if term.json { term.bytes(text.as_bytes()) } else { term.stream(&text) }
 }
 
-async fn write_export(world: &World, session: SessionId, out: Option<&Path>, term: &Term) -> anyhow::Result<()> {
-    exists(world, session).await?;
+async fn write_export(
+    world: &World,
+    session: SessionId,
+    with_artifacts: bool,
+    out: Option<&Path>,
+    term: &Term,
+) -> anyhow::Result<()> {
+    let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
     let Some(path) = out else {
-        return export::write(world, session, |lines| term.bytes(lines)).await.map(drop);
+        return export::write(world, session, with_artifacts, |lines| term.bytes(lines)).await.map(drop);
     };
     let cannot = |e: std::io::Error| failed(format!("cannot write {}: {e}", path.display()));
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
-    let manifest = export::write(world, session, |lines| file.write_all(lines).map_err(cannot)).await?;
+    let progress = Bar::new(term, head.last_seq, "exporting events");
+    let write = |lines: &[u8]| {
+        progress.add(PAGE as u64);
+        file.write_all(lines).map_err(cannot)
+    };
+    let manifest = export::write(world, session, with_artifacts, write).await?;
+    drop(progress);
     file.sync_all().map_err(cannot)?;
     term.note(&format!("{} in {}", render::count(manifest.events, "event"), path.display()));
     Ok(())

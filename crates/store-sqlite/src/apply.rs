@@ -111,7 +111,7 @@ fn dedupe(key: &str) -> [u8; 16] {
     std::array::from_fn(|i| digest.as_bytes()[i])
 }
 
-fn ask_now(conn: &Connection, key: SessionKey, ask: AskId) -> rusqlite::Result<Option<AskNow>> {
+pub(crate) fn ask_now(conn: &Connection, key: SessionKey, ask: AskId) -> rusqlite::Result<Option<AskNow>> {
     conn.prepare_cached("SELECT session, state, expires_at FROM asks WHERE tenant = ?1 AND ask_id = ?2")?
         .query_row(params![id(key.tenant.as_u128()), id(ask.as_u128())], |row| {
             let session = portcullis_base::SessionId::from_u128(id_at(row, 0)?);
@@ -150,7 +150,8 @@ fn check_locks(conn: &Connection, commit: &Commit) -> Result<(), Fail> {
     Ok(())
 }
 
-fn write(conn: &Connection, commit: &Commit, planned: Planned, now: Timestamp) -> Result<Committed, Fail> {
+/// Writes what was planned; every check came before.
+pub(crate) fn write(conn: &Connection, commit: &Commit, planned: Planned, now: Timestamp) -> Result<Committed, Fail> {
     let key = commit.key;
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::ballast::Ballast;
 use crate::connect::BUSY_TIMEOUT;
+use crate::search;
 use crate::writer::Desk;
 
 /// Nothing written for this long: the store is idle.
@@ -62,18 +63,19 @@ impl Upkeep {
         loop {
             match receive_within(queue, IDLE_AFTER) {
                 Ok(next) => return next,
-                Err(()) => self.look(desk),
+                Err(()) => self.look(desk, &|| queue.is_empty()),
             }
         }
     }
 
-    fn look(&mut self, desk: &Desk) {
+    fn look(&mut self, desk: &Desk, still_idle: &dyn Fn() -> bool) {
         let commits = desk.commits();
         let idle = commits == self.seen;
         self.seen = commits;
         if idle && commits != self.tidied {
             self.tidied = commits;
             self.see_to_ballast();
+            while still_idle() && desk.while_free(take_in) == Some(true) {}
             desk.while_free(truncate);
         }
     }
@@ -89,6 +91,15 @@ impl Upkeep {
         // Without room there is none; `doctor` asks whether it is there, and the next idle time tries again.
         let _ = self.ballast.keep();
     }
+}
+
+/// Makes what was written searchable, one small batch; `false` if there is nothing left or someone else writes.
+fn take_in(conn: &Connection) -> bool {
+    let waits = conn.busy_timeout(Duration::ZERO).is_err();
+    // A projection: whatever stands in the way, the next who is idle or searches takes it in.
+    let taken = !waits && search::idle_catch_up(conn).unwrap_or(false);
+    let _ = conn.busy_timeout(BUSY_TIMEOUT);
+    taken
 }
 
 /// Moves the write-ahead log into the database and empties its file. It waits for nobody: whoever reads or writes just

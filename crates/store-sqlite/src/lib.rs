@@ -7,12 +7,14 @@
 //! Invariant: an answer `Ok` is given only after the transaction that holds its rows was synced (S6).
 
 mod apply;
+mod backup;
 mod ballast;
 mod codec;
 mod connect;
 mod error;
 mod heads;
 mod idle;
+mod import;
 mod leases;
 mod migrate;
 mod notices;
@@ -22,6 +24,7 @@ mod projections;
 mod query;
 mod readers;
 mod records;
+mod search;
 mod store;
 mod writer;
 

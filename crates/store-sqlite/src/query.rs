@@ -14,7 +14,7 @@ use crate::codec::{digest_at, id, id_at, json_at, opt_id_at, opt_time_at, opt_wo
 use crate::heads;
 
 /// A limit as SQLite takes it.
-fn bounded(limit: usize) -> i64 {
+pub(crate) fn bounded(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 

@@ -1,6 +1,6 @@
 //! The store as its users see it: the traits, each method one question or one operation.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, LivenessOracle,
-    Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
+    SessionKey, SessionSummary, Snapshot, StoreError,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, watch};
@@ -23,7 +24,7 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, heads, leases, migrate, query, records};
+use crate::{apply, backup, heads, import, leases, migrate, query, records, search};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -115,6 +116,18 @@ impl SqliteStore {
         released.map_err(|error| StoreError::Unavailable(format!("the ballast cannot be deleted: {error}")))
     }
 
+    /// Copies the whole store to a new file of mode 0600 while it is in use, and says how many bytes that has. It holds
+    /// everything acknowledged before the call, opens like any store, and is complete or not there. Keys and files of
+    /// large artifacts are not in it.
+    ///
+    /// # Errors
+    /// If `to` exists or cannot be written; nothing is left behind then.
+    pub async fn backup_to(&self, to: &Path) -> Result<u64, StoreError> {
+        let (place, to) = (self.place.clone(), to.to_owned());
+        let copied = tokio::task::spawn_blocking(move || backup::backup(&place, &to)).await;
+        copied.map_err(|error| StoreError::Unavailable(format!("the backup stopped: {error}")))?
+    }
+
     /// Ends the writer after what is queued; dropping the store does the same.
     pub fn close(self) {
         drop(self);
@@ -199,6 +212,11 @@ impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let key = Some(commit.key);
         self.write(key, apply::trace, move |tx| apply::commit(tx, &commit)).await
+    }
+
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        let key = Some(import.key);
+        self.write(key, import::trace, move |tx| import::import(tx, &import)).await.map(|(imported, _)| imported)
     }
 
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -328,6 +346,27 @@ impl Records for SqliteStore {
             Ok(records::write(tx.conn, tenant, &write, now)?)
         })
         .await
+    }
+}
+
+#[async_trait]
+impl Search for SqliteStore {
+    async fn catch_up(&self, tenant: TenantId, limit: usize) -> Result<u64, StoreError> {
+        self.write(None, no_trace, move |tx| Ok(search::catch_up(tx.conn, tenant, limit)?)).await
+    }
+
+    async fn search_lag(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        self.readers.scan(move |conn| search::lag(conn, tenant)).await
+    }
+
+    async fn search(&self, tenant: TenantId, query: &Query, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        let query = query.clone();
+        let found = self.readers.scan(move |conn| search::search(conn, tenant, &query, limit)).await?;
+        if !found.erased.is_empty() {
+            // They are not shown either way; a store that takes no writes now forgets them later.
+            let _ = self.write(None, no_trace, move |tx| Ok(search::forget(tx.conn, &found.erased)?)).await;
+        }
+        Ok(found.hits)
     }
 }
 

@@ -306,12 +306,9 @@ impl Desk {
     }
 
     /// Runs chores on the connection while nobody writes; skipped otherwise.
-    pub(crate) fn while_free(&self, chore: impl FnOnce(&Connection)) {
-        if let Ok(writer) = self.writer.try_lock()
-            && let Some(conn) = &writer.conn
-        {
-            chore(conn);
-        }
+    pub(crate) fn while_free<T>(&self, chore: impl FnOnce(&Connection) -> T) -> Option<T> {
+        let writer = self.writer.try_lock().ok()?;
+        writer.conn.as_ref().map(chore)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use portcullis_base::{IdGen, Timestamp};
 use portcullis_store::conformance::assert_sound;
 use portcullis_store::testkit::World;
-use portcullis_store::{Claim, Log as _, Queue as _, StoreError};
+use portcullis_store::{Claim, Log as _, Queue as _, Search as _, StoreError};
 use rusqlite::Connection;
 use rusqlite::ffi;
 
@@ -298,6 +298,23 @@ async fn an_idle_store_empties_its_write_ahead_log_and_goes_on() {
     assert!(log() > 0);
     until("and emptied again", || log() == 0).await;
     assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn an_idle_store_makes_what_was_written_searchable() {
+    let world = World::new(1);
+    let (folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    for n in 0..600 {
+        store.commit(world.input(key, &format!("word{n}"))).await.expect("an append");
+    }
+    assert_eq!(store.search_lag(world.tenant).await, Ok(601), "an append takes nothing in");
+    let raw = Connection::open(folder.path().join("store.db")).expect("it opens");
+    let docs = || -> u64 { raw.query_row("SELECT count(*) FROM search_docs", [], |row| row.get(0)).expect("a number") };
+    until("all is taken in", || docs() == 601).await;
+    assert_eq!(store.search_lag(world.tenant).await, Ok(0));
+    let query = portcullis_store::Query::new(&["word599"]).expect("a word");
+    assert_eq!(store.search(world.tenant, &query, 9).await.expect("an answer").len(), 1);
 }
 
 #[tokio::test]

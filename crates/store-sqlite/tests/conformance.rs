@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_store::conformance::{Backend, s15_of};
+use portcullis_store::conformance::{Backend, f15_of, s15_of};
 use portcullis_store::testkit::World;
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use proptest::prelude::*;
@@ -30,5 +30,11 @@ proptest! {
     fn s15_rows_equal_the_fold_of_any_history(steps in prop::collection::vec(any::<(u8, u8)>(), 0..80)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(s15_of(sqlite, &steps));
+    }
+
+    #[test]
+    fn f15_any_history_moves_between_backends_with_equal_digests(steps in prop::collection::vec(any::<(u8, u8)>(), 0..80)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(f15_of(sqlite, &steps));
     }
 }

@@ -32,6 +32,8 @@ pub enum StoreError {
     /// The holder of the lease may append any type, everyone else only theirs (tool-contract §22).
     #[error("{writer} may not append `{kind}`; only the process that holds the session may")]
     NotTheirs { writer: &'static str, kind: EventType },
+    #[error("the log of session {session} is not taken in: {why}")]
+    NotImported { session: SessionId, why: String },
     #[error("the store takes no writes: {0}")]
     ReadOnly(String),
     /// The store could not be asked, or answered with a fault; nothing was written.

@@ -1,7 +1,7 @@
 //! Where logs are kept: the traits, what a commit means, and the in-memory backend.
 //!
-//! Owns: [`Log`], [`Queue`], [`Records`], [`Notices`] and [`Artifacts`], the pure planning of a
-//! commit that every backend shares, the in-memory backend, local artifacts, the conformance suite
+//! Owns: [`Log`], [`Queue`], [`Records`], [`Search`], [`Notices`] and [`Artifacts`], the pure planning of a
+//! commit that every backend shares, what a search means, the in-memory backend, local artifacts, the conformance suite
 //! and the fault-injecting store of the test kit.
 //! Knows nothing of: SQL, tools, sandboxes, models.
 //!
@@ -12,12 +12,15 @@ mod artifacts;
 mod commit;
 pub mod conformance;
 mod error;
+mod import;
 mod lease;
 mod locks;
 mod memory;
+mod named;
 mod outbox;
 mod plan;
 mod rows;
+mod search;
 pub mod testkit;
 mod traits;
 mod verify;
@@ -25,13 +28,16 @@ mod verify;
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
 pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer};
 pub use error::StoreError;
+pub use import::{Import, Imported, plan_import};
 pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
 pub use locks::{LockKey, conflicts};
 pub use memory::MemoryStore;
+pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, Planned, plan};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot,
 };
-pub use traits::{Log, Notices, Queue, Records, Store};
+pub use search::{Hit, Query, QueryError, Snippet, searchable};
+pub use traits::{Log, Notices, Queue, Records, Search, Store};
 pub use verify::{Audit, LogFault, Proof, Verified, verify_artifacts, verify_session, verify_tenant};

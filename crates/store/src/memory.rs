@@ -1,6 +1,8 @@
 //! The in-memory backend: for embedders, tests and simulation. The same plan as every backend, and
 //! a map instead of tables. It keeps its promises while the process lives.
 
+mod search;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,11 +17,12 @@ use portcullis_event::{
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::import::plan_import;
 use crate::plan::{AskNow, Plan, Planned, plan};
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, Lease, LeaseOwner, Liveness,
-    LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey,
-    SessionSummary, Snapshot, StoreError, Writer, conflicts,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Import, Imported, IntentRow, Lease,
+    LeaseOwner, Liveness, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records,
+    SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts,
 };
 
 #[derive(Default)]
@@ -41,6 +44,8 @@ struct Tables {
     event_ids: HashSet<(SessionKey, EventId)>,
     delivered: HashSet<(SessionKey, String)>,
     outbox: BTreeMap<OutboxId, OutboxEntry>,
+    /// The last seq of each log that can be searched.
+    searched: BTreeMap<SessionKey, u64>,
 }
 
 /// A store in this process's memory.
@@ -299,6 +304,33 @@ impl Log for MemoryStore {
         };
         self.changes.send_modify(|n| *n += 1);
         Ok(committed)
+    }
+
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        {
+            let mut tables = self.tables();
+            let now = self.clock.now();
+            let tenant = import.key.tenant;
+            let plan = Plan {
+                now,
+                ids: &*self.ids,
+                key: self.key.as_ref(),
+                head: tables.heads.get(&import.key).cloned(),
+                ask: &|ask| {
+                    let row = tables.asks.get(&(tenant, ask))?;
+                    Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
+                },
+                intent: &|_| None,
+            };
+            let Some((commit, planned)) =
+                plan_import(&import, plan, &|id| tables.artifacts.contains_key(&(tenant, id)))?
+            else {
+                return Ok(Imported { last_seq: import.events.len() as u64, repeat: true });
+            };
+            tables.apply(commit, planned, now);
+        }
+        self.changes.send_modify(|n| *n += 1);
+        Ok(Imported { last_seq: import.events.len() as u64, repeat: false })
     }
 
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {

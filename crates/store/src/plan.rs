@@ -99,27 +99,11 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
 
     let mut outbox = commit.outbox.clone();
     let is_ledger = commit.key.session == ledger_of(commit.key.tenant);
-    let mut ledger = |dedupe: String, event_type: &str, payload: String| {
-        outbox.push(OutboxEntry {
-            id: OutboxId::make(plan.ids, plan.now),
-            tenant: commit.key.tenant,
-            at: plan.now,
-            work: OutboxKind::Session {
-                session_id: ledger_of(commit.key.tenant),
-                dedupe,
-                event_id: EventId::make(plan.ids, plan.now),
-                append_id: AppendId::make(plan.ids, plan.now),
-                event_type: event_type.to_owned(),
-                payload,
-            },
-        });
-    };
     if created
         && !is_ledger
         && let Some(first) = events.first()
     {
-        let fact = LedgerSessionCreated { session_id: commit.key.session, first_hash: first.hash };
-        ledger(format!("created:{}", commit.key.session), LedgerSessionCreated::KIND.as_str(), fact.to_payload());
+        outbox.push(ledger_created(commit.key, first.hash, plan.ids, plan.now));
     }
     let due = head.last_seq / CHECKPOINT_EVERY > head.checkpoint_seq / CHECKPOINT_EVERY;
     let checkpoint = plan.key.filter(|_| !events.is_empty() && (commit.idle || due)).map(|key| {
@@ -129,12 +113,43 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     if let Some(checkpoint) = &checkpoint {
         head.checkpoint_seq = checkpoint.seq;
         if !is_ledger {
-            let fact = LedgerCheckpoint { session_id: commit.key.session, seq: checkpoint.seq, hash: checkpoint.hash };
-            let dedupe = format!("checkpoint:{}:{}", commit.key.session, checkpoint.seq);
-            ledger(dedupe, LedgerCheckpoint::KIND.as_str(), fact.to_payload());
+            outbox.push(ledger_checkpoint(commit.key, checkpoint, plan.ids, plan.now));
         }
     }
     Ok(Planned { events, rows: changes, head, created, checkpoint, outbox })
+}
+
+/// The ledger's entry of a session that begins here.
+pub(crate) fn ledger_created(key: SessionKey, first_hash: Digest, ids: &dyn IdGen, now: Timestamp) -> OutboxEntry {
+    let fact = LedgerSessionCreated { session_id: key.session, first_hash };
+    to_ledger(key, format!("created:{}", key.session), &fact, ids, now)
+}
+
+/// The ledger's entry of a checkpoint.
+pub(crate) fn ledger_checkpoint(
+    key: SessionKey,
+    checkpoint: &Checkpoint,
+    ids: &dyn IdGen,
+    now: Timestamp,
+) -> OutboxEntry {
+    let fact = LedgerCheckpoint { session_id: key.session, seq: checkpoint.seq, hash: checkpoint.hash };
+    to_ledger(key, format!("checkpoint:{}:{}", key.session, checkpoint.seq), &fact, ids, now)
+}
+
+fn to_ledger<B: EventBody>(key: SessionKey, dedupe: String, fact: &B, ids: &dyn IdGen, now: Timestamp) -> OutboxEntry {
+    OutboxEntry {
+        id: OutboxId::make(ids, now),
+        tenant: key.tenant,
+        at: now,
+        work: OutboxKind::Session {
+            session_id: ledger_of(key.tenant),
+            dedupe,
+            event_id: EventId::make(ids, now),
+            append_id: AppendId::make(ids, now),
+            event_type: B::KIND.as_str().to_owned(),
+            payload: fact.to_payload(),
+        },
+    }
 }
 
 /// Store §1: a client and a delivery append only the types that are theirs. The operator log's types are no session
@@ -171,7 +186,7 @@ fn may_create(commit: &Commit) -> bool {
     reserved || (commit.writer == Writer::Client && commit.events.first().is_some_and(is_creation))
 }
 
-fn fresh_head(key: SessionKey, now: Timestamp) -> Head {
+pub(crate) fn fresh_head(key: SessionKey, now: Timestamp) -> Head {
     Head {
         last_seq: 0,
         last_hash: first_prev_hash(key.session),

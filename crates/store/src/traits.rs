@@ -9,8 +9,8 @@ use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, OutboxEntry,
-    Record, SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, OutboxEntry, Query, Record, SessionKey, SessionSummary, Snapshot, StoreError,
 };
 
 /// Logs, and the rows that follow from them.
@@ -20,6 +20,12 @@ pub trait Log: Send + Sync {
     /// log which (an equal `append_id` at its tail = all); calling again with the same commit is
     /// then safe. Any other error = nothing was written.
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
+
+    /// Takes in the whole log of a session of another store, with the rows that follow from it, all or nothing. A log that
+    /// is here already, with the same head, is a no-op; another one under the same name is
+    /// [`StoreError::SessionExists`]. [`StoreError::NotImported`] = its chain does not hold, or it names what belongs to
+    /// another session. Bytes of large artifacts must be durable before (S13).
+    async fn import(&self, import: Import) -> Result<Imported, StoreError>;
 
     /// Events with `seq > after`, in order, at most `limit`. Never a gap (S5).
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
@@ -118,6 +124,22 @@ pub trait Records: Send + Sync {
     async fn put_record(&self, tenant: TenantId, write: crate::RecordWrite) -> Result<u64, StoreError>;
 }
 
+/// Full text over the sessions of a tenant: a projection with a cursor for each log, which lags. It is never part of an
+/// append; whoever searches brings it up to date first, or a store that has nothing else to do.
+#[async_trait]
+pub trait Search: Send + Sync {
+    /// Takes up to `limit` more events in and says how many. 0 = nothing is left. A store that takes no writes refuses;
+    /// what was taken in before can still be searched.
+    async fn catch_up(&self, tenant: TenantId, limit: usize) -> Result<u64, StoreError>;
+
+    /// How many events wait to be taken in.
+    async fn search_lag(&self, tenant: TenantId) -> Result<u64, StoreError>;
+
+    /// Events taken in that hold every phrase of `query`, newest first (by the millisecond of their time), at most
+    /// `limit`. Reserved logs are not searched. An erased payload is never found, whenever it was taken in.
+    async fn search(&self, tenant: TenantId, query: &Query, limit: usize) -> Result<Vec<Hit>, StoreError>;
+}
+
 /// Hints that something was committed. They may be lost or doubled: the tables are the truth.
 pub trait Notices: Send + Sync {
     /// A counter that moves after commits of this process, and of others as far as the backend sees them.
@@ -125,6 +147,6 @@ pub trait Notices: Send + Sync {
 }
 
 /// A whole store.
-pub trait Store: Log + Queue + Records + Notices {}
+pub trait Store: Log + Queue + Records + Search + Notices {}
 
-impl<T: Log + Queue + Records + Notices> Store for T {}
+impl<T: Log + Queue + Records + Search + Notices> Store for T {}

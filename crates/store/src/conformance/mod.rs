@@ -4,10 +4,12 @@
 
 mod asks;
 mod extras;
+mod import;
 mod leases;
 mod locks;
 mod log;
 mod rows;
+mod search;
 mod tenants;
 
 use std::any::Any;
@@ -17,10 +19,12 @@ use portcullis_event::{Chain, Event};
 
 pub use asks::*;
 pub use extras::*;
+pub use import::*;
 pub use leases::*;
 pub use locks::*;
 pub use log::*;
 pub use rows::*;
+pub use search::*;
 pub use tenants::*;
 
 use crate::testkit::World;
@@ -86,6 +90,12 @@ macro_rules! conformance {
             artifacts_are_counted_once_by_content
             changes_move_after_a_commit
             lists_are_newest_first_without_reserved_logs
+            f15_an_imported_log_has_equal_digests_and_rows
+            an_import_is_whole_and_true_or_nothing
+            an_import_replaces_no_row_of_another_session
+            search_finds_whole_words_newest_first_once_taken_in
+            search_takes_any_text_as_words
+            s14_search_reaches_no_other_tenant
         }
     };
     (@rules $make:expr; $($rule:ident)*) => {$(

@@ -35,6 +35,17 @@ pub async fn s15_of(make: Make, steps: &[Step]) {
     assert_sound(store, key).await;
 }
 
+/// Plays `steps` in a new session.
+pub(super) async fn play(world: &World, store: &dyn Store, steps: &[Step]) -> SessionKey {
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let mut play = Play { lease, ..Play::new(world, store, key) };
+    for step in steps {
+        play.step(*step).await;
+    }
+    key
+}
+
 struct Play<'a> {
     world: &'a World,
     store: &'a dyn Store,
@@ -119,7 +130,7 @@ impl<'a> Play<'a> {
     }
 }
 
-async fn compare(store: &dyn Store, key: SessionKey) {
+pub(super) async fn compare(store: &dyn Store, key: SessionKey) {
     let events = whole(store, key).await;
     let state = State::fold(&events);
     let head = store.head(key).await.expect("a head").expect("the session");

@@ -11,8 +11,9 @@ use tokio::sync::watch;
 
 use crate::testkit::faulty::delegate_log;
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, Log, Notices,
-    OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
+    SessionSummary, Snapshot, Store, StoreError,
 };
 
 /// How often each kind of call was made.
@@ -90,6 +91,14 @@ delegate_log!(CountingStore {
         Ok(committed)
     }
 
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        let imported = self.inner.import(import).await?;
+        if !imported.repeat {
+            Self::one(&self.cells.commits);
+        }
+        Ok(imported)
+    }
+
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
         Self::one(&self.cells.writes);
         self.inner.put_snapshot(key, snapshot).await
@@ -145,6 +154,24 @@ impl<S: Store + ?Sized> Records for CountingStore<S> {
     async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
         Self::one(&self.cells.writes);
         self.inner.put_record(tenant, write).await
+    }
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Search for CountingStore<S> {
+    async fn catch_up(&self, tenant: TenantId, limit: usize) -> Result<u64, StoreError> {
+        Self::one(&self.cells.writes);
+        self.inner.catch_up(tenant, limit).await
+    }
+
+    async fn search_lag(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        self.on_read()?;
+        self.inner.search_lag(tenant).await
+    }
+
+    async fn search(&self, tenant: TenantId, query: &Query, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        self.on_read()?;
+        self.inner.search(tenant, query, limit).await
     }
 }
 

@@ -10,8 +10,9 @@ use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, IntentRow, LeaseOwner, Log, Notices,
-    OutboxEntry, Queue, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
+    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
+    SessionSummary, Snapshot, Store, StoreError,
 };
 
 /// How a call goes wrong.
@@ -245,6 +246,10 @@ delegate_log!(FaultyStore {
         self.call(self.inner.commit(commit)).await
     }
 
+    async fn import(&self, import: Import) -> Result<Imported, StoreError> {
+        self.call(self.inner.import(import)).await
+    }
+
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
         self.alive()?;
         self.inner.put_snapshot(key, snapshot).await
@@ -296,6 +301,23 @@ impl<S: Store + ?Sized> Records for FaultyStore<S> {
     async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
         self.alive()?;
         self.inner.put_record(tenant, write).await
+    }
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> Search for FaultyStore<S> {
+    async fn catch_up(&self, tenant: TenantId, limit: usize) -> Result<u64, StoreError> {
+        self.call(self.inner.catch_up(tenant, limit)).await
+    }
+
+    async fn search_lag(&self, tenant: TenantId) -> Result<u64, StoreError> {
+        self.on_read()?;
+        self.inner.search_lag(tenant).await
+    }
+
+    async fn search(&self, tenant: TenantId, query: &Query, limit: usize) -> Result<Vec<Hit>, StoreError> {
+        self.on_read()?;
+        self.inner.search(tenant, query, limit).await
     }
 }
 

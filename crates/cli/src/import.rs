@@ -1,0 +1,99 @@
+//! `sessions import`: an exported log becomes a session of this store, verified first, whole or not at all.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use portcullis_base::Digest;
+use portcullis_base::limits::ARTIFACT_INLINE_MAX;
+use portcullis_event::{Event, LOCAL_TENANT};
+use portcullis_store::{Artifacts, Blob, Import, Log as _, contents_named, deliver_outbox};
+use serde_json::json;
+
+use crate::args::Globals;
+use crate::config::Settings;
+use crate::exit::failed;
+use crate::export::ContentLine;
+use crate::export_check::{self, Lines};
+use crate::progress::Bar;
+use crate::render::{self, Term, exact};
+use crate::world::{World, key};
+
+/// Bytes of events that are held at once: a session is taken in by one transaction.
+const EVENTS_MOST: usize = 1 << 30;
+
+pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<()> {
+    let manifest = export_check::manifest(file)?;
+    let checked = export_check::check(file, &manifest, None)?;
+    if let Some(fault) = &checked.fault {
+        return Err(failed(format!("{}: {}; nothing was written", file.display(), exact(fault, 1_000))));
+    }
+    let world = World::open(Settings::load(globals)?, term)?;
+    let session = manifest.session_id;
+    let artifacts = world.artifacts()?;
+    let progress = Bar::new(term, manifest.events, "taking in events");
+    let (import, mut here) = read(file, &*artifacts, session, &progress)?;
+    for event in &import.events {
+        for sha256 in contents_named(event) {
+            if !here.contains(&sha256) && !is_kept(&world, &*artifacts, sha256).await? {
+                return Err(failed(format!(
+                    "{}: it names the content {sha256} (event {}), which is neither in it nor in this store; export it \
+                     again with --with-artifacts",
+                    file.display(),
+                    event.seq
+                )));
+            }
+            here.insert(sha256);
+        }
+    }
+    let imported = world.store.import(import).await?;
+    deliver_outbox(&*world.store).await?;
+    drop(progress);
+    if term.json {
+        let head = checked.head.map(|(seq, hash)| format!("{seq}:{hash}"));
+        let document =
+            json!({"session_id": session, "events": imported.last_seq, "head": head, "repeat": imported.repeat});
+        return term.document(&document);
+    }
+    let events = render::count(imported.last_seq, "event");
+    let what = if imported.repeat { "is here already, the same" } else { "taken in with the same digests:" };
+    let head = checked.head.map(|(seq, hash)| format!(", head {seq}:{hash}")).unwrap_or_default();
+    Ok(term.print(&format!("{session} {what} {events}{head}"))?)
+}
+
+/// The events and small contents; large ones are made durable as they come, before anything can name them (S13). The
+/// hashes of both come back too.
+fn read(
+    file: &Path,
+    artifacts: &dyn Artifacts,
+    session: portcullis_base::SessionId,
+    progress: &Bar,
+) -> anyhow::Result<(Import, HashSet<Digest>)> {
+    let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new() };
+    let (mut here, mut bytes, mut line) = (HashSet::new(), 0, Vec::new());
+    let mut lines = Lines::open(file)?;
+    while lines.next(&mut line)? {
+        if let Ok(event) = serde_json::from_slice::<Event>(&line) {
+            bytes += line.len();
+            if bytes > EVENTS_MOST {
+                return Err(failed(format!("{}: its events are more than 1 GiB, too many to take in", file.display())));
+            }
+            import.events.push(event);
+            progress.add(1);
+        } else if let Ok(ContentLine { content }) = serde_json::from_slice(&line) {
+            let bytes = content.bytes().map_err(failed)?;
+            here.insert(content.sha256);
+            if bytes.len() <= ARTIFACT_INLINE_MAX {
+                import.blobs.push(Blob { sha256: content.sha256, bytes });
+            } else {
+                let mut writer = artifacts.begin(LOCAL_TENANT)?;
+                writer.write(&bytes)?;
+                writer.finish()?;
+            }
+        }
+    }
+    Ok((import, here))
+}
+
+async fn is_kept(world: &World, artifacts: &dyn Artifacts, sha256: Digest) -> anyhow::Result<bool> {
+    Ok(world.store.blob(LOCAL_TENANT, sha256).await?.is_some() || artifacts.open(LOCAL_TENANT, sha256).is_ok())
+}
