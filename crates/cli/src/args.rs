@@ -116,6 +116,8 @@ pub enum Command {
         #[command(subcommand)]
         what: Audit,
     },
+    /// What could be freed, or free it: files that no event names and nobody touched for a day
+    Gc(GcArgs),
     /// Go through a recorded session again; executes nothing
     Replay(ReplayArgs),
     /// Check the installation: store, keys, rules, isolation
@@ -321,6 +323,17 @@ pub enum Audit {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct GcArgs {
+    /// Show it, largest first, and free nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Free it
+    #[arg(long)]
+    pub apply: bool,
 }
 
 #[derive(Debug, Args)]

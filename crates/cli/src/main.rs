@@ -18,6 +18,7 @@ mod doctor;
 mod exit;
 mod export;
 mod export_check;
+mod gc;
 mod grants;
 mod home;
 mod import;
@@ -70,6 +71,7 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
             Command::Sessions { what } => sessions::run(what.unwrap_or_default(), globals, term).await,
             Command::Tools { what } => tools::run(&what.unwrap_or_default(), globals, term),
             Command::Audit { what } => audit::run(what, globals, term).await,
+            Command::Gc(args) => gc::run(&args, globals, term).await,
             Command::Replay(args) => replay::run(&args, globals, term).await,
             Command::Doctor => doctor::run(globals, term).await,
             Command::Completions { .. } => Ok(Ended::Done),

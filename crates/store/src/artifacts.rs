@@ -7,8 +7,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use portcullis_base::{Digest, DigestWriter, Entropy, TenantId, Window};
+
+use crate::sweep;
 
 /// Bytes that are read at once to check a hash.
 const CHECK_BYTES: usize = 1 << 16;
@@ -72,6 +75,10 @@ impl LocalArtifacts {
         make_dirs(&root.join("tmp"))?;
         Ok(Self { root: root.to_owned(), entropy })
     }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
 }
 
 /// `root/tenant/ab/cd/sha256`.
@@ -116,12 +123,17 @@ impl ArtifactWriter for LocalWriter {
     }
 
     fn finish(mut self: Box<Self>) -> io::Result<Stored> {
+        // From now on its age counts, however long it took to write.
+        self.file.set_modified(SystemTime::now())?;
         self.file.sync_all()?;
         let sha256 = std::mem::take(&mut self.hasher).finish();
         let place = place(&self.root, self.tenant, sha256);
         let folder = place.parent().unwrap_or(&self.root).to_owned();
         make_dirs(&folder)?;
+        let lock = sweep::lock(&self.root)?;
+        lock.lock_shared()?;
         fs::rename(&self.temp, &place)?;
+        drop(lock);
         self.kept = true;
         // The rename and every folder above it that may be new.
         for dir in folder.ancestors().take(4) {
@@ -140,6 +152,8 @@ impl Artifacts for LocalArtifacts {
         self.entropy.fill(&mut random);
         let temp = self.root.join("tmp").join(format!("{:032x}", u128::from_be_bytes(random)));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
+        // Held while it is written, so that no sweep takes it for a leftover.
+        file.lock_shared()?;
         Ok(Box::new(LocalWriter {
             file,
             temp,
