@@ -29,6 +29,7 @@ mod search;
 mod sessions;
 mod spinner;
 mod tools;
+mod tree;
 mod watch;
 mod world;
 
