@@ -255,6 +255,11 @@ pub enum Sessions {
         #[arg(long)]
         follow: bool,
     },
+    /// Which session began which
+    Tree {
+        /// Only this session and those beneath it
+        session: Option<SessionId>,
+    },
     /// Find words in every log, newest event first
     #[command(
         after_help = "Whole words, in any case; each argument is a phrase and all of them must occur in one event. \

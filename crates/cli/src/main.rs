@@ -33,6 +33,7 @@ mod search;
 mod sessions;
 mod spinner;
 mod tools;
+mod tree;
 mod trust;
 mod values;
 mod watch;

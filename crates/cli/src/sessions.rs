@@ -17,7 +17,7 @@ use crate::exit::{Ended, failed, interrupts};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
-use crate::{export, import, search};
+use crate::{export, import, search, tree};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -34,6 +34,7 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             exists(&world, session).await?;
             events(&world, &mut cursor, follow, term).await?;
         }
+        Sessions::Tree { session } => tree::run(&World::existing(globals)?, session, term).await?,
         Sessions::Search { words, limit } => {
             search::run(&World::existing(globals)?, &words, usize::from(limit), term).await?;
         }

@@ -44,3 +44,13 @@ fn any_text_is_words_and_no_words_are_wrong_usage() {
     let none = world.run(&["sessions", "search", "nowhere"]).ends(0).warns("nothing was found");
     assert_eq!(none.out, "");
 }
+
+#[test]
+fn a_tree_shows_every_session_and_one_alone() {
+    let world = World::with_file("a.txt", "x\n");
+    world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0);
+    let session = world.run(&["sessions", "tree"]).ends(0).says("events)").id("sesn_");
+    let tree = world.run(&["sessions", "tree", &session, "--json"]).ends(0).json();
+    assert_eq!(tree["sessions"][0]["tree"][0]["session_id"].as_str(), Some(session.as_str()));
+    world.run(&["sessions", "tree", "sesn_00000000000000000000000000"]).ends(1).one_error_line();
+}
