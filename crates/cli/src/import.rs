@@ -5,7 +5,7 @@ use std::path::Path;
 
 use portcullis_base::Digest;
 use portcullis_base::limits::ARTIFACT_INLINE_MAX;
-use portcullis_event::{Event, LOCAL_TENANT};
+use portcullis_event::{Event, LOCAL_TENANT, State};
 use portcullis_store::{Artifacts, Blob, Import, Log as _, contents_named, deliver_outbox};
 use serde_json::json;
 
@@ -32,6 +32,15 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, manifest.events, "taking in events");
     let (import, mut here) = read(file, &*artifacts, session, &progress)?;
+    if let Some(ask) = State::fold(&import.events).asks.answered().next() {
+        // Whoever opens the session next would run the call by an answer that nobody gave here.
+        return Err(failed(format!(
+            "{}: {} in it was answered and its call has not run yet; let it run where it comes from, then export again; \
+             nothing was written",
+            file.display(),
+            ask.ask_id
+        )));
+    }
     for event in &import.events {
         for sha256 in contents_named(event) {
             if !here.contains(&sha256) && !is_kept(&world, &*artifacts, sha256).await? {

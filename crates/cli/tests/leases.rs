@@ -212,6 +212,13 @@ fn an_allow_waits_for_a_live_holder_and_ctrl_c_leaves_the_answer_standing() {
     let ran: Ran = child.wait_with_output().expect("ends").into();
     ran.ends(130).warns("is recorded").warns(STAYS).warns("portcullis sessions show");
     assert_eq!(world.read("a.txt"), "alpha\n");
+    // In another home nobody gave that answer, and it must not run anything there.
+    let (session, file) = (world.run(&["sessions"]).ends(0).id("sesn_"), world.home.with_file_name("log.ndjson"));
+    let path = file.to_str().expect("UTF-8");
+    world.run(&["sessions", "export", &session, "--with-artifacts", "--out", path]).ends(0);
+    let other = World::new();
+    other.run(&["sessions", "import", path]).ends(1).warns(&ask).warns("its call has not run").one_error_line();
+    assert_eq!(other.run(&["sessions", "--json"]).ends(0).json()["sessions"], serde_json::json!([]));
     // The holder went away without running it: the next allow does.
     let child = world.command(&["approvals", "allow", &ask]).spawn().expect("starts");
     holding.release();
