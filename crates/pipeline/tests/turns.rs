@@ -98,7 +98,9 @@ async fn run(process: &Process, calls: &[&str], scheduling: Scheduling) -> TurnE
     let session = process.open().await;
     let mut facts = Append::new();
     let turn = session.begin_turn(&mut facts);
-    let end = session.calls(facts, &turn, turn_calls(calls), scheduling, &CancellationToken::new()).await;
+    let cancel = CancellationToken::new();
+    let end = session.calls(facts, &turn, turn_calls(calls), scheduling, &cancel);
+    let end = tokio::time::timeout(Duration::from_secs(60), end).await.expect("a turn comes to its end");
     let TurnEnd { mut facts, calls, rest } = end.expect("no halt");
     facts.idle();
     session.commit(facts).await.expect("committed");
@@ -156,6 +158,19 @@ proptest! {
         prop_assert_eq!(serial.0, wide.0);
         prop_assert_eq!(serial.1, wide.1);
     }
+}
+
+#[test]
+fn l39_the_room_for_text_of_a_turn_is_given_in_call_order() {
+    // Each says more than its share, the first ends last, and there is not room for all of them.
+    let calls = ["peek:aa", "peek:bb", "peek:cc", "peek:dd", "peek:ee", "peek:ff"];
+    let (serial, wide) = (outcome(&calls, Scheduling::Sequential), outcome(&calls, Scheduling::Segmented));
+    let lengths = |seen: &[serde_json::Value]| seen.iter().map(|said| said.to_string().len()).collect::<Vec<_>>();
+    let first = lengths(&serial.0);
+    assert!(first[5] * 4 < first[0], "the last one gets what is left: {first:?}");
+    assert_eq!(first, lengths(&wide.0));
+    assert_eq!(serial.0, wide.0);
+    assert_eq!(wide.2, 6);
 }
 
 #[test]
