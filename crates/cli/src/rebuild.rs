@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 
 use portcullis_base::{AskId, Digest, IntentId, SessionId};
 use portcullis_event::{
-    AskState, Event, FOLD_VERSION, IntentState, LOCAL_TENANT, RowChange, SessionRow, SessionStatus, State, head_change,
-    rows,
+    AskState, Event, FOLD_VERSION, LOCAL_TENANT, RowChange, SessionRow, SessionStatus, State, head_change, rows,
 };
 use portcullis_store::{AskFilter, AskRow, Head, IntentRow, Log as _};
 use serde::Serialize;
@@ -78,64 +77,22 @@ impl Rows {
     fn apply(&mut self, session_id: SessionId, change: RowChange) {
         match change {
             RowChange::Session(row) => self.session = Some(row),
-            RowChange::IntentAdmitted { intent_id, call_key, tool, definition_version, seq } => {
-                let (state, invocation_id) = (IntentState::Admitted, None);
-                let row = IntentRow {
-                    session_id,
-                    intent_id,
-                    call_key,
-                    tool,
-                    definition_version,
-                    state,
-                    invocation_id,
-                    updated_seq: seq,
-                };
-                self.intents.insert(intent_id, row);
+            admitted @ RowChange::IntentAdmitted { .. } => {
+                let row = IntentRow::admitted(session_id, admitted);
+                self.intents.extend(row.map(|row| (row.intent_id, row)));
             }
             RowChange::IntentMoved { intent_id, state, invocation_id, seq } => {
                 if let Some(row) = self.intents.get_mut(&intent_id) {
-                    row.state = state;
-                    row.invocation_id = invocation_id.or(row.invocation_id);
-                    row.updated_seq = seq;
+                    row.moved(state, invocation_id, seq);
                 }
             }
-            RowChange::AskOpened {
-                ask_id,
-                intent_id,
-                tool_use_id,
-                kind,
-                input_hash,
-                definition_version,
-                pinned,
-                facts,
-                expires_at,
-                seq,
-            } => {
-                let row = AskRow {
-                    ask_id,
-                    session_id,
-                    intent_id,
-                    tool_use_id,
-                    kind,
-                    state: AskState::Pending,
-                    pinned,
-                    input_hash,
-                    definition_version,
-                    facts,
-                    expires_at,
-                    reply: None,
-                    approver: None,
-                    answered_seq: None,
-                    asked_seq: seq,
-                };
-                self.asks.insert(ask_id, row);
+            opened @ RowChange::AskOpened { .. } => {
+                let row = AskRow::opened(session_id, opened);
+                self.asks.extend(row.map(|row| (row.ask_id, row)));
             }
             RowChange::AskAnswered { ask_id, reply, approver, seq } => {
                 if let Some(row) = self.asks.get_mut(&ask_id) {
-                    row.state = AskState::Answered;
-                    row.reply = Some(reply);
-                    row.approver = Some(approver);
-                    row.answered_seq = Some(seq);
+                    row.answered(reply, approver, seq);
                 }
             }
             RowChange::AskClosed { ask_id, state, .. } => {

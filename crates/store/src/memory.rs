@@ -204,66 +204,25 @@ impl Tables {
             RowChange::Session(row) => {
                 self.sessions.insert(key, row);
             }
-            RowChange::IntentAdmitted { intent_id, call_key, tool, definition_version, seq } => {
-                let row = IntentRow {
-                    session_id: key.session,
-                    intent_id,
-                    call_key,
-                    tool,
-                    definition_version,
-                    state: IntentState::Admitted,
-                    invocation_id: None,
-                    updated_seq: seq,
-                };
-                self.intents.entry(key).or_default().insert(intent_id, row);
+            admitted @ RowChange::IntentAdmitted { .. } => {
+                let row = IntentRow::admitted(key.session, admitted);
+                self.intents.entry(key).or_default().extend(row.map(|row| (row.intent_id, row)));
             }
             RowChange::IntentMoved { intent_id, state, invocation_id, seq } => {
                 if state == IntentState::Observed {
                     self.sealed.remove(&(key, intent_id));
                 }
                 if let Some(row) = self.intents.entry(key).or_default().get_mut(&intent_id) {
-                    row.state = state;
-                    row.invocation_id = invocation_id.or(row.invocation_id);
-                    row.updated_seq = seq;
+                    row.moved(state, invocation_id, seq);
                 }
             }
-            RowChange::AskOpened {
-                ask_id,
-                intent_id,
-                tool_use_id,
-                kind,
-                input_hash,
-                definition_version,
-                pinned,
-                facts,
-                expires_at,
-                seq,
-            } => {
-                let row = AskRow {
-                    ask_id,
-                    session_id: key.session,
-                    intent_id,
-                    tool_use_id,
-                    kind,
-                    state: AskState::Pending,
-                    pinned,
-                    input_hash,
-                    definition_version,
-                    facts,
-                    expires_at,
-                    reply: None,
-                    approver: None,
-                    answered_seq: None,
-                    asked_seq: seq,
-                };
-                self.asks.insert((key.tenant, ask_id), row);
+            opened @ RowChange::AskOpened { .. } => {
+                let row = AskRow::opened(key.session, opened);
+                self.asks.extend(row.map(|row| ((key.tenant, row.ask_id), row)));
             }
             RowChange::AskAnswered { ask_id, reply, approver, seq } => {
                 if let Some(row) = self.asks.get_mut(&(key.tenant, ask_id)) {
-                    row.state = AskState::Answered;
-                    row.reply = Some(reply);
-                    row.approver = Some(approver);
-                    row.answered_seq = Some(seq);
+                    row.answered(reply, approver, seq);
                 }
             }
             RowChange::AskClosed { ask_id, state, .. } => {

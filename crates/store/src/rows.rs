@@ -4,7 +4,7 @@ use portcullis_base::{
     AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId, Timestamp,
 };
 use portcullis_event::facts::Reply;
-use portcullis_event::{AskState, IntentState, SessionRow, SessionStatus};
+use portcullis_event::{AskState, IntentState, RowChange, SessionRow, SessionStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,6 +52,25 @@ pub struct IntentRow {
     pub updated_seq: u64,
 }
 
+impl IntentRow {
+    /// The row of an intent that was just admitted; `None` for any other change.
+    #[must_use]
+    pub fn admitted(session_id: SessionId, change: RowChange) -> Option<Self> {
+        let RowChange::IntentAdmitted { intent_id, call_key, tool, definition_version, seq } = change else {
+            return None;
+        };
+        let (state, invocation_id) = (IntentState::Admitted, None);
+        Some(Self { session_id, intent_id, call_key, tool, definition_version, state, invocation_id, updated_seq: seq })
+    }
+
+    /// It came further.
+    pub fn moved(&mut self, state: IntentState, invocation_id: Option<InvocationId>, seq: u64) {
+        self.state = state;
+        self.invocation_id = invocation_id.or(self.invocation_id);
+        self.updated_seq = seq;
+    }
+}
+
 /// One ask as the projection table has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AskRow {
@@ -71,6 +90,53 @@ pub struct AskRow {
     pub answered_seq: Option<u64>,
     /// The seq of its `tool.permission.asked`.
     pub asked_seq: u64,
+}
+
+impl AskRow {
+    /// The row of an ask that was just raised; `None` for any other change.
+    #[must_use]
+    pub fn opened(session_id: SessionId, change: RowChange) -> Option<Self> {
+        let RowChange::AskOpened {
+            ask_id,
+            intent_id,
+            tool_use_id,
+            kind,
+            input_hash,
+            definition_version,
+            pinned,
+            facts,
+            expires_at,
+            seq,
+        } = change
+        else {
+            return None;
+        };
+        Some(Self {
+            ask_id,
+            session_id,
+            intent_id,
+            tool_use_id,
+            kind,
+            state: AskState::Pending,
+            pinned,
+            input_hash,
+            definition_version,
+            facts,
+            expires_at,
+            reply: None,
+            approver: None,
+            answered_seq: None,
+            asked_seq: seq,
+        })
+    }
+
+    /// Somebody answered it.
+    pub fn answered(&mut self, reply: Reply, approver: String, seq: u64) {
+        self.state = AskState::Answered;
+        self.reply = Some(reply);
+        self.approver = Some(approver);
+        self.answered_seq = Some(seq);
+    }
 }
 
 /// Which asks a reader wants.
