@@ -168,6 +168,7 @@ ids! {
     AppendId = "append", "an append";
     /// One bounded run of a session under a lease.
     WakeId = "wake", "a wake";
+    QueuedWakeId = "wkq", "a queued wake";
     /// One model request and its response.
     TurnId = "turn", "a turn";
     /// The assistant message that holds a call.

@@ -3,11 +3,13 @@
 
 use portcullis_base::{
     AgentId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId, IsolationLevel, MenuId,
-    MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects, TaskId, Timestamp, TurnId,
+    MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects, Timestamp, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::tasks::{Backgrounded, TaskCompleted};
+pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued};
 pub use crate::weighed::{Grantable, Touched};
 
 pub(crate) fn is_false(flag: &bool) -> bool {
@@ -312,10 +314,8 @@ pub struct SandboxUsed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progressed {
     pub invocation_id: InvocationId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<TaskId>,
+    /// What it said of itself then; untrusted.
+    pub checkpoint: String,
 }
 
 /// How an execution ended.

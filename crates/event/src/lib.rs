@@ -12,7 +12,9 @@ pub mod facts;
 pub mod fold;
 mod observation;
 mod rows;
+mod tasks;
 mod upcast;
+mod wakes;
 mod weighed;
 mod writers;
 

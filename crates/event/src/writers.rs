@@ -94,6 +94,8 @@ mod tests {
                 "session.status_terminated",
                 "tool.queued",
                 "tool.permission.replied",
+                "wake.queued",
+                "wake.cancelled",
                 "grant.created",
                 "grant.revoked"
             ]
