@@ -2,7 +2,7 @@
 
 use portcullis_base::{Code, Reason};
 
-use crate::{InputFault, Resource};
+use crate::{Diff, InputFault, Resource};
 
 /// Canonical resources of one input. Made with metadata I/O only: no content is opened (L37).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,10 +16,10 @@ pub struct Resolved {
 }
 
 /// What runtime validation found out that a person should see when asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Prepared {
-    /// The change the call would make, as a unified diff.
-    pub diff: Option<String>,
+    /// The change the call would make.
+    pub diff: Option<Diff>,
     /// Other facts, by name.
     pub facts: Vec<(String, String)>,
 }

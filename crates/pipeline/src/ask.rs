@@ -1,7 +1,7 @@
 //! Raising an ask (13.4): facts a person can judge by, not "allow bash?".
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, Trust, limits};
-use portcullis_contract::seam;
+use portcullis_contract::{Diff, seam};
 use portcullis_event::facts::{Asked, Grantable, ToolUse};
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::{ArtifactRow, Blob};
@@ -31,7 +31,7 @@ pub(crate) async fn raise(
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
     let diff = match &validated.prepared.diff {
-        Some(diff) => Some(keep_diff(session, diff, facts).await?),
+        Some(diff) => Some(keep_diff(session, diff.text(), facts).await?),
         None => None,
     };
     let facts_shown = ask_facts(session, validated, &ask, diff);
@@ -81,7 +81,7 @@ pub(crate) fn shown(validated: &Validated) -> Digest {
         .map(|(action, canonical)| format!("{action}\0{canonical}"))
         .collect();
     accesses.sort();
-    let diff = validated.prepared.diff.as_deref().unwrap_or_default();
+    let diff = validated.prepared.diff.as_ref().map_or("", Diff::text);
     Digest::of(format!("{}\0\0{diff}", accesses.join("\0")).as_bytes())
 }
 

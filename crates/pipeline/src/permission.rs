@@ -17,7 +17,7 @@ use crate::lookup::Visible;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
 use crate::step::Step;
-use crate::validate::Validated;
+use crate::validate::{Validated, broken, guarded};
 use crate::weighed::Weighed;
 
 /// An intent that may start.
@@ -37,7 +37,14 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
             decision = policy.decide(&validated.access, &asker);
         }
     }
-    if let Some(ask) = validated.visible.intent.ask().cloned() {
+    // Whoever is or was asked is shown the diff; for everyone else it need not be made.
+    let asked = validated.visible.intent.ask().cloned();
+    if (asked.is_some() || matches!(decision, Decision::Ask(_)))
+        && let Err(panic) = guarded(|| validated.prepared.diff.as_ref().map(|diff| diff.text().len()))
+    {
+        return Step::Refused(broken(session, &validated.visible, &*panic, facts));
+    }
+    if let Some(ask) = asked {
         return answered(session, validated, &ask, &policy, decision, facts);
     }
     match decision {

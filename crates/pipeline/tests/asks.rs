@@ -188,7 +188,7 @@ fn picky(
         .precheck(move |_, _, _| {
             let changed = seen.load(std::sync::atomic::Ordering::SeqCst);
             async move {
-                let diff = Some(if changed { "+another" } else { "+one" }.to_owned());
+                let diff = Some(if changed { "+another" } else { "+one" }.to_owned().into());
                 Ok(portcullis_contract::Prepared { diff, facts: vec![("risk".to_owned(), "none at all".to_owned())] })
             }
         })
@@ -215,6 +215,42 @@ async fn l36_an_approval_counts_only_for_what_was_shown() {
     assert_eq!(world.effects.count(), 0);
     let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
     assert_eq!(row.state, AskState::Voided);
+}
+
+/// A tool whose diff cannot be made.
+fn blind(effects: &common::Effects, policy: DefaultPolicy) -> portcullis_contract::Tool {
+    let effects = effects.clone();
+    portcullis_contract::Tool::builder::<common::Note, String>("Cannot say what it would change.")
+        .semantics(portcullis_contract::Semantics {
+            default_policy: policy,
+            ..portcullis_contract::Semantics::mutating()
+        })
+        .precheck(|_, _, _| async {
+            let diff = portcullis_contract::Diff::later(|| panic!("no diff"));
+            Ok(portcullis_contract::Prepared { diff: Some(diff), facts: Vec::new() })
+        })
+        .plan_access(|_, _| vec![common::touches("a")])
+        .execute(move |input, _| {
+            effects.add(input.text.clone());
+            async move { Ok("done".to_owned()) }
+        })
+        .build()
+        .expect("a sound tool")
+}
+
+#[tokio::test]
+async fn l19_nobody_is_asked_about_a_change_that_cannot_be_shown_and_nobody_else_needs_it() {
+    let world = World::new().await;
+    let tools =
+        [("asks", blind(&world.effects, DefaultPolicy::Ask)), ("runs", blind(&world.effects, DefaultPolicy::Allow))];
+    let process = world.process(tools);
+    let refused = process.call("asks", "a").await;
+    let seen = observed(&refused);
+    assert_eq!((seen.code.known(), seen.synthetic), (Some(Code::InternalError), true), "{}", seen.summary);
+    assert_eq!(world.effects.count(), 0);
+    let ran = process.call("runs", "b").await;
+    assert!(observed(&ran).ok, "{}", observed(&ran).summary);
+    assert_eq!(world.effects.all(), ["b"]);
 }
 
 #[tokio::test]

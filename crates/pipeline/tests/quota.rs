@@ -27,7 +27,7 @@ fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff:
     };
     acting(Semantics { default_policy: policy, ..acts() }, run)
         .precheck(move |_, _, _| async move {
-            Ok(Prepared { diff: diff.map(|bytes| "d".repeat(bytes)), facts: Vec::new() })
+            Ok(Prepared { diff: diff.map(|bytes| "d".repeat(bytes).into()), facts: Vec::new() })
         })
         .to_model(|_, output| vec![Content::text(format!("kept as {}", output.as_str().unwrap_or_default()))])
         .build()

@@ -332,7 +332,7 @@ fn naming(policy: DefaultPolicy) -> Tool {
             Ok(Resolved { resources, cwd: Some(format!("/workspace/{}", input.text)), ..Resolved::default() })
         })
         .precheck(|input, _, _| async move {
-            let diff = Some(format!("+ {}", input.text));
+            let diff = Some(format!("+ {}", input.text).into());
             Ok(Prepared { diff, facts: vec![("note".to_owned(), input.text.clone())] })
         })
         .plan_access(|input, _| vec![touches(&input.text).fact("what", &input.text)])

@@ -44,9 +44,9 @@ pub use portcullis_base::{
     Risk, RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
 };
 pub use portcullis_contract::{
-    AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, Interrupt, Ownership, Precondition,
-    Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition,
-    ToolFailure, ToolName, UserText,
+    AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, Interrupt, Ownership,
+    Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Tool, ToolBuilder, ToolContext,
+    ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::Reply;

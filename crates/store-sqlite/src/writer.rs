@@ -321,7 +321,11 @@ fn run_all(
     let mut done = 0;
     loop {
         while let Some(op) = batch.get_mut(done) {
-            run_one(tx, &mut **op)?;
+            if done == 0 {
+                run_first(tx, &mut **op)?
+            } else {
+                run_one(tx, &mut **op)?
+            }
             done += 1;
         }
         if done >= BATCH {
@@ -334,19 +338,36 @@ fn run_all(
     }
 }
 
+/// Runs the first operation of a batch. Nothing stands before it that must be kept, so it needs no savepoint, which
+/// would copy every page it changes: if it is refused, the transaction begins anew.
+fn run_first(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<()> {
+    if is_refused(tx, op)? {
+        sql(tx.conn, "ROLLBACK")?;
+        sql(tx.conn, "BEGIN IMMEDIATE")?;
+    }
+    Ok(())
+}
+
 /// Runs one operation; a refused one leaves nothing, the others go on.
 fn run_one(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<()> {
     sql(tx.conn, "SAVEPOINT op")?;
-    match op.run(tx) {
-        Ok(()) => {}
-        Err(Fail::Refused(_)) => sql(tx.conn, "ROLLBACK TO op")?,
-        Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
-            sql(tx.conn, "ROLLBACK TO op")?;
-            op.refuse(plain(&error));
-        }
-        Err(Fail::Sqlite(error)) => return Err(error),
+    if is_refused(tx, op)? {
+        sql(tx.conn, "ROLLBACK TO op")?;
     }
     sql(tx.conn, "RELEASE op")
+}
+
+/// Runs an operation and says whether what it wrote must go, for a reason that is its own.
+fn is_refused(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<bool> {
+    match op.run(tx) {
+        Ok(()) => Ok(false),
+        Err(Fail::Refused(_)) => Ok(true),
+        Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
+            op.refuse(plain(&error));
+            Ok(true)
+        }
+        Err(Fail::Sqlite(error)) => Err(error),
+    }
 }
 
 fn sql(conn: &Connection, statement: &str) -> rusqlite::Result<()> {

@@ -15,6 +15,7 @@ mod diff;
 mod edits;
 mod files;
 mod image;
+mod let_go;
 mod page;
 mod profile;
 mod search;
@@ -23,8 +24,7 @@ pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
 
-use portcullis_contract::{ExecutorId, ExecutorKind, ToolName};
-use portcullis_sandbox::Replaced;
+use portcullis_contract::{Diff, ExecutorId, ExecutorKind, ToolName};
 
 /// The version of these implementations; an approval that outlives a restart is bound to it.
 const IMPL_VERSION: &str = "2";
@@ -49,6 +49,12 @@ async fn on_disk<T: Send + 'static>(bytes: u64, work: impl FnOnce() -> T + Send 
     off_thread(work).await
 }
 
+/// The diff of a change of so many bytes: a small one is made when somebody is asked, on the spot; a large one here,
+/// where it disturbs nobody.
+fn diff_of(bytes: u64, make: impl FnOnce() -> String + Send + 'static) -> Diff {
+    if bytes <= ON_THE_SPOT { Diff::later(make) } else { Diff::from(make()) }
+}
+
 /// Runs work that waits for a disk to have written. Where it can, it stays in this thread, whose
 /// other tasks go on in another one: that is two wake-ups less on the way of every edit.
 async fn synced<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -56,11 +62,6 @@ async fn synced<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
         tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
         _ => off_thread(work).await,
     }
-}
-
-/// Closes what a write replaced where nobody waits for it.
-fn let_go(replaced: Replaced) {
-    drop(tokio::task::spawn_blocking(move || drop(replaced)));
 }
 
 /// Runs blocking work in a thread of its own, whatever its size.

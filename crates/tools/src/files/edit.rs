@@ -18,7 +18,8 @@ use super::write::{changed, not_read, report, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
 use crate::diff::unified;
-use crate::{executor, let_go, on_disk, synced};
+use crate::let_go::LetGo;
+use crate::{diff_of, executor, on_disk, synced};
 
 const DESCRIPTION: &str = "Replaces text in a file of the workspace. old_string is taken literally, must stand in the \
 file exactly once (or give replace_all), and must lie in lines that were read before. Line ends, mode and byte order \
@@ -64,6 +65,7 @@ struct EditOutput {
 
 pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
+    let replaced = LetGo::default();
     Tool::builder::<EditInput, EditOutput>(DESCRIPTION)
         .semantics(parts.mutating())
         .executor(executor("edit"))
@@ -75,9 +77,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
             async move { check(&parts, input, &resolved, &caller).await }
         })
         .execute_resolved(move |input, resolved, context| {
-            let parts = Arc::clone(&parts);
+            let (parts, replaced) = (Arc::clone(&parts), replaced.clone());
             // A write waits for the disk, and for other writers in its directory.
-            synced(move || edit(&parts, &input, &resolved, &context))
+            synced(move || edit(&parts, &input, &resolved, &context, &replaced))
         })
         .to_model(|_, output| vec![Content::text(said(output))])
         .to_user(|_, output| to_user(output))
@@ -98,9 +100,12 @@ async fn check(
     let coverage = parts.coverage;
     on_disk(size, move || {
         let edit = work_out(&place, baseline, &input, coverage)?;
-        let change = unified(shown(&place), Some(edit.old.text()), edit.replacement.after.text());
-        let replacements = ("replacements".to_owned(), edit.replacement.count.to_string());
-        Ok(Prepared { diff: Some(change.shown()), facts: vec![replacements] })
+        let facts = vec![("replacements".to_owned(), edit.replacement.count.to_string())];
+        let (old, new) = (edit.old, edit.replacement.after);
+        let diff = diff_of(size.max(new.text().len() as u64), move || {
+            unified(shown(&place), Some(old.text()), new.text()).shown()
+        });
+        Ok(Prepared { diff: Some(diff), facts })
     })
     .await
 }
@@ -172,6 +177,7 @@ fn edit(
     input: &EditInput,
     resolved: &Resolved,
     context: &ToolContext,
+    replaced: &LetGo,
 ) -> Result<EditOutput, ToolFailure> {
     let place = parts.place(resolved).map_err(failure)?;
     let baseline = parts.baseline(context.caller(), &place);
@@ -182,7 +188,7 @@ fn edit(
     let after = replacement.after.to_bytes();
     let plan = WritePlan { content: &after, expect: Expect::Sha256(before), create_parents: false };
     let mut written = sandbox::write_file(&place, &plan).map_err(failure)?;
-    let_go(std::mem::take(&mut written.replaced));
+    replaced.take(std::mem::take(&mut written.replaced));
     let first_changed_line = replacement.hunks.first().map_or(1, |hunk| hunk.first);
     context.file(fact(&place, before, &written, replacement.after.line_count(), replacement.hunks, full));
     let kept = report(context, &place, &written, &String::from_utf8_lossy(&after))?;

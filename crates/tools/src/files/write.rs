@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::diff::{Change, unified};
-use crate::{executor, let_go, on_disk, page, synced};
+use crate::let_go::LetGo;
+use crate::{diff_of, executor, on_disk, page, synced};
 
 const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \
 file that exists must have been read in full before, and must not have changed since; it keeps its byte order mark, \
@@ -51,6 +52,7 @@ struct WriteOutput {
 
 pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
+    let replaced = LetGo::default();
     Tool::builder::<WriteInput, WriteOutput>(DESCRIPTION)
         .semantics(Semantics { destructive: true, ..parts.mutating() })
         .executor(executor("write"))
@@ -62,9 +64,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
             async move { check(&parts, input, &resolved, &caller).await }
         })
         .execute_resolved(move |input, resolved, context| {
-            let parts = Arc::clone(&parts);
+            let (parts, replaced) = (Arc::clone(&parts), replaced.clone());
             // A write waits for the disk, and for other writers in its directory.
-            synced(move || write(&parts, &input, &resolved, &context))
+            synced(move || write(&parts, &input, &resolved, &context, &replaced))
         })
         .to_model(|_, output| vec![Content::text(said(output))])
         .to_user(|_, output| to_user(output))
@@ -84,15 +86,16 @@ async fn check(
         vec![("creates".to_owned(), creates.to_string()), ("bytes".to_owned(), bytes)]
     };
     if place.kind().is_none() {
-        let change = unified(shown(&place), None, &input.content);
-        return Ok(Prepared { diff: Some(change.shown()), facts: facts(true, input.content.len()) });
+        let (bytes, content) = (input.content.len(), Arc::clone(&input));
+        let diff = diff_of(bytes as u64, move || unified(shown(&place), None, &content.content).shown());
+        return Ok(Prepared { diff: Some(diff), facts: facts(true, bytes) });
     }
     require_file(&place).map_err(precondition)?;
     let size = sandbox::stat(&place).map_err(precondition)?.size;
     let baseline = parts.baseline(caller, &place);
     let coverage = parts.coverage;
     let content = Arc::clone(&input);
-    let (change, bytes) = on_disk(size, move || {
+    let (diff, bytes) = on_disk(size, move || {
         let found = sandbox::read_file(&place, limits::FILE_MAX).map_err(precondition)?;
         let sha256 = found.sha256;
         let old = TextFile::parse(found.bytes).map_err(|not| precondition(not.at(place.path())))?;
@@ -101,12 +104,16 @@ async fn check(
             return Err(changed(&place));
         }
         require_whole(&place, &old, &baseline, coverage)?;
-        let new = in_style_of(&old, &content.content);
-        let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
-        Ok((unified(shown(&place), Some(&old), &new), new.len()))
+        let new = in_style_of(&old, &content.content).into_owned();
+        let bytes = new.len();
+        let compare = move || {
+            let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
+            unified(shown(&place), Some(&old), &new).shown()
+        };
+        Ok((diff_of(size.max(bytes as u64), compare), bytes))
     })
     .await?;
-    Ok(Prepared { diff: Some(change.shown()), facts: facts(false, bytes) })
+    Ok(Prepared { diff: Some(diff), facts: facts(false, bytes) })
 }
 
 /// What is written over `old`: its byte order mark stays, which a model is never shown, and so do its
@@ -195,6 +202,7 @@ fn write(
     input: &WriteInput,
     resolved: &Resolved,
     context: &ToolContext,
+    replaced: &LetGo,
 ) -> Result<WriteOutput, ToolFailure> {
     let place = parts.place(resolved).map_err(failure)?;
     let mut content = Cow::Borrowed(input.content.as_str());
@@ -214,7 +222,7 @@ fn write(
     };
     let plan = WritePlan { content: content.as_bytes(), expect, create_parents: true };
     let mut written = sandbox::write_file(&place, &plan).map_err(failure)?;
-    let_go(std::mem::take(&mut written.replaced));
+    replaced.take(std::mem::take(&mut written.replaced));
     let total_lines = page::count_lines(content.strip_prefix(BOM).unwrap_or(&content).as_bytes());
     context.file(FileFact::Written {
         path: place.path().as_str().to_owned(),
