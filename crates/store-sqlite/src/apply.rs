@@ -155,9 +155,7 @@ pub(crate) fn write(conn: &Connection, commit: &Commit, planned: Planned, now: T
     let key = commit.key;
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
-    for event in &planned.events {
-        insert_event(conn, key, event)?;
-    }
+    insert_events(conn, key, &planned.events)?;
     heads::write(conn, key, &planned.head)?;
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
@@ -224,42 +222,43 @@ pub(crate) fn write(conn: &Connection, commit: &Commit, planned: Planned, now: T
     })
 }
 
-fn insert_event(conn: &Connection, key: SessionKey, event: &Event) -> rusqlite::Result<()> {
-    let payload = event.payload.as_deref();
-    let (inline, payload_id) = match payload {
-        Some(text) if text.len() > INLINE_PAYLOAD => {
-            conn.prepare_cached("INSERT INTO payloads (payload) VALUES (?1)")?.execute(params![text])?;
-            (None, Some(conn.last_insert_rowid()))
-        }
-        other => (other, None),
-    };
-    conn.prepare_cached(
+fn insert_events(conn: &Connection, key: SessionKey, events: &[Event]) -> rusqlite::Result<()> {
+    let mut insert = conn.prepare_cached(
         "INSERT INTO events (tenant, session, seq, event_id, type, at, actor, worker_id, fence, \
          wake_id, turn_id, session_thread_id, append_id, v, payload, payload_id, payload_hash, \
          prev_hash, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
          ?15, ?16, ?17, ?18, ?19)",
-    )?
-    .execute(params![
-        id(key.tenant.as_u128()),
-        id(key.session.as_u128()),
-        event.seq,
-        id(event.id.as_u128()),
-        event.kind.as_str(),
-        event.at.as_micros(),
-        event.actor.as_str(),
-        event.worker_id.map(|w| id(w.as_u128())),
-        event.fence,
-        event.wake_id.map(|w| id(w.as_u128())),
-        event.turn_id.map(|t| id(t.as_u128())),
-        event.session_thread_id.map(|s| id(s.as_u128())),
-        id(event.append_id.as_u128()),
-        event.v,
-        inline,
-        payload_id,
-        event.payload_hash.as_bytes(),
-        event.prev_hash.as_bytes(),
-        event.hash.as_bytes(),
-    ])?;
+    )?;
+    for event in events {
+        let (inline, payload_id) = match event.payload.as_deref() {
+            Some(text) if text.len() > INLINE_PAYLOAD => {
+                conn.prepare_cached("INSERT INTO payloads (payload) VALUES (?1)")?.execute(params![text])?;
+                (None, Some(conn.last_insert_rowid()))
+            }
+            other => (other, None),
+        };
+        insert.execute(params![
+            id(key.tenant.as_u128()),
+            id(key.session.as_u128()),
+            event.seq,
+            id(event.id.as_u128()),
+            event.kind.as_str(),
+            event.at.as_micros(),
+            event.actor.as_str(),
+            event.worker_id.map(|w| id(w.as_u128())),
+            event.fence,
+            event.wake_id.map(|w| id(w.as_u128())),
+            event.turn_id.map(|t| id(t.as_u128())),
+            event.session_thread_id.map(|s| id(s.as_u128())),
+            id(event.append_id.as_u128()),
+            event.v,
+            inline,
+            payload_id,
+            event.payload_hash.as_bytes(),
+            event.prev_hash.as_bytes(),
+            event.hash.as_bytes(),
+        ])?;
+    }
     Ok(())
 }
 

@@ -112,6 +112,8 @@ impl Place {
         let conn = Connection::open_with_flags(&self.path, flags)?;
         conn.busy_timeout(BUSY_TIMEOUT)?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        // A statement is planned once, whatever is bound to it later.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(conn)
     }
