@@ -52,6 +52,14 @@ pub const MAX_PARALLEL_SAFE: usize = 8;
 pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;
 /// Invocations waiting in one session.
 pub const QUEUE: usize = 256;
+/// Pending wakes of one session: an append about wakes looks at all of them, and more is a loop that plans.
+pub const PENDING_WAKES: usize = 1_000;
+/// A due session counts one level of priority up for each of these that it has waited, so that none waits for ever.
+pub const WAKE_AGE_STEP: Duration = Duration::from_secs(60);
+/// Rows that one sweep changes of each kind: the writer is never held up for long.
+pub const SWEEP_BATCH: usize = 500;
+/// How long a repeated request finds its first response.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(24 * 3_600);
 /// How long a person has to answer.
 pub const ASK_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
 /// A lease, and how often it is renewed: three chances before it ends.
