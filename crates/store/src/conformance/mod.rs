@@ -10,6 +10,7 @@ mod locks;
 mod log;
 mod rows;
 mod search;
+mod storm;
 mod tenants;
 mod wakes;
 
@@ -26,6 +27,7 @@ pub use locks::*;
 pub use log::*;
 pub use rows::*;
 pub use search::*;
+pub use storm::*;
 pub use tenants::*;
 pub use wakes::*;
 
@@ -72,6 +74,7 @@ macro_rules! conformance {
             s11_what_a_dead_holder_left_is_due_whatever_it_did
             s12_claim_takes_the_most_urgent_first_and_age_counts
             f13_a_flooding_tenant_leaves_the_others_their_share
+            f13_low_priority_is_served_although_urgent_work_never_ends
             f18_a_clock_that_jumps_loses_no_wake_and_lets_no_old_fence_write
             s11_a_sweep_makes_sessions_with_expired_asks_due
             s17_a_response_is_forgotten_after_a_day
