@@ -56,6 +56,14 @@ pub const QUEUE: usize = 256;
 pub const PENDING_WAKES: usize = 1_000;
 /// A due session counts one level of priority up for each of these that it has waited, so that none waits for ever.
 pub const WAKE_AGE_STEP: Duration = Duration::from_secs(60);
+/// The pause before a failed wake is tried again doubles from the first to the last of these.
+pub const RETRY_FIRST: Duration = Duration::from_secs(2);
+pub const RETRY_LAST: Duration = Duration::from_secs(30);
+/// So many per cent a pause may be shorter or longer, so that what failed together does not come back together.
+pub const RETRY_JITTER_PERCENT: u64 = 20;
+/// Failures in a row after which a person must look: what trying again cannot mend, and what it may.
+pub const GIVE_UP_PERMANENT: u32 = 5;
+pub const GIVE_UP_RETRYABLE: u32 = 8;
 /// Rows that one sweep changes of each kind: the writer is never held up for long.
 pub const SWEEP_BATCH: usize = 500;
 /// How long a repeated request finds its first response.

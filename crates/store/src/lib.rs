@@ -22,6 +22,7 @@ mod named;
 mod outbox;
 mod plan;
 mod queue;
+mod retry;
 mod rows;
 mod search;
 mod sweep;
@@ -42,6 +43,7 @@ pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, Planned, plan};
 pub use queue::{Due, Fairness, Swept, by_urgency, fair_share, urgency};
+pub use retry::{Failure, NextTry, next_try};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,
 };
