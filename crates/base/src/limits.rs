@@ -75,6 +75,9 @@ pub const LEASE_TTL: Duration = Duration::from_secs(30);
 pub const LEASE_RENEW: Duration = Duration::from_secs(10);
 /// A holder that could not renew stops itself this long before its lease ends.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// After a lease ran out whose holder may live, nothing that conflicts with what it had begun starts for this long: a holder
+/// that lost its lease needs some time to stop.
+pub const EFFECT_GRACE: Duration = Duration::from_secs(10);
 /// A log gets a keyed checkpoint at least this often.
 pub const CHECKPOINT_EVERY: u64 = 1_000;
 /// How long a second `call` waits for the first.

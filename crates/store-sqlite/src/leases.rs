@@ -21,7 +21,7 @@ fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
 }
 
 fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: Duration) -> Result<Lease, Fail> {
-    let lease = head.grant(key, owner.clone(), tx.env.clock.now(), ttl);
+    let lease = head.grant(key.session, owner.clone(), (tx.env.clock.now(), ttl), &*tx.env.liveness);
     heads::write(tx.conn, key, &head)?;
     Ok(lease)
 }

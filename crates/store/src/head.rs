@@ -6,7 +6,7 @@ use portcullis_base::{Digest, SessionId, Timestamp};
 use portcullis_event::facts::Priority;
 use portcullis_event::{SessionStatus, first_prev_hash};
 
-use crate::{Lease, LeaseOwner, SessionKey};
+use crate::{Before, Lease, LeaseOwner, Liveness, LivenessOracle};
 
 /// The pending wake of a session that is due first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,15 +86,26 @@ impl Head {
         self.work_due_at.is_none() && self.status != SessionStatus::Terminated
     }
 
-    /// Gives the session to a new holder. It is due from now on, until the holder gives it back: a holder that dies
+    /// Gives the session to a new holder; `oracle` tells what became of one that did not give it back. It is due from now on, until the holder gives it back: a holder that dies
     /// leaves work behind, whatever it was called for (S11).
-    pub fn grant(&mut self, key: SessionKey, owner: LeaseOwner, now: Timestamp, ttl: Duration) -> Lease {
+    pub fn grant(
+        &mut self,
+        session: SessionId,
+        owner: LeaseOwner,
+        (now, ttl): (Timestamp, Duration),
+        oracle: &dyn LivenessOracle,
+    ) -> Lease {
         let until = now.plus(ttl);
+        let before = match self.lease_owner.as_ref().map(|gone| oracle.liveness(gone)) {
+            None => Before::GivenBack,
+            Some(Liveness::Dead) => Before::Dead,
+            Some(Liveness::Alive | Liveness::Unknown) => Before::RanOut,
+        };
         self.fence += 1;
         self.lease_owner = Some(owner.clone());
         self.lease_until = Some(until);
         self.has_work(now);
-        Lease { session: key.session, fence: self.fence, owner, until, last_seq: self.last_seq }
+        Lease { session, fence: self.fence, owner, until, last_seq: self.last_seq, before }
     }
 
     /// Takes the session back from its holder. If that had nothing left to do and saw the whole log, only wakes make it

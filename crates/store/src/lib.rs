@@ -36,7 +36,7 @@ pub use error::StoreError;
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use head::{Head, NextWake};
 pub use import::{Import, Imported, plan_import};
-pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
+pub use lease::{Before, Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
 pub use locks::{LockKey, conflicts};
 pub use memory::MemoryStore;
 pub use named::{artifacts_named, contents_named};

@@ -73,7 +73,14 @@ async fn world_lease(world: &World, store: &dyn Store, key: SessionKey, fence: u
     let head = head(store, key).await;
     assert_eq!(head.fence, fence);
     let until = head.lease_until.expect("it is held");
-    crate::Lease { session: key.session, fence, owner: world.owner(1), until, last_seq: head.last_seq }
+    crate::Lease {
+        session: key.session,
+        fence,
+        owner: world.owner(1),
+        until,
+        last_seq: head.last_seq,
+        before: crate::Before::GivenBack,
+    }
 }
 
 pub async fn s12_of_equal_wakes_the_first_stays_and_the_earlier_time_wins(make: Make) {

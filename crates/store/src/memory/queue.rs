@@ -56,9 +56,15 @@ impl Tables {
         (due, live)
     }
 
-    fn grant(&mut self, key: SessionKey, owner: &LeaseOwner, now: Timestamp, ttl: Duration) -> Option<Lease> {
+    fn grant(
+        &mut self,
+        key: SessionKey,
+        owner: &LeaseOwner,
+        term: (Timestamp, Duration),
+        oracle: &dyn LivenessOracle,
+    ) -> Option<Lease> {
         let mut head = self.heads.get(&key)?.clone();
-        let lease = head.grant(key, owner.clone(), now, ttl);
+        let lease = head.grant(key.session, owner.clone(), term, oracle);
         self.heads.put(key, head);
         Some(lease)
     }
@@ -84,7 +90,10 @@ impl Queue for MemoryStore {
         {
             return Ok(Claim::Held { owner, until });
         }
-        tables.grant(key, &owner, now, ttl).map(Claim::Granted).ok_or(StoreError::NoSession(key.session))
+        tables
+            .grant(key, &owner, (now, ttl), &*self.liveness)
+            .map(Claim::Granted)
+            .ok_or(StoreError::NoSession(key.session))
     }
 
     async fn claim(
@@ -98,7 +107,11 @@ impl Queue for MemoryStore {
         let now = self.clock.now();
         let (due, _) = tables.due(tenant, limit, &mut Holders::new(&*self.liveness, now));
         let due = by_urgency(due, limit, now);
-        Ok(due.iter().filter_map(|due| tables.grant(due.key, &owner, now, ttl)).map(Claim::Granted).collect())
+        Ok(due
+            .iter()
+            .filter_map(|due| tables.grant(due.key, &owner, (now, ttl), &*self.liveness))
+            .map(Claim::Granted)
+            .collect())
     }
 
     async fn claim_any(
@@ -118,7 +131,9 @@ impl Queue for MemoryStore {
             held.insert(tenant, live);
         }
         let chosen = fair_share(all, held, limit, fairness, now);
-        let granted = chosen.iter().filter_map(|due| Some((due.key, tables.grant(due.key, &owner, now, ttl)?)));
+        let granted = chosen
+            .iter()
+            .filter_map(|due| Some((due.key, tables.grant(due.key, &owner, (now, ttl), &*self.liveness)?)));
         Ok(granted.collect())
     }
 
