@@ -8,6 +8,25 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::codec::{id, id_at, json_at, time_at};
 use crate::query::bounded;
 
+/// Free and due, of one priority.
+const FREE: &str = "SELECT session, next_due_at FROM session_heads INDEXED BY heads_ready \
+                    WHERE tenant = ?1 AND priority = ?2 AND lease_owner IS NULL AND next_due_at IS NOT NULL \
+                    AND next_due_at <= ?3 ORDER BY next_due_at, session LIMIT ?4";
+/// Due, of one priority, under a lease of one holder that is over.
+const LEFT: &str = "SELECT session, next_due_at FROM session_heads INDEXED BY heads_held \
+                    WHERE tenant = ?1 AND lease_owner = ?2 AND priority = ?3 AND next_due_at <= ?4 \
+                    AND lease_until <= ?5 ORDER BY next_due_at, session LIMIT ?6";
+/// Leases of one holder that still count.
+const LIVE: &str = "SELECT count(*) FROM session_heads INDEXED BY heads_held \
+                    WHERE tenant = ?1 AND lease_owner = ?2 AND lease_until > ?3";
+/// The next step over holders and over tenants.
+const NEXT_HOLDER: &str = "SELECT lease_owner FROM session_heads INDEXED BY heads_held \
+                           WHERE tenant = ?1 AND lease_owner > ?2 ORDER BY lease_owner LIMIT 1";
+const NEXT_FREE_TENANT: &str = "SELECT tenant FROM session_heads INDEXED BY heads_ready WHERE tenant > ?1 \
+                                AND lease_owner IS NULL AND next_due_at IS NOT NULL ORDER BY tenant LIMIT 1";
+const NEXT_HELD_TENANT: &str = "SELECT tenant FROM session_heads INDEXED BY heads_held WHERE tenant > ?1 \
+                                AND lease_owner IS NOT NULL ORDER BY tenant LIMIT 1";
+
 /// Candidates of a tenant: the first `limit` of each priority that are free, and of each holder that is gone; with the
 /// number of leases that still count.
 pub(crate) fn of_tenant(
@@ -17,11 +36,7 @@ pub(crate) fn of_tenant(
 ) -> rusqlite::Result<(Vec<Due>, usize)> {
     let mut due = Vec::new();
     for priority in Priority::ALL {
-        let mut free = conn.prepare_cached(
-            "SELECT session, next_due_at FROM session_heads INDEXED BY heads_ready \
-             WHERE tenant = ?1 AND priority = ?2 AND lease_owner IS NULL AND next_due_at IS NOT NULL \
-             AND next_due_at <= ?3 ORDER BY next_due_at, session LIMIT ?4",
-        )?;
+        let mut free = conn.prepare_cached(FREE)?;
         let rows = free
             .query_map(params![id(tenant.as_u128()), priority.level(), now.as_micros(), bounded(limit)], |row| {
                 due_at(row, tenant, priority)
@@ -33,17 +48,10 @@ pub(crate) fn of_tenant(
         // Of a dead holder every lease is over, of another one those that ran out.
         let over = if liveness.liveness(&owner) == Liveness::Dead { Timestamp::from_micros(i64::MAX) } else { now };
         live += conn
-            .prepare_cached(
-                "SELECT count(*) FROM session_heads INDEXED BY heads_held \
-                 WHERE tenant = ?1 AND lease_owner = ?2 AND lease_until > ?3",
-            )?
+            .prepare_cached(LIVE)?
             .query_row(params![id(tenant.as_u128()), text, over.as_micros()], |row| row.get::<_, usize>(0))?;
         for priority in Priority::ALL {
-            let mut left = conn.prepare_cached(
-                "SELECT session, next_due_at FROM session_heads INDEXED BY heads_held \
-                 WHERE tenant = ?1 AND lease_owner = ?2 AND priority = ?3 AND next_due_at <= ?4 \
-                 AND lease_until <= ?5 ORDER BY next_due_at, session LIMIT ?6",
-            )?;
+            let mut left = conn.prepare_cached(LEFT)?;
             let values = params![
                 id(tenant.as_u128()),
                 text,
@@ -66,10 +74,7 @@ fn due_at(row: &rusqlite::Row<'_>, tenant: TenantId, priority: Priority) -> rusq
 
 /// Everyone who holds a session of a tenant: one step in the index for each, however many sessions each has.
 fn holders(conn: &Connection, tenant: TenantId) -> rusqlite::Result<Vec<(String, LeaseOwner)>> {
-    let mut next = conn.prepare_cached(
-        "SELECT lease_owner FROM session_heads INDEXED BY heads_held \
-         WHERE tenant = ?1 AND lease_owner > ?2 ORDER BY lease_owner LIMIT 1",
-    )?;
+    let mut next = conn.prepare_cached(NEXT_HOLDER)?;
     let mut found: Vec<(String, LeaseOwner)> = Vec::new();
     loop {
         let after = found.last().map_or("", |(text, _)| text);
@@ -85,12 +90,8 @@ fn holders(conn: &Connection, tenant: TenantId) -> rusqlite::Result<Vec<(String,
 
 /// Tenants with a session that is due at some time or that someone holds, likewise in one step each.
 pub(crate) fn tenants(conn: &Connection) -> rusqlite::Result<Vec<TenantId>> {
-    let free = "SELECT tenant FROM session_heads INDEXED BY heads_ready WHERE tenant > ?1 \
-                AND lease_owner IS NULL AND next_due_at IS NOT NULL ORDER BY tenant LIMIT 1";
-    let held = "SELECT tenant FROM session_heads INDEXED BY heads_held WHERE tenant > ?1 \
-                AND lease_owner IS NOT NULL ORDER BY tenant LIMIT 1";
     let mut found = Vec::new();
-    for sql in [free, held] {
+    for sql in [NEXT_FREE_TENANT, NEXT_HELD_TENANT] {
         let mut next = conn.prepare_cached(sql)?;
         // Shorter than any id, so before the first one.
         let mut after: Vec<u8> = Vec::new();
@@ -102,4 +103,26 @@ pub(crate) fn tenants(conn: &Connection) -> rusqlite::Result<Vec<TenantId>> {
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_found_by_index_and_never_by_a_walk_over_all_sessions() {
+        let conn = Connection::open_in_memory().expect("SQLite opens in memory");
+        crate::migrate::migrate(&conn, Timestamp::from_micros(1)).expect("the schema");
+        for sql in [FREE, LEFT, LIVE, NEXT_HOLDER, NEXT_FREE_TENANT, NEXT_HELD_TENANT] {
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it can be explained");
+            let count = explain.parameter_count();
+            let steps: Vec<String> = explain
+                .query_map(rusqlite::params_from_iter(std::iter::repeat_n(0, count)), |row| row.get(3))
+                .expect("a plan")
+                .collect::<rusqlite::Result<_>>()
+                .expect("steps");
+            let sought = steps.iter().all(|step| step.starts_with("SEARCH") && step.contains("INDEX heads_"));
+            assert!(sought, "{sql}: {steps:?}");
+        }
+    }
 }
