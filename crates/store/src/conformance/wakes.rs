@@ -96,6 +96,7 @@ pub async fn s12_of_equal_wakes_the_first_stays_and_the_earlier_time_wins(make: 
     let (second, later) = world.wake(SOON * 2, Priority::High, Some("same"));
     store.commit(client(&world, key, later)).await.expect("the same again");
     assert_eq!(due().await, original, "a later one changes nothing");
+    assert_eq!(store.wakes(key, true).await.expect("wakes")[0].wake, before[0].wake);
     let (_, earlier) = world.wake(SOON / 2, Priority::High, Some("same"));
     store.commit(client(&world, key, earlier)).await.expect("the same again");
     let rows = store.wakes(key, false).await.expect("wakes");
