@@ -7,6 +7,7 @@ mod fold;
 mod gate;
 mod grep;
 mod policy;
+mod recovery;
 mod search;
 mod sessions;
 mod spool;
@@ -39,13 +40,14 @@ fn main() -> Result<()> {
     run("grep", &|| task(Box::pin(grep::run())))?;
     run("sessions", &|| task(Box::pin(sessions::run())))?;
     run("fold", &|| task(Box::pin(fold::run())))?;
+    run("recovery", &|| task(Box::pin(recovery::run())))?;
     run("policy", &|| task(Box::pin(policy::run())))?;
     run("search", &|| task(Box::pin(search::run())))?;
     run("startup", &startup::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold policy search startup"
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search startup"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

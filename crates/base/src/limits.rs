@@ -52,6 +52,22 @@ pub const MAX_PARALLEL_SAFE: usize = 8;
 pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;
 /// Invocations waiting in one session.
 pub const QUEUE: usize = 256;
+/// Pending wakes of one session: an append about wakes looks at all of them, and more is a loop that plans.
+pub const PENDING_WAKES: usize = 1_000;
+/// A due session counts one level of priority up for each of these that it has waited, so that none waits for ever.
+pub const WAKE_AGE_STEP: Duration = Duration::from_secs(60);
+/// The pause before a failed wake is tried again doubles from the first to the last of these.
+pub const RETRY_FIRST: Duration = Duration::from_secs(2);
+pub const RETRY_LAST: Duration = Duration::from_secs(30);
+/// So many per cent a pause may be shorter or longer, so that what failed together does not come back together.
+pub const RETRY_JITTER_PERCENT: u64 = 20;
+/// Failures in a row after which a person must look: what trying again cannot mend, and what it may.
+pub const GIVE_UP_PERMANENT: u32 = 5;
+pub const GIVE_UP_RETRYABLE: u32 = 8;
+/// Rows that one sweep changes of each kind: the writer is never held up for long.
+pub const SWEEP_BATCH: usize = 500;
+/// How long a repeated request finds its first response.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(24 * 3_600);
 /// How long a person has to answer.
 pub const ASK_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
 /// A lease, and how often it is renewed: three chances before it ends.
@@ -59,6 +75,9 @@ pub const LEASE_TTL: Duration = Duration::from_secs(30);
 pub const LEASE_RENEW: Duration = Duration::from_secs(10);
 /// A holder that could not renew stops itself this long before its lease ends.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// After a lease ran out whose holder may live, nothing that conflicts with what it had begun starts for this long: a holder
+/// that lost its lease needs some time to stop.
+pub const EFFECT_GRACE: Duration = Duration::from_secs(10);
 /// A log gets a keyed checkpoint at least this often.
 pub const CHECKPOINT_EVERY: u64 = 1_000;
 /// How long a second `call` waits for the first.

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use portcullis_base::{AskId, Digest, IntentId, SessionId};
+use portcullis_base::{AskId, Digest, IntentId, QueuedWakeId, SessionId, Timestamp};
+use portcullis_event::facts::WakeState;
 use portcullis_event::{
     AskState, Event, FOLD_VERSION, LOCAL_TENANT, RowChange, SessionRow, SessionStatus, State, head_change, rows,
 };
-use portcullis_store::{AskFilter, AskRow, Head, IntentRow, Log as _};
+use portcullis_store::{AskFilter, AskRow, Head, IntentRow, Log as _, WakeRow};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,6 +30,9 @@ struct HeadFact {
     last_hash: Option<Digest>,
     status: SessionStatus,
     blocked_n: u64,
+    failure_streak: u32,
+    /// When the earliest pending wake is due.
+    wake_due_at: Option<Timestamp>,
 }
 
 impl HeadFact {
@@ -38,6 +42,8 @@ impl HeadFact {
             last_hash: Some(head.last_hash),
             status: head.status,
             blocked_n: head.blocked_n,
+            failure_streak: head.failure_streak,
+            wake_due_at: head.wake.map(|wake| wake.due_at),
         }
     }
 }
@@ -48,6 +54,7 @@ struct Rows {
     session: Option<SessionRow>,
     intents: BTreeMap<IntentId, IntentRow>,
     asks: BTreeMap<AskId, AskRow>,
+    wakes: BTreeMap<QueuedWakeId, WakeRow>,
     head: HeadFact,
     /// The append that is being read: a page may end in its middle, and rows are made of whole ones.
     append: Vec<Event>,
@@ -69,9 +76,12 @@ impl Rows {
         let change = head_change(&append, pending);
         self.head.blocked_n = self.head.blocked_n.saturating_add_signed(change.blocked);
         self.head.status = change.status.unwrap_or(self.head.status);
+        self.head.failure_streak = change.failure_streak(self.head.failure_streak);
         self.head.last_seq = last.seq;
         self.head.last_hash = Some(last.hash);
         rows(&append).into_iter().for_each(|change| self.apply(session, change));
+        let pending = self.wakes.values().filter(|row| row.state == WakeState::Pending);
+        self.head.wake_due_at = pending.map(|row| row.wake.due_at).min();
     }
 
     fn apply(&mut self, session_id: SessionId, change: RowChange) {
@@ -100,18 +110,28 @@ impl Rows {
                     row.state = state;
                 }
             }
+            RowChange::WakeQueued { wake, at, seq } => WakeRow::queue(&mut self.wakes, session_id, (wake, at, seq)),
+            RowChange::WakesSettled { queued_wake_ids, state, seq } => {
+                for id in queued_wake_ids {
+                    if let Some(row) = self.wakes.get_mut(&id) {
+                        row.settled(state, seq);
+                    }
+                }
+            }
         }
     }
 
     async fn stored(world: &World, session: SessionId) -> anyhow::Result<Self> {
         let intents = world.store.intents(key(session), false).await?;
         let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: false }).await?;
+        let wakes = world.store.wakes(key(session), false).await?;
         let sessions = world.store.sessions(LOCAL_TENANT, u32::MAX as usize).await?;
         let head = world.store.head(key(session)).await?;
         Ok(Self {
             session: sessions.into_iter().find(|other| other.session_id == session).map(|found| found.row),
             intents: intents.into_iter().map(|row| (row.intent_id, row)).collect(),
             asks: asks.into_iter().map(|row| (row.ask_id, row)).collect(),
+            wakes: wakes.into_iter().map(|row| (row.wake.queued_wake_id, row)).collect(),
             head: head.as_ref().map(HeadFact::stored).unwrap_or_default(),
             append: Vec::new(),
         })
@@ -124,6 +144,7 @@ impl Rows {
         compare("the session", &self.session, &stored.session, &mut found)?;
         compare_all("intent", &self.intents, &stored.intents, &mut found)?;
         compare_all("ask", &self.asks, &stored.asks, &mut found)?;
+        compare_all("wake", &self.wakes, &stored.wakes, &mut found)?;
         Ok(found)
     }
 }

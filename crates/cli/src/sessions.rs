@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use portcullis_base::{IntentId, SessionId};
+use portcullis_event::facts::WakeQueued;
 use portcullis_event::{Body, Event, LOCAL_TENANT, Observed};
 use portcullis_store::{AskFilter, IntentRow, Log as _, Notices as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
@@ -64,6 +65,7 @@ fn row_of(summary: &SessionSummary) -> Value {
         "status": head.status,
         "events": head.last_seq,
         "waiting": head.blocked_n,
+        "next_wake_at": head.wake.map(|wake| wake.due_at),
         "created_at": row.created_at,
         "updated_at": head.updated_at,
         "head_hash": head.last_hash,
@@ -83,9 +85,11 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
         term.note("no sessions yet; `portcullis call` makes one");
         return Ok(());
     }
+    // Most people queue none; then there is nothing to show.
+    let wakes = all.iter().any(|summary| summary.head.wake.is_some());
     let line = |summary: &SessionSummary| {
         let SessionSummary { session_id, row, head } = summary;
-        vec![
+        let mut line = vec![
             session_id.to_string(),
             safe_line(row.title.as_deref().unwrap_or("-"), 40),
             render::exact(row.workspace.as_deref().unwrap_or("-"), 200),
@@ -93,9 +97,12 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
             head.last_seq.to_string(),
             head.blocked_n.to_string(),
             head.updated_at.to_string(),
-        ]
+        ];
+        line.extend(wakes.then(|| head.wake.map_or_else(|| "-".to_owned(), |wake| wake.due_at.to_string())));
+        line
     };
-    let header = ["SESSION", "NAME", "WORKSPACE", "STATUS", "EVENTS", "WAITING", "UPDATED"];
+    let mut header = vec!["SESSION", "NAME", "WORKSPACE", "STATUS", "EVENTS", "WAITING", "UPDATED"];
+    header.extend(wakes.then_some("NEXT WAKE"));
     term.print(&render::table(&header, all.iter().map(line).collect()))?;
     if all.len() == LISTED {
         term.note(&format!("only the newest {LISTED} are listed"));
@@ -108,6 +115,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let head = world.store.head(key(session)).await?.ok_or(StoreError::NoSession(session))?;
     let intents = world.store.intents(key(session), false).await?;
     let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
+    let wakes = world.store.wakes(key(session), true).await?;
     let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
     world
         .each_page(session, 0, |page| {
@@ -131,6 +139,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "lease": head.lease_owner.map(|owner| owner.to_string()),
             "calls": calls,
             "asks": asks,
+            "wakes": wakes,
         }));
     }
     let mut text =
@@ -150,6 +159,12 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     for ask in &asks {
         let command = world.command(&format!("approvals show {}", ask.ask_id));
         let _ = writeln!(text, "waits for an answer: {command}");
+    }
+    for row in &wakes {
+        let WakeQueued { due_at, reason, note, priority, .. } = &row.wake;
+        let note = note.as_deref().map(|note| format!(" ({})", safe_line(note, SHORT))).unwrap_or_default();
+        let (reason, priority) = (safe_line(reason, SHORT), render::word(priority));
+        let _ = writeln!(text, "wakes at {due_at}: {reason}{note}, priority {priority}");
     }
     Ok(term.print(&text)?)
 }

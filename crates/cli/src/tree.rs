@@ -122,7 +122,7 @@ fn leads_back(id: SessionId, parent: &dyn Fn(SessionId) -> Option<SessionId>, so
 #[cfg(test)]
 mod tests {
     use portcullis_base::{Digest, Timestamp};
-    use portcullis_event::{SessionRow, SessionStatus};
+    use portcullis_event::SessionRow;
     use portcullis_store::Head;
 
     use super::*;
@@ -140,18 +140,7 @@ mod tests {
                 config_hash: Digest::of(b""),
                 workspace: None,
             },
-            head: Head {
-                last_seq: 1,
-                last_hash: Digest::of(b""),
-                fence: 0,
-                lease_owner: None,
-                lease_until: None,
-                next_due_at: None,
-                status: SessionStatus::Idle,
-                blocked_n: 0,
-                checkpoint_seq: 0,
-                updated_at: at,
-            },
+            head: Head { last_seq: 1, ..Head::new(SessionId::from_u128(id), at) },
         }
     }
 

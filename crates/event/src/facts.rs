@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::tasks::{Backgrounded, TaskCompleted};
-pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued};
+pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, retry_key};
 pub use crate::weighed::{Grantable, Touched};
 
 pub(crate) fn is_false(flag: &bool) -> bool {

@@ -1,11 +1,11 @@
 //! The rows that follow from events, by one pure function (S15): nobody hands them in, so they
 //! cannot disagree with the log.
 
-use portcullis_base::{AskId, Digest, EventId, IntentId, InvocationId, SessionId, Timestamp};
+use portcullis_base::{AskId, Digest, EventId, IntentId, InvocationId, QueuedWakeId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{Closing, Reply};
+use crate::facts::{Closing, Reply, WakeQueued, WakeState};
 use crate::{Body, Event};
 
 /// How far an intent is.
@@ -108,6 +108,18 @@ pub enum RowChange {
         state: AskState,
         seq: u64,
     },
+    /// A new wake, `pending`; while one with its key is, only that one's due time may change.
+    WakeQueued {
+        wake: WakeQueued,
+        at: Timestamp,
+        seq: u64,
+    },
+    /// Only where they are still pending; else the whole commit is refused (S12).
+    WakesSettled {
+        queued_wake_ids: Vec<QueuedWakeId>,
+        state: WakeState,
+        seq: u64,
+    },
 }
 
 /// What an append changes in the head row besides seq and hash.
@@ -120,6 +132,25 @@ pub struct HeadChange {
     pub pending_input: bool,
     /// An ask was answered: the session has work even while blocked.
     pub answered: bool,
+    /// A wake was taken up: until its holder is done with it, it is work like any other.
+    pub woken: bool,
+    /// Input came, or the session went idle: what failed before counts no longer.
+    pub recovered: bool,
+    /// Wakes that failed since then.
+    pub failures: u32,
+}
+
+impl HeadChange {
+    fn no_failure(&mut self) {
+        self.recovered = true;
+        self.failures = 0;
+    }
+
+    /// How many wakes have failed in a row, after `before`.
+    #[must_use]
+    pub fn failure_streak(&self, before: u32) -> u32 {
+        if self.recovered { self.failures } else { before.saturating_add(self.failures) }
+    }
 }
 
 /// The row changes of consecutive events of one session.
@@ -186,6 +217,17 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
             Body::Observed(observed) => {
                 changes.push(moved(observed.intent_id, IntentState::Observed, observed.invocation_id, seq));
             }
+            Body::WakeQueued(wake) => changes.push(RowChange::WakeQueued { wake: wake.clone(), at: event.at, seq }),
+            Body::WakeConsumed(taken) => changes.push(RowChange::WakesSettled {
+                queued_wake_ids: taken.queued_wake_ids.clone(),
+                state: WakeState::Consumed,
+                seq,
+            }),
+            Body::WakeCancelled(cancelled) => changes.push(RowChange::WakesSettled {
+                queued_wake_ids: cancelled.queued_wake_ids.clone(),
+                state: WakeState::Cancelled,
+                seq,
+            }),
             _ => {}
         }
     }
@@ -200,7 +242,10 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
     for event in events {
         match &*event.body_ref() {
             Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
-            Body::StatusIdle(_) => change.status = Some(SessionStatus::Idle),
+            Body::StatusIdle(_) => {
+                change.status = Some(SessionStatus::Idle);
+                change.no_failure();
+            }
             Body::StatusTerminated(_) | Body::SessionDeleted(_) => change.status = Some(SessionStatus::Terminated),
             Body::Asked(_) => change.blocked += 1,
             Body::Replied(_) => {
@@ -208,7 +253,13 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 change.answered = true;
             }
             Body::AskClosed(closed) if pending(closed.ask_id) => change.blocked -= 1,
-            Body::ToolQueued(_) => change.pending_input = true,
+            Body::ToolQueued(_) => {
+                change.pending_input = true;
+                change.no_failure();
+            }
+            // The holder queues the next try when a wake has failed; a client's wake says nothing of the last one.
+            Body::WakeQueued(wake) if wake.is_retry() && event.fence.is_some() => change.failures += 1,
+            Body::WakeConsumed(_) => change.woken = true,
             _ => {}
         }
     }

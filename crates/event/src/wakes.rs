@@ -1,6 +1,6 @@
 //! The payloads of queued wakes: work that has a time (store §6).
 
-use portcullis_base::{QueuedWakeId, Timestamp};
+use portcullis_base::{QueuedWakeId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// How urgent a wake is. Greater is sooner.
@@ -11,6 +11,49 @@ pub enum Priority {
     #[default]
     Normal,
     High,
+}
+
+impl Priority {
+    /// Every priority, the most urgent first.
+    pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
+
+    /// As a number, greater is sooner.
+    #[must_use]
+    pub const fn level(self) -> u8 {
+        match self {
+            Self::Low => 0,
+            Self::Normal => 1,
+            Self::High => 2,
+        }
+    }
+
+    /// The priority of a level; beyond the highest there is none higher.
+    #[must_use]
+    pub const fn of_level(level: u64) -> Self {
+        match level {
+            0 => Self::Low,
+            1 => Self::Normal,
+            _ => Self::High,
+        }
+    }
+}
+
+/// Where a queued wake stands. It leaves `pending` once (S12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WakeState {
+    Pending,
+    Consumed,
+    Cancelled,
+}
+
+/// What the dedupe key of a wake begins with that tries a failed one again.
+const RETRY: &str = "retry:";
+
+/// The dedupe key of a session's next try after a wake that failed: at most one is pending.
+#[must_use]
+pub fn retry_key(session: SessionId) -> String {
+    format!("{RETRY}{session}")
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +67,14 @@ pub struct WakeQueued {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedupe_key: Option<String>,
     pub priority: Priority,
+}
+
+impl WakeQueued {
+    /// Whether it tries a failed wake again.
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        self.dedupe_key.as_deref().is_some_and(|key| key.starts_with(RETRY))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

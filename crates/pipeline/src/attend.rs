@@ -12,7 +12,7 @@ use portcullis_base::{
 use portcullis_event::facts::{Checked, Closing, InputConsumed, InputError, Recovered, Stage};
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
-use portcullis_store::{HostLiveness, LockKey};
+use portcullis_store::{Before, HostLiveness, LockKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::start;
@@ -207,6 +207,9 @@ impl Session {
     async fn settle_unknown(&self, intent: &fold::Intent, mut facts: Append) -> Result<Disposition, Halt> {
         let shared = &self.shared;
         let entry = stored(intent, String::new(), None);
+        if shared.lease.before == Before::RanOut && !intent.read_only {
+            shared.gate.grace.lost(&intent.keys, &*shared.gate.clock);
+        }
         if let Some(invocation_id) = intent.invocation_id {
             let decision = "outcome_unknown".to_owned();
             shared.note(&mut facts, entry.turn_id, &Recovered { invocation_id, intent_id: intent.intent_id, decision });

@@ -25,6 +25,7 @@ use crate::calls::Order;
 use crate::closed::PathRules;
 use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::execute;
+use crate::grace::Grace;
 use crate::grants::GrantBook;
 use crate::intent::{Intent, Origin, Proposal};
 use crate::keys::KeyLine;
@@ -93,6 +94,8 @@ pub(crate) struct GateInner {
     pub(crate) tracker: TaskTracker,
     /// Those of this process who wait for a key.
     pub(crate) keys: KeyLine,
+    /// Keys that a lost holder may still be using.
+    pub(crate) grace: Grace,
     /// Room for safe calls of all sessions together.
     pub(crate) beside: Semaphore,
     pub(crate) grants: GrantBook,
@@ -210,6 +213,7 @@ impl Gate {
             ask_expiry: parts.ask_expiry,
             tracker: TaskTracker::new(),
             keys: KeyLine::default(),
+            grace: Grace::default(),
             beside: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
             baselines: parts.baselines,
             offers: Mutex::default(),

@@ -24,6 +24,7 @@ mod execute;
 mod explain;
 mod fit;
 mod gate;
+mod grace;
 mod grants;
 mod handed_over;
 mod intent;

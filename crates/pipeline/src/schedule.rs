@@ -105,6 +105,15 @@ pub(crate) async fn schedule(
         .into_iter()
         .map(|key| LockKey { location: session.gate.location, key })
         .collect();
+    // Before the line: whoever waits for a lost holder holds up nobody else.
+    tokio::select! {
+        biased;
+        () = session.gate.grace.over(&keys, &*session.gate.clock) => {}
+        () = cancel.cancelled() => {
+            void_answered(session, intent, &mut facts);
+            return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
+        }
+    }
     let line = session.gate.keys.join(session.key.session, keys.iter().map(|lock| lock.key.clone()).collect());
     let queue_pos = line.as_ref().map_or(0, |waiting| u32::try_from(waiting.before()).unwrap_or(u32::MAX));
     if let Some(waiting) = &line

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{World, change, look, observed, parked};
-use portcullis_base::{Code, Phase, SideEffectState};
+use portcullis_base::{Code, Phase, SideEffectState, limits};
 use portcullis_contract::{DefaultPolicy, Semantics};
 use portcullis_event::AskState;
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_pipeline::Disposition;
-use portcullis_store::{AskFilter, StoreError};
+use portcullis_store::{AskFilter, Claim, StoreError};
 
 #[tokio::test]
 async fn l36_an_answered_ask_runs_the_stored_input_once_in_another_process() {
@@ -77,6 +77,29 @@ async fn an_expired_ask_settles_as_expired_and_cannot_be_answered() {
     assert!(seen.retryable);
     let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
     assert_eq!(row.state, AskState::Expired);
+}
+
+#[tokio::test]
+async fn s11_a_sweep_and_a_worker_settle_an_expired_ask_that_nobody_looked_at() {
+    let world = World::new().await;
+    let process = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+    parked(&process.call("change", "a").await);
+    let tenant = world.key().tenant;
+    let claim = async || world.store.claim(tenant, process.owner.clone(), 9, limits::LEASE_TTL).await.expect("claims");
+    assert_eq!(world.store.sweep().await.expect("swept").expired, 0);
+    assert_eq!(claim().await, [], "a blocked session is nobody's work");
+    world.clock.advance(limits::ASK_EXPIRY);
+    assert_eq!(world.store.sweep().await.expect("swept").expired, 1);
+    let claims = claim().await;
+    let [Claim::Granted(lease)] = claims.as_slice() else { panic!("one is due: {claims:?}") };
+    world.store.release(world.key(), lease.fence, None).await.expect("released");
+    let session = process.open().await;
+    let attended = session.attend().await.expect("attended");
+    assert_eq!(observed(&attended[0].disposition).code.known(), Some(Code::ApprovalExpired));
+    session.release().await.expect("released");
+    assert_eq!(world.store.sweep().await.expect("swept").expired, 0);
+    assert_eq!(claim().await, [], "and nothing is left");
+    assert_eq!(world.effects.count(), 0);
 }
 
 #[tokio::test]

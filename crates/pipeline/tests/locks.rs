@@ -9,7 +9,7 @@ use common::{
     Effects, Note, Process, World, acting, acts, call_in, follow_tokio, fresh_message, observed, proposal, runtime,
     turn_of,
 };
-use portcullis_base::{Clock as _, Code, SessionId, SideEffectState};
+use portcullis_base::{Clock as _, Code, SessionId, SideEffectState, limits};
 use portcullis_contract::{Concurrency, Resolved, Semantics, Tool};
 use portcullis_event::{Body, IntentState, State};
 use portcullis_pipeline::{Append, Session};
@@ -257,4 +257,41 @@ async fn l42_a_key_of_a_process_of_unknown_fate_is_respected() {
     let seen = next.call("t", "fs:/a;1").await;
     assert_eq!(observed(&seen).code.known(), Some(Code::LockConflict));
     assert!(world.observations().await.iter().all(|o| o.intent_id != intent), "nobody settled it for the living");
+}
+
+/// A call of the first holder is stuck in `fs:/a`; its lease ends as `fate` says. How long the successor's call with `keys`
+/// takes, in the same session.
+async fn after_a_takeover(fate: Liveness, keys: &str) -> Duration {
+    let world = World::new().await;
+    let entered = Arc::new(Notify::new());
+    let lost = world.process([("t", stuck(&world.effects, &entered))]);
+    let (held, intent) = hold(&lost, &entered).await;
+    world.liveness.set(lost.owner.worker, fate);
+    // By the store's clock the lease is over; the holder, whose own time stands still, knows nothing of it.
+    world.clock.jump_to(world.clock.now().plus(limits::LEASE_TTL));
+    let next = world.process([("t", working(&Arc::default()))]);
+    let session = next.open().await;
+    let _clock = follow_tokio(&world.clock);
+    session.attend().await.expect("attended");
+    let told = world.observations().await;
+    assert!(told.iter().any(|o| o.intent_id == intent && o.code.known() == Some(Code::OutcomeUnknown)));
+    let begun = tokio::time::Instant::now();
+    let input = serde_json::json!({ "text": format!("{keys};1") }).to_string();
+    let (seen, _) = call_in(&session, "t", &input).await.expect("no halt");
+    assert!(observed(&seen).ok, "{:?}", observed(&seen).summary);
+    drop(held);
+    begun.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn f05_what_conflicts_with_a_call_of_a_lost_holder_waits_until_that_must_have_stopped() {
+    let short = Duration::from_secs(1);
+    for keys in ["fs:/a", "fs:/a/b", "*"] {
+        let waited = after_a_takeover(Liveness::Unknown, keys).await;
+        assert!(waited >= limits::EFFECT_GRACE && waited < limits::EFFECT_GRACE + short, "{keys}: {waited:?}");
+    }
+    let waited = after_a_takeover(Liveness::Unknown, "fs:/b").await;
+    assert!(waited < short, "what does not conflict starts at once: {waited:?}");
+    let waited = after_a_takeover(Liveness::Dead, "fs:/a").await;
+    assert!(waited < short, "a dead holder does nothing any more: {waited:?}");
 }

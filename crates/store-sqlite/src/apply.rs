@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
 use portcullis_event::{Event, IntentState};
 use portcullis_store::{
-    ArtifactRow, AskNow, Commit, Committed, Plan, Planned, SessionKey, StoreError, Writer, conflicts, plan,
+    ArtifactRow, AskNow, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
 use crate::op::{Trace, Tx};
-use crate::{projections, records};
+use crate::{projections, records, wakes};
 
 /// Payloads up to this many bytes stand in the event's own row. With the longest envelope such a
 /// row stays under the 1,002 bytes that SQLite keeps on a clustered page of 4 KiB.
@@ -36,7 +36,7 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
             now,
             ids: &*tx.env.ids,
             key: tx.env.key.as_ref(),
-            head,
+            head: head.clone(),
             ask: &|ask| {
                 ask_now(tx.conn, commit.key, ask).unwrap_or_else(|error| {
                     failed.replace(Some(error));
@@ -49,6 +49,19 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
                     None
                 })
             },
+            wake: &|wake| {
+                wakes::state(tx.conn, commit.key, wake).unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    None
+                })
+            },
+            wakes: &|| {
+                let rows = wakes::of(tx.conn, commit.key, true).unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    Vec::new()
+                });
+                rows.into_iter().map(|row| row.wake).collect()
+            },
         },
     );
     if let Some(error) = failed.into_inner() {
@@ -57,7 +70,7 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
     let planned = planned?;
     check_locks(tx.conn, commit)?;
     records::check(tx.conn, commit.key.tenant, &commit.records)?;
-    write(tx.conn, commit, planned, now)
+    write(tx.conn, commit, (head.as_ref(), planned), now)
 }
 
 /// A commit is recognised by its first event.
@@ -151,12 +164,17 @@ fn check_locks(conn: &Connection, commit: &Commit) -> Result<(), Fail> {
 }
 
 /// Writes what was planned; every check came before.
-pub(crate) fn write(conn: &Connection, commit: &Commit, planned: Planned, now: Timestamp) -> Result<Committed, Fail> {
+pub(crate) fn write(
+    conn: &Connection,
+    commit: &Commit,
+    (before, planned): (Option<&Head>, Planned),
+    now: Timestamp,
+) -> Result<Committed, Fail> {
     let key = commit.key;
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
     insert_events(conn, key, &planned.events)?;
-    heads::write(conn, key, &planned.head)?;
+    heads::append(conn, key, before, &planned.head)?;
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
         conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?

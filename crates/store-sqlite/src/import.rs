@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use portcullis_base::EventId;
+use portcullis_event::fold::Wakes;
 use portcullis_store::{Import, Imported, Plan, SessionKey, plan_import};
 
 use crate::error::Fail;
@@ -27,6 +28,8 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
             })
         },
         intent: &|_| None,
+        wake: &|_| None,
+        wakes: &Wakes::default,
     };
     let planned = plan_import(import, plan, &|artifact| match query::artifact(tx.conn, key.tenant, artifact) {
         Ok(row) => row.is_some(),
@@ -42,7 +45,7 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
     let Some((commit, planned)) = planned? else {
         return Ok((Imported { last_seq, repeat: true }, None));
     };
-    let committed = apply::write(tx.conn, &commit, planned, now)?;
+    let committed = apply::write(tx.conn, &commit, (None, planned), now)?;
     Ok((Imported { last_seq, repeat: false }, committed.events.first().map(|event| event.id)))
 }
 

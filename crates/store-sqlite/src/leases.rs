@@ -1,15 +1,17 @@
 //! Claim, renew, release: the head row's lease and fence (store §5), inside the writer's transaction.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portcullis_base::{SessionId, TenantId, Timestamp};
-use portcullis_store::{Claim, Head, Lease, LeaseOwner, Liveness, SessionKey, StoreError};
-use rusqlite::params;
+use portcullis_base::{TenantId, Timestamp};
+use portcullis_store::{
+    Claim, Due, Fairness, Head, Lease, LeaseOwner, Liveness, SessionKey, StoreError, by_urgency, fair_share,
+};
 
-use crate::codec::{id, id_at, json};
+use crate::codec::json;
 use crate::error::Fail;
-use crate::heads;
 use crate::op::{Trace, Tx};
+use crate::{due, heads};
 
 fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
     match (&head.lease_owner, head.lease_until) {
@@ -18,19 +20,10 @@ fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
     }
 }
 
-fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: Duration) -> Result<Claim, Fail> {
-    let until = tx.env.clock.now().plus(ttl);
-    head.fence += 1;
-    head.lease_owner = Some(owner.clone());
-    head.lease_until = Some(until);
+fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: Duration) -> Result<Lease, Fail> {
+    let lease = head.grant(key.session, owner.clone(), (tx.env.clock.now(), ttl), &*tx.env.liveness);
     heads::write(tx.conn, key, &head)?;
-    Ok(Claim::Granted(Lease {
-        session: key.session,
-        fence: head.fence,
-        owner: owner.clone(),
-        until,
-        last_seq: head.last_seq,
-    }))
+    Ok(lease)
 }
 
 /// Takes one session, due or not.
@@ -41,10 +34,10 @@ pub(crate) fn claim_session(tx: &Tx<'_>, key: SessionKey, owner: &LeaseOwner, tt
     {
         return Ok(Claim::Held { owner, until });
     }
-    grant(tx, key, head, owner, ttl)
+    grant(tx, key, head, owner, ttl).map(Claim::Granted)
 }
 
-/// Takes up to `limit` due sessions, the longest due first.
+/// Takes up to `limit` due sessions of a tenant.
 pub(crate) fn claim_due(
     tx: &Tx<'_>,
     tenant: TenantId,
@@ -53,27 +46,39 @@ pub(crate) fn claim_due(
     ttl: Duration,
 ) -> Result<Vec<Claim>, Fail> {
     let now = tx.env.clock.now();
-    let due: Vec<SessionKey> = tx
-        .conn
-        .prepare_cached(
-            "SELECT session FROM session_heads WHERE tenant = ?1 AND next_due_at <= ?2 \
-             AND next_due_at IS NOT NULL AND status <> 'terminated' ORDER BY next_due_at, session",
-        )?
-        .query_map(params![id(tenant.as_u128()), now.as_micros()], |row| {
-            let session = SessionId::from_u128(id_at(row, 0)?);
-            Ok(SessionKey { tenant, session })
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut granted = Vec::new();
-    for key in due {
-        if granted.len() == limit {
-            break;
-        }
-        let Some(head) = heads::read(tx.conn, key)? else {
-            continue;
-        };
-        if may_claim(tx, &head, now) {
-            granted.push(grant(tx, key, head, owner, ttl)?);
+    let (candidates, _) = due::of_tenant(tx.conn, &*tx.env.liveness, (tenant, limit, now))?;
+    let granted = grant_all(tx, by_urgency(candidates, limit, now), owner, ttl)?;
+    Ok(granted.into_iter().map(|(_, lease)| Claim::Granted(lease)).collect())
+}
+
+/// Takes up to `limit` due sessions of any tenant, each in its share.
+pub(crate) fn claim_any(
+    tx: &Tx<'_>,
+    owner: &LeaseOwner,
+    limit: usize,
+    ttl: Duration,
+    fairness: Fairness,
+) -> Result<Vec<(SessionKey, Lease)>, Fail> {
+    let now = tx.env.clock.now();
+    let (mut all, mut held) = (BTreeMap::new(), BTreeMap::new());
+    for tenant in due::tenants(tx.conn)? {
+        let (candidates, live) = due::of_tenant(tx.conn, &*tx.env.liveness, (tenant, limit, now))?;
+        all.insert(tenant, candidates);
+        held.insert(tenant, live);
+    }
+    grant_all(tx, fair_share(all, held, limit, fairness, now), owner, ttl)
+}
+
+fn grant_all(
+    tx: &Tx<'_>,
+    chosen: Vec<Due>,
+    owner: &LeaseOwner,
+    ttl: Duration,
+) -> Result<Vec<(SessionKey, Lease)>, Fail> {
+    let mut granted = Vec::with_capacity(chosen.len());
+    for Due { key, .. } in chosen {
+        if let Some(head) = heads::read(tx.conn, key)? {
+            granted.push((key, grant(tx, key, head, owner, ttl)?));
         }
     }
     Ok(granted)
@@ -100,9 +105,7 @@ pub(crate) fn renew(tx: &Tx<'_>, key: SessionKey, fence: u64, ttl: Duration) -> 
 /// Gives back a lease that is still ours.
 pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), Fail> {
     let mut head = held(tx, key, fence)?;
-    head.lease_owner = None;
-    head.lease_until = None;
-    head.next_due_at = head.due_after_release(idle_at, tx.env.clock.now());
+    head.release(idle_at, tx.env.clock.now());
     heads::write(tx.conn, key, &head)?;
     Ok(())
 }

@@ -11,6 +11,7 @@ mod backup;
 mod ballast;
 mod codec;
 mod connect;
+mod due;
 mod error;
 mod heads;
 mod idle;
@@ -26,6 +27,8 @@ mod readers;
 mod records;
 mod search;
 mod store;
+mod sweep;
+mod wakes;
 mod writer;
 
 pub use connect::Durability;

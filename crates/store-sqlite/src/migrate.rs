@@ -9,8 +9,11 @@ use crate::connect::patiently;
 use crate::error::plain;
 
 /// Every migration this program knows, in order; its number is its place, from 1.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_logs.sql"), include_str!("../migrations/0002_search.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_logs.sql"),
+    include_str!("../migrations/0002_search.sql"),
+    include_str!("../migrations/0003_wakes.sql"),
+];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.
 const APPLICATION_ID: i32 = 0x7063_6c73;
@@ -184,6 +187,30 @@ mod tests {
             .query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .expect("the row is still there");
         assert_eq!(row, (7, None));
+    }
+
+    #[test]
+    fn f19_what_was_due_before_there_were_wakes_is_due_after() {
+        let conn = memory();
+        migrate_with(&conn, NOW, &MIGRATIONS[..2]).expect("version 2");
+        let rows = [("1", "7", "idle"), ("2", "NULL", "idle"), ("3", "9", "terminated")];
+        for (session, due, status) in rows {
+            conn.execute_batch(&format!(
+                "INSERT INTO session_heads VALUES (x'00', x'0{session}', 1, x'00', 0, NULL, NULL, {due}, '{status}', 0, 0, 1)"
+            ))
+            .expect("a row of version 2");
+        }
+        migrate(&conn, NOW).expect("the newest version");
+        let mut heads = conn
+            .prepare("SELECT next_due_at, work_due_at, wake_due_at, priority FROM session_heads ORDER BY session")
+            .expect("the new columns");
+        let found: Vec<(Option<i64>, Option<i64>, Option<i64>, i64)> = heads
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+            .expect("rows")
+            .collect::<rusqlite::Result<_>>()
+            .expect("rows");
+        assert_eq!(found[..2], [(Some(7), Some(7), None, 2), (None, None, None, 1)]);
+        assert_eq!((found[2].0, found[2].3), (None, 1), "what is terminated is never due");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rows of `intents`, `asks` and `sessions`: what the shared plan computed from the events (S15).
+//! Rows of `intents`, `asks`, `queued_wakes` and `sessions`: what the shared plan computed from the events (S15).
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use portcullis_store::{Commit, IntentRow, SessionKey};
 use rusqlite::{Connection, params};
 
 use crate::codec::{id, json, word};
+use crate::wakes;
 
 /// Writes the projections. An intent that begins in this commit is written once, as it stands at
 /// the commit's end: an inert call costs one row and not five changes of it.
@@ -150,6 +151,10 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
                 id(ask_id.as_u128()),
                 word(&state)?
             ])?;
+        }
+        RowChange::WakeQueued { wake, at, seq } => wakes::queue(conn, key, &wake, at, seq)?,
+        RowChange::WakesSettled { queued_wake_ids, state, seq } => {
+            wakes::settle(conn, key, &queued_wake_ids, state, seq)?;
         }
     }
     Ok(())

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
-    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
-    SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
+    IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
+    Records, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, watch};
@@ -24,7 +24,7 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, backup, heads, import, leases, migrate, query, records, search};
+use crate::{apply, backup, heads, import, leases, migrate, query, records, search, sweep, wakes};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -243,6 +243,10 @@ impl Log for SqliteStore {
         self.readers.scan(move |conn| query::asks(conn, tenant, filter)).await
     }
 
+    async fn wakes(&self, key: SessionKey, pending: bool) -> Result<Vec<WakeRow>, StoreError> {
+        self.readers.scan(move |conn| wakes::of(conn, key, pending)).await
+    }
+
     async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
         self.readers.look(|conn| query::ask(conn, tenant, ask)).await
     }
@@ -317,6 +321,20 @@ impl Queue for SqliteStore {
         ttl: Duration,
     ) -> Result<Vec<Claim>, StoreError> {
         self.write(None, no_trace, move |tx| leases::claim_due(tx, tenant, &owner, limit, ttl)).await
+    }
+
+    async fn claim_any(
+        &self,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+        fairness: Fairness,
+    ) -> Result<Vec<(SessionKey, Lease)>, StoreError> {
+        self.write(None, no_trace, move |tx| leases::claim_any(tx, &owner, limit, ttl, fairness)).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, StoreError> {
+        self.write(None, no_trace, sweep::sweep).await
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {

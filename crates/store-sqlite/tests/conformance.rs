@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_store::conformance::{Backend, f15_of, s15_of};
+use portcullis_store::conformance::{Backend, f06_of, f15_of, s15_of};
 use portcullis_store::testkit::World;
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use proptest::prelude::*;
@@ -22,6 +22,11 @@ fn sqlite(world: &World) -> Backend {
 }
 
 portcullis_store::conformance!(sqlite);
+
+#[test]
+fn f06_f13_each_of_many_wakes_due_at_once_is_consumed_once() {
+    f06_of(sqlite, 150, 20);
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]

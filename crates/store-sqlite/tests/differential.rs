@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{AskId, LocationId};
-use portcullis_event::facts::Reply;
+use portcullis_base::{AskId, LocationId, QueuedWakeId};
+use portcullis_event::facts::{Priority, Reply};
 use portcullis_store::conformance::whole;
 use portcullis_store::testkit::World;
 use portcullis_store::{
-    AskFilter, Commit, Lease, Liveness, LockKey, RecordWrite, SessionKey, Snapshot, Store, deliver_outbox,
+    AskFilter, Commit, Fairness, Lease, Liveness, LockKey, RecordWrite, SessionKey, Snapshot, Store, deliver_outbox,
 };
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use proptest::prelude::*;
@@ -21,6 +21,7 @@ struct Side {
     keys: Vec<SessionKey>,
     leases: Vec<(SessionKey, Lease)>,
     asks: Vec<(SessionKey, AskId)>,
+    wakes: Vec<(SessionKey, QueuedWakeId)>,
     last: Option<Commit>,
     _folder: Option<tempfile::TempDir>,
 }
@@ -48,7 +49,16 @@ impl Side {
     }
 
     fn over(world: World, store: Arc<dyn Store>, folder: Option<tempfile::TempDir>) -> Self {
-        Self { world, store, keys: Vec::new(), leases: Vec::new(), asks: Vec::new(), last: None, _folder: folder }
+        Self {
+            world,
+            store,
+            keys: Vec::new(),
+            leases: Vec::new(),
+            asks: Vec::new(),
+            wakes: Vec::new(),
+            last: None,
+            _folder: folder,
+        }
     }
 
     async fn commit(&mut self, commit: Commit) -> String {
@@ -59,7 +69,7 @@ impl Side {
     /// One step; its answer as text.
     async fn step(&mut self, what: u8, which: u8) -> String {
         let at = usize::from(which);
-        if self.keys.is_empty() || what.is_multiple_of(16) {
+        if self.keys.is_empty() || what.is_multiple_of(20) {
             let key = self.world.key();
             self.keys.push(key);
             let creation = self.world.creation(key);
@@ -69,7 +79,7 @@ impl Side {
         let lease = (!self.leases.is_empty()).then(|| self.leases[at % self.leases.len()].clone());
         let world = &self.world;
         let ttl = Duration::from_secs(30);
-        match (what % 16, lease) {
+        match (what % 20, lease) {
             (1, _) => {
                 let mut commit = world.input(key, &which.to_string());
                 commit.idle = which.is_multiple_of(3);
@@ -140,6 +150,29 @@ impl Side {
                 let claims = self.store.claim(world.tenant, world.owner(u32::from(which % 3)), 2, ttl).await;
                 format!("{claims:?}")
             }
+            (16, _) => {
+                let dedupe = [None, Some("a"), Some("b")][at % 3];
+                let delay = Duration::from_secs(u64::from(which % 90));
+                let (wake, queued) = world.wake(delay, Priority::ALL[at % 3], dedupe);
+                self.wakes.push((key, wake));
+                let commit = Commit::client(key, world.append(), vec![queued]);
+                self.commit(commit).await
+            }
+            (17, _) if !self.wakes.is_empty() => {
+                let (key, wake) = self.wakes[at % self.wakes.len()];
+                let cancelled = Commit::client(key, world.append(), vec![world.cancelled(wake)]);
+                self.commit(cancelled).await
+            }
+            (18, Some((key, lease))) if !self.wakes.is_empty() => {
+                let wake = self.wakes[at % self.wakes.len()].1;
+                let commit = world.work(key, &lease, vec![world.consumed(wake)]);
+                self.commit(commit).await
+            }
+            (19, _) => {
+                let fairness = Fairness { per_tenant_max: at % 4 };
+                let claims = self.store.claim_any(world.owner(u32::from(which % 3)), 2, ttl, fairness).await;
+                format!("{claims:?} {:?}", self.store.sweep().await)
+            }
             _ => {
                 let state = which.to_string();
                 let digest = portcullis_base::Digest::of(state.as_bytes());
@@ -170,6 +203,7 @@ impl Side {
                 seen.push(format!("{intent:?} {:?}", store.sealed(key, intent.intent_id).await));
             }
             seen.push(format!("{:?}", store.intents(key, true).await));
+            seen.push(format!("{:?} {:?}", store.wakes(key, false).await, store.wakes(key, true).await));
         }
         seen
     }

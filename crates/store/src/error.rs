@@ -1,6 +1,7 @@
 //! What can go wrong with a store, told apart by what the caller must do.
 
-use portcullis_base::{AskId, SessionId};
+use portcullis_base::{AskId, QueuedWakeId, SessionId};
+use portcullis_event::facts::WakeState;
 use portcullis_event::{AskState, EventType};
 
 /// A refused or failed operation. Unless it is [`StoreError::Ambiguous`], nothing was written.
@@ -25,6 +26,12 @@ pub enum StoreError {
     /// It started, or was observed, already: an effect happens at most once.
     #[error("intent {intent} has moved on meanwhile; nothing of it is run again")]
     IntentMoved { intent: portcullis_base::IntentId },
+    #[error("wake {wake} is {} already", wake_word(*.state))]
+    WakeSettled { wake: QueuedWakeId, state: WakeState },
+    #[error("no wake {0} is pending in this session; `portcullis sessions show` lists those that are")]
+    NoWake(QueuedWakeId),
+    #[error("this session has {limit} pending wakes already; cancel some, or give them a common dedupe key")]
+    TooManyWakes { limit: usize },
     #[error("{kind} `{id}` changed meanwhile (expected version {expected}, found {found}); read it again")]
     VersionConflict { kind: String, id: String, expected: u64, found: u64 },
     #[error("idempotency key `{0}` was used before with another request")]
@@ -55,5 +62,13 @@ fn state_word(state: AskState) -> &'static str {
         AskState::Expired => "expired",
         AskState::Superseded => "superseded",
         AskState::Voided => "void",
+    }
+}
+
+fn wake_word(state: WakeState) -> &'static str {
+    match state {
+        WakeState::Pending => "pending",
+        WakeState::Consumed => "taken up",
+        WakeState::Cancelled => "cancelled",
     }
 }

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 
 use portcullis_base::{ArtifactId, AskId};
+use portcullis_event::fold::Wakes;
 use portcullis_event::{
     AskState, Chain, Event, RowChange, SessionStatus, head_change, ledger_of, operator_log_of, rows,
 };
 
-use crate::plan::{Plan, Planned, fresh_head, ledger_checkpoint, ledger_created};
-use crate::{ArtifactRow, Blob, Checkpoint, Commit, Head, SessionKey, StoreError, artifacts_named};
+use crate::plan::{Plan, Planned, ledger_checkpoint, ledger_created};
+use crate::{ArtifactRow, Blob, Checkpoint, Commit, Head, NextWake, SessionKey, StoreError, artifacts_named};
 
 /// A log with the small contents that its events name.
 #[derive(Debug, Clone)]
@@ -59,11 +60,19 @@ pub fn plan_import(
     if let Some(ask) = taken_ask {
         return Err(refused(format!("ask {ask} belongs to another session here")));
     }
+    let mut queued = HashSet::new();
+    let twice = changes.iter().find_map(|change| match change {
+        RowChange::WakeQueued { wake, .. } => (!queued.insert(wake.queued_wake_id)).then_some(wake.queued_wake_id),
+        _ => None,
+    });
+    if let Some(wake) = twice {
+        return Err(refused(format!("wake {wake} is queued twice")));
+    }
     if let Some(row) = artifacts.iter().find(|row| has_artifact(row.artifact.id)) {
         return Err(refused(format!("artifact {} belongs to another session here", row.artifact.id)));
     }
 
-    let mut head = head_of(import, &changes, fresh_head(key, plan.now));
+    let mut head = head_of(import, &changes, Head::new(key.session, plan.now));
     let mut outbox = vec![ledger_created(key, first.hash, plan.ids, plan.now)];
     let checkpoint = plan.key.map(|mac_key| {
         let mac = mac_key.mac(key.session, last.seq, last.hash);
@@ -132,7 +141,10 @@ fn head_of(import: &Import, changes: &[RowChange], mut head: Head) -> Head {
     head.blocked_n = pending.len() as u64;
     head.status = change.status.unwrap_or(head.status);
     // Whether anything is left to do only its holder can tell: it looks, and goes idle (S11).
-    let wakes = change.answered || (change.pending_input && pending.is_empty());
-    head.next_due_at = (wakes && head.status != SessionStatus::Terminated).then_some(head.updated_at);
+    let work = change.answered || change.woken || (change.pending_input && pending.is_empty());
+    head.failure_streak = change.failure_streak(0);
+    head.wake = Wakes::fold(&import.events).next().map(|(due_at, priority)| NextWake { due_at, priority });
+    head.work_due_at = (work && head.status != SessionStatus::Terminated).then_some(head.updated_at);
+    head.reckon();
     head
 }

@@ -30,6 +30,18 @@ pub struct Lease {
     pub owner: LeaseOwner,
     pub until: Timestamp,
     pub last_seq: u64,
+    pub before: Before,
+}
+
+/// How the lease before this one ended: what its holder had begun may still be going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// It was given back, or there was none.
+    GivenBack,
+    /// Its holder is proven dead: nothing of it goes on.
+    Dead,
+    /// It ran out; its holder may live, and be inside an effect.
+    RanOut,
 }
 
 /// What a claim gave.

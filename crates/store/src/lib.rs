@@ -13,6 +13,7 @@ mod commit;
 pub mod conformance;
 mod error;
 mod gc;
+mod head;
 mod import;
 mod lease;
 mod locks;
@@ -20,6 +21,8 @@ mod memory;
 mod named;
 mod outbox;
 mod plan;
+mod queue;
+mod retry;
 mod rows;
 mod search;
 mod sweep;
@@ -31,15 +34,18 @@ pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, 
 pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer};
 pub use error::StoreError;
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
+pub use head::{Head, NextWake};
 pub use import::{Import, Imported, plan_import};
-pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
+pub use lease::{Before, Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
 pub use locks::{LockKey, conflicts};
 pub use memory::MemoryStore;
 pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, Planned, plan};
+pub use queue::{Due, Fairness, Swept, by_urgency, fair_share, urgency};
+pub use retry::{Failure, NextTry, next_try};
 pub use rows::{
-    AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot,
+    AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,
 };
 pub use search::{Hit, Query, QueryError, Snippet, searchable};
 pub use sweep::Leftover;

@@ -1,37 +1,42 @@
 //! The in-memory backend: for embedders, tests and simulation. The same plan as every backend, and
 //! a map instead of tables. It keeps its promises while the process lives.
 
+mod heads;
+mod queue;
 mod search;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use portcullis_base::{
-    ArtifactId, AskId, Clock, Digest, EventId, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp,
+    ArtifactId, AskId, Clock, Digest, EventId, IdGen, IntentId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
 };
+use portcullis_event::facts::WakeState;
+use portcullis_event::fold::Wakes;
 use portcullis_event::{
-    AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, SessionStatus, ledger_of, operator_log_of,
+    AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, ledger_of, operator_log_of,
 };
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::import::plan_import;
+use crate::memory::heads::Heads;
 use crate::plan::{AskNow, Plan, Planned, plan};
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Import, Imported, IntentRow, Lease,
-    LeaseOwner, Liveness, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records,
-    SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Commit, Committed, Head, Import, Imported, IntentRow, LivenessOracle,
+    LockKey, Log, Notices, OutboxEntry, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError,
+    WakeRow, Writer, conflicts,
 };
 
 #[derive(Default)]
 struct Tables {
-    heads: BTreeMap<SessionKey, Head>,
+    heads: Heads,
     sessions: BTreeMap<SessionKey, SessionRow>,
     events: HashMap<SessionKey, Vec<Event>>,
     intents: HashMap<SessionKey, BTreeMap<IntentId, IntentRow>>,
     asks: BTreeMap<(TenantId, AskId), AskRow>,
+    wakes: HashMap<SessionKey, BTreeMap<QueuedWakeId, WakeRow>>,
     sealed: HashMap<(SessionKey, IntentId), Vec<u8>>,
     locks: BTreeMap<(TenantId, LockKey), SessionId>,
     artifacts: HashMap<(TenantId, ArtifactId), ArtifactRow>,
@@ -39,13 +44,20 @@ struct Tables {
     checkpoints: HashMap<SessionKey, Vec<Checkpoint>>,
     snapshots: HashMap<SessionKey, Snapshot>,
     records: BTreeMap<(TenantId, String, String), Record>,
-    idempotency: HashMap<(TenantId, String, String), (Digest, Value)>,
+    idempotency: HashMap<(TenantId, String, String), Answered>,
     /// Every event id ever appended: a repeat is found without reading a log.
     event_ids: HashSet<(SessionKey, EventId)>,
     delivered: HashSet<(SessionKey, String)>,
     outbox: BTreeMap<OutboxId, OutboxEntry>,
     /// The last seq of each log that can be searched.
     searched: BTreeMap<SessionKey, u64>,
+}
+
+/// The response to an idempotent request.
+struct Answered {
+    body_hash: Digest,
+    response: Value,
+    at: Timestamp,
 }
 
 /// A store in this process's memory.
@@ -74,21 +86,6 @@ impl MemoryStore {
         // A panic while the lock is held happens before any table changed: `apply` cannot fail.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn may_claim(&self, head: &Head, now: Timestamp) -> bool {
-        match (&head.lease_owner, head.lease_until) {
-            (Some(owner), Some(until)) => until <= now || self.liveness.liveness(owner) == Liveness::Dead,
-            _ => true,
-        }
-    }
-
-    fn grant(&self, key: SessionKey, head: &mut Head, owner: LeaseOwner, ttl: Duration) -> Claim {
-        let until = self.clock.now().plus(ttl);
-        head.fence += 1;
-        head.lease_owner = Some(owner.clone());
-        head.lease_until = Some(until);
-        Claim::Granted(Lease { session: key.session, fence: head.fence, owner, until, last_seq: head.last_seq })
-    }
 }
 
 impl Tables {
@@ -98,7 +95,7 @@ impl Tables {
         let again = |response| Committed { events: Vec::new(), last_seq, repeat: true, response };
         if let Some(wanted) = &commit.idempotency {
             let key = (commit.key.tenant, wanted.route.clone(), wanted.key.clone());
-            if let Some((body_hash, response)) = self.idempotency.get(&key) {
+            if let Some(Answered { body_hash, response, .. }) = self.idempotency.get(&key) {
                 if *body_hash != wanted.body_hash {
                     return Err(StoreError::IdempotencyMismatch(wanted.key.clone()));
                 }
@@ -183,7 +180,7 @@ impl Tables {
             self.write_record(key.tenant, write, now);
         }
         let response = commit.idempotency.map(|wanted| {
-            let row = (wanted.body_hash, wanted.response.clone());
+            let row = Answered { body_hash: wanted.body_hash, response: wanted.response.clone(), at: now };
             self.idempotency.insert((key.tenant, wanted.route, wanted.key), row);
             wanted.response
         });
@@ -193,7 +190,7 @@ impl Tables {
         self.checkpoints.entry(key).or_default().extend(planned.checkpoint);
         self.outbox.extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
         let last_seq = planned.head.last_seq;
-        self.heads.insert(key, planned.head);
+        self.heads.put(key, planned.head);
         self.event_ids.extend(planned.events.iter().map(|event| (key, event.id)));
         self.events.entry(key).or_default().extend(planned.events.iter().cloned());
         Committed { events: planned.events, last_seq, repeat: false, response }
@@ -230,7 +227,23 @@ impl Tables {
                     row.state = state;
                 }
             }
+            RowChange::WakeQueued { wake, at, seq } => {
+                WakeRow::queue(self.wakes.entry(key).or_default(), key.session, (wake, at, seq));
+            }
+            RowChange::WakesSettled { queued_wake_ids, state, seq } => {
+                let rows = self.wakes.entry(key).or_default();
+                for id in queued_wake_ids {
+                    if let Some(row) = rows.get_mut(&id) {
+                        row.settled(state, seq);
+                    }
+                }
+            }
         }
+    }
+
+    fn pending_wakes(&self, key: SessionKey) -> impl Iterator<Item = &WakeRow> {
+        let rows = self.wakes.get(&key).into_iter().flat_map(BTreeMap::values);
+        rows.filter(|row| row.state == WakeState::Pending)
     }
 }
 
@@ -255,6 +268,8 @@ impl Log for MemoryStore {
                         Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
                     },
                     intent: &|intent| Some(tables.intents.get(&commit.key)?.get(&intent)?.state),
+                    wake: &|wake| Some(tables.wakes.get(&commit.key)?.get(&wake)?.state),
+                    wakes: &|| tables.pending_wakes(commit.key).map(|row| row.wake.clone()).collect(),
                 },
             )?;
             tables.check_locks(&commit)?;
@@ -280,6 +295,8 @@ impl Log for MemoryStore {
                     Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
                 },
                 intent: &|_| None,
+                wake: &|_| None,
+                wakes: &Wakes::default,
             };
             let Some((commit, planned)) =
                 plan_import(&import, plan, &|id| tables.artifacts.contains_key(&(tenant, id)))?
@@ -321,7 +338,7 @@ impl Log for MemoryStore {
     }
 
     async fn logs(&self, tenant: TenantId) -> Result<Vec<SessionId>, StoreError> {
-        Ok(self.tables().heads.keys().filter(|key| key.tenant == tenant).map(|key| key.session).collect())
+        Ok(self.tables().heads.iter().filter(|(key, _)| key.tenant == tenant).map(|(key, _)| key.session).collect())
     }
 
     async fn intents(&self, key: SessionKey, open: bool) -> Result<Vec<IntentRow>, StoreError> {
@@ -338,6 +355,14 @@ impl Log for MemoryStore {
             .filter(|row| !filter.pending || row.state == AskState::Pending)
             .cloned()
             .collect())
+    }
+
+    async fn wakes(&self, key: SessionKey, pending: bool) -> Result<Vec<WakeRow>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.wakes.get(&key).into_iter().flat_map(BTreeMap::values);
+        let mut rows: Vec<WakeRow> = rows.filter(|row| !pending || row.state == WakeState::Pending).cloned().collect();
+        rows.sort_by_key(|row| (row.wake.due_at, row.wake.queued_wake_id));
+        Ok(rows)
     }
 
     async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
@@ -405,71 +430,6 @@ impl Log for MemoryStore {
 
     fn checkpoint_key(&self) -> Option<CheckpointKey> {
         self.key.clone()
-    }
-}
-
-#[async_trait]
-impl Queue for MemoryStore {
-    async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
-        let mut tables = self.tables();
-        let now = self.clock.now();
-        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
-        if !self.may_claim(head, now)
-            && let (Some(owner), Some(until)) = (head.lease_owner.clone(), head.lease_until)
-        {
-            return Ok(Claim::Held { owner, until });
-        }
-        Ok(self.grant(key, head, owner, ttl))
-    }
-
-    async fn claim(
-        &self,
-        tenant: TenantId,
-        owner: LeaseOwner,
-        limit: usize,
-        ttl: Duration,
-    ) -> Result<Vec<Claim>, StoreError> {
-        let mut tables = self.tables();
-        let now = self.clock.now();
-        let mut due: Vec<(Timestamp, SessionKey)> = tables
-            .heads
-            .iter()
-            .filter(|(key, head)| key.tenant == tenant && head.status != SessionStatus::Terminated)
-            .filter(|(_, head)| self.may_claim(head, now))
-            .filter_map(|(key, head)| head.next_due_at.filter(|at| *at <= now).map(|at| (at, *key)))
-            .collect();
-        due.sort();
-        let mut granted = Vec::new();
-        for (_, key) in due.into_iter().take(limit) {
-            if let Some(head) = tables.heads.get_mut(&key) {
-                granted.push(self.grant(key, head, owner.clone(), ttl));
-            }
-        }
-        Ok(granted)
-    }
-
-    async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
-        let mut tables = self.tables();
-        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
-        if head.fence != fence || head.lease_owner.is_none() {
-            return Err(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence });
-        }
-        let until = self.clock.now().plus(ttl);
-        head.lease_until = Some(until);
-        Ok(until)
-    }
-
-    async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
-        let mut tables = self.tables();
-        let now = self.clock.now();
-        let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
-        if head.fence != fence || head.lease_owner.is_none() {
-            return Err(StoreError::FenceLost { session: key.session, ours: fence, found: head.fence });
-        }
-        head.lease_owner = None;
-        head.lease_until = None;
-        head.next_due_at = head.due_after_release(idle_at, now);
-        Ok(())
     }
 }
 

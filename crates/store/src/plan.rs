@@ -3,15 +3,18 @@
 //! A backend reads the head and the asks a commit touches, calls [`plan`] inside its transaction,
 //! and applies the result. No backend decides anything itself, so they cannot differ.
 
-use portcullis_base::limits::{APPEND_EVENTS, APPEND_MOST, CHECKPOINT_EVERY};
-use portcullis_base::{AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, SessionId, Timestamp};
-use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated};
+use portcullis_base::limits::{APPEND_EVENTS, APPEND_MOST, CHECKPOINT_EVERY, PENDING_WAKES};
+use portcullis_base::{
+    AppendId, AskId, Digest, EventId, IdGen, IntentId, OutboxId, QueuedWakeId, SessionId, Timestamp,
+};
+use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated, WakeState};
+use portcullis_event::fold::Wakes;
 use portcullis_event::{
     AskState, CheckpointKey, Draft, Event, EventBody, EventType, IntentState, RowChange, SessionStatus, chain_hash,
-    client_may_append, first_prev_hash, head_change, ledger_of, operator_log_of, outbox_may_append, rows,
+    client_may_append, head_change, ledger_of, operator_log_of, outbox_may_append, rows,
 };
 
-use crate::{Checkpoint, Commit, Head, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
+use crate::{Checkpoint, Commit, Head, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
 
 /// What planning needs to know besides the commit.
 pub struct Plan<'a> {
@@ -23,6 +26,10 @@ pub struct Plan<'a> {
     pub ask: &'a dyn Fn(AskId) -> Option<AskNow>,
     /// How far an intent of this session is.
     pub intent: &'a dyn Fn(IntentId) -> Option<IntentState>,
+    /// Where a wake of this session stands.
+    pub wake: &'a dyn Fn(QueuedWakeId) -> Option<WakeState>,
+    /// The pending wakes of this session.
+    pub wakes: &'a dyn Fn() -> Wakes,
 }
 
 /// An ask as it stands before a commit.
@@ -63,7 +70,7 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
             }
             head
         }
-        None if may_create(commit) => fresh_head(commit.key, plan.now),
+        None if may_create(commit) => Head::new(commit.key.session, plan.now),
         None => return Err(StoreError::NoSession(commit.key.session)),
     };
     let (worker_id, fence) = match &commit.writer {
@@ -86,15 +93,21 @@ pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     let changes = rows(&events);
     check_answers(commit.key.session, &changes, plan.now, plan.ask)?;
     check_intents(&changes, plan.intent)?;
+    let wakes = wakes_after(&changes, plan.wake, plan.wakes)?;
 
     let change = head_change(&events, |ask| (plan.ask)(ask).is_some_and(|ask| ask.state == AskState::Pending));
     head.blocked_n = head.blocked_n.saturating_add_signed(change.blocked);
     head.status = change.status.unwrap_or(head.status);
     head.updated_at = plan.now;
-    // The wake is this field. While blocked only an answer makes the session due (store §4).
-    let wakes = change.answered || (change.pending_input && head.blocked_n == 0);
-    if wakes && head.status != SessionStatus::Terminated {
-        head.next_due_at = Some(head.next_due_at.map_or(plan.now, |due| due.min(plan.now)));
+    head.failure_streak = change.failure_streak(head.failure_streak);
+    if let Some(wakes) = wakes {
+        head.wake = wakes.next().map(|(due_at, priority)| NextWake { due_at, priority });
+    }
+    head.reckon();
+    // While blocked only an answer makes the session due (store §4).
+    let work = change.answered || change.woken || (change.pending_input && head.blocked_n == 0);
+    if work && head.status != SessionStatus::Terminated {
+        head.has_work(plan.now);
     }
 
     let mut outbox = commit.outbox.clone();
@@ -186,21 +199,6 @@ fn may_create(commit: &Commit) -> bool {
     reserved || (commit.writer == Writer::Client && commit.events.first().is_some_and(is_creation))
 }
 
-pub(crate) fn fresh_head(key: SessionKey, now: Timestamp) -> Head {
-    Head {
-        last_seq: 0,
-        last_hash: first_prev_hash(key.session),
-        fence: 0,
-        lease_owner: None,
-        lease_until: None,
-        next_due_at: None,
-        status: SessionStatus::Idle,
-        blocked_n: 0,
-        checkpoint_seq: 0,
-        updated_at: now,
-    }
-}
-
 fn seal(
     draft: &Draft,
     append_id: AppendId,
@@ -279,4 +277,46 @@ fn check_intents(changes: &[RowChange], intent: &dyn Fn(IntentId) -> Option<Inte
         moved.push((*intent_id, *state));
     }
     Ok(())
+}
+
+/// S12: a wake is queued once and leaves `pending` once. What is pending after the changes; `None` if they are about
+/// other things.
+fn wakes_after(
+    changes: &[RowChange],
+    state_of: &dyn Fn(QueuedWakeId) -> Option<WakeState>,
+    pending_now: &dyn Fn() -> Wakes,
+) -> Result<Option<Wakes>, StoreError> {
+    let mut pending: Option<Wakes> = None;
+    for change in changes {
+        match change {
+            RowChange::WakeQueued { wake, .. } => {
+                let id = wake.queued_wake_id;
+                let wakes = pending.get_or_insert_with(pending_now);
+                // The table knows those of the past, the fold those of this very commit.
+                let known = state_of(id).or_else(|| wakes.get(id).map(|_| WakeState::Pending));
+                if let Some(state) = known {
+                    return Err(StoreError::WakeSettled { wake: id, state });
+                }
+                wakes.queue(wake);
+                if wakes.len() > PENDING_WAKES {
+                    return Err(StoreError::TooManyWakes { limit: PENDING_WAKES });
+                }
+            }
+            RowChange::WakesSettled { queued_wake_ids, .. } => {
+                let wakes = pending.get_or_insert_with(pending_now);
+                for id in queued_wake_ids {
+                    if wakes.get(*id).is_none() {
+                        let settled = state_of(*id).filter(|state| *state != WakeState::Pending);
+                        return Err(match settled {
+                            Some(state) => StoreError::WakeSettled { wake: *id, state },
+                            None => StoreError::NoWake(*id),
+                        });
+                    }
+                    wakes.settle(&[*id]);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(pending)
 }

@@ -1,43 +1,16 @@
 //! Rows as readers see them.
 
+use std::collections::BTreeMap;
+
 use portcullis_base::{
-    AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId, Timestamp,
+    AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
 };
-use portcullis_event::facts::Reply;
-use portcullis_event::{AskState, IntentState, RowChange, SessionRow, SessionStatus};
+use portcullis_event::facts::{Reply, WakeQueued, WakeState};
+use portcullis_event::{AskState, IntentState, RowChange, SessionRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::LeaseOwner;
-
-/// The head row: concurrency control, and what the queue needs to know.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Head {
-    pub last_seq: u64,
-    pub last_hash: Digest,
-    pub fence: u64,
-    pub lease_owner: Option<LeaseOwner>,
-    pub lease_until: Option<Timestamp>,
-    /// When a worker should take the session up; the wake *is* this field.
-    pub next_due_at: Option<Timestamp>,
-    pub status: SessionStatus,
-    /// Asks that are pending.
-    pub blocked_n: u64,
-    /// The last seq that has a checkpoint, 0 if none.
-    pub checkpoint_seq: u64,
-    pub updated_at: Timestamp,
-}
-
-impl Head {
-    /// When the session is due after its holder gave it back: not at all if the holder had nothing
-    /// left to do and saw the whole log; at once otherwise, so that what a client appended behind
-    /// its back is never forgotten (S11).
-    #[must_use]
-    pub fn due_after_release(&self, idle_at: Option<u64>, now: Timestamp) -> Option<Timestamp> {
-        let done = idle_at.is_some_and(|seen| seen >= self.last_seq);
-        (!done).then(|| self.next_due_at.map_or(now, |due| due.min(now)))
-    }
-}
+use crate::Head;
 
 /// One intent as the projection table has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -136,6 +109,47 @@ impl AskRow {
         self.reply = Some(reply);
         self.approver = Some(approver);
         self.answered_seq = Some(seq);
+    }
+}
+
+/// One queued wake as the projection table has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WakeRow {
+    pub session_id: SessionId,
+    #[serde(flatten)]
+    pub wake: WakeQueued,
+    pub state: WakeState,
+    pub created_at: Timestamp,
+    /// The seq of the last event that changed it.
+    pub updated_seq: u64,
+}
+
+impl WakeRow {
+    /// A wake comes to the rows of its session: as a new one, or as an earlier due time of the pending one with its key.
+    pub fn queue(rows: &mut BTreeMap<QueuedWakeId, Self>, session_id: SessionId, new: (WakeQueued, Timestamp, u64)) {
+        let (wake, created_at, updated_seq) = new;
+        if rows.contains_key(&wake.queued_wake_id) {
+            return;
+        }
+        let like = |row: &&mut Self| {
+            row.state == WakeState::Pending && wake.dedupe_key.is_some() && row.wake.dedupe_key == wake.dedupe_key
+        };
+        match rows.values_mut().find(like) {
+            Some(pending) => {
+                pending.wake.due_at = pending.wake.due_at.min(wake.due_at);
+                pending.updated_seq = updated_seq;
+            }
+            None => {
+                let row = Self { session_id, wake, state: WakeState::Pending, created_at, updated_seq };
+                rows.insert(row.wake.queued_wake_id, row);
+            }
+        }
+    }
+
+    /// It was taken up or cancelled.
+    pub fn settled(&mut self, state: WakeState, seq: u64) {
+        self.state = state;
+        self.updated_seq = seq;
     }
 }
 

@@ -9,8 +9,9 @@ use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
-    LeaseOwner, OutboxEntry, Query, Record, SessionKey, SessionSummary, Snapshot, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
+    IntentRow, Lease, LeaseOwner, OutboxEntry, Query, Record, SessionKey, SessionSummary, Snapshot, StoreError, Swept,
+    WakeRow,
 };
 
 /// Logs, and the rows that follow from them.
@@ -44,6 +45,9 @@ pub trait Log: Send + Sync {
 
     /// Asks, oldest first.
     async fn asks(&self, tenant: TenantId, filter: AskFilter) -> Result<Vec<AskRow>, StoreError>;
+
+    /// Queued wakes of a session, the earliest due first; with `pending`, those that nobody took up or cancelled only.
+    async fn wakes(&self, key: SessionKey, pending: bool) -> Result<Vec<WakeRow>, StoreError>;
 
     /// One ask.
     async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError>;
@@ -94,7 +98,8 @@ pub trait Queue: Send + Sync {
     /// dead, is taken over with the next fence; else [`Claim::Held`].
     async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError>;
 
-    /// Takes up to `limit` due sessions, most urgent first.
+    /// Takes up to `limit` due sessions of a tenant, the most urgent first ([`crate::urgency`]), then the longest due. What
+    /// a dead holder left is due, whatever it was doing.
     async fn claim(
         &self,
         tenant: TenantId,
@@ -103,12 +108,27 @@ pub trait Queue: Send + Sync {
         ttl: Duration,
     ) -> Result<Vec<Claim>, StoreError>;
 
+    /// The same over every tenant of the store, shared by [`crate::fair_share`]. It is for the workers of whoever runs the
+    /// store, never for a tenant's own call (S14).
+    async fn claim_any(
+        &self,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+        fairness: Fairness,
+    ) -> Result<Vec<(SessionKey, Lease)>, StoreError>;
+
+    /// Does what time alone asks for, in every tenant, at most [`portcullis_base::limits::SWEEP_BATCH`] rows of each kind: sessions whose ask
+    /// has expired become due, so that a worker closes it and tells the model; responses of requests that nobody repeats
+    /// any more go. [`Swept::more`] = call again.
+    async fn sweep(&self) -> Result<Swept, StoreError>;
+
     /// Extends a lease. [`StoreError::FenceLost`] = someone took it over; write nothing more.
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError>;
 
     /// Gives a lease back. [`StoreError::FenceLost`] = it was not ours any more: someone took it over, or it was given
-    /// back before; nothing changes then. `idle_at` = the seq up to which the holder saw the log and left nothing to do: the due time is cleared
-    /// only if the log ends there. `None` = there is work left.
+    /// back before; nothing changes then. `idle_at` = the seq up to which the holder saw the log and left nothing to do: if
+    /// the log ends there, only a pending wake makes the session due again. `None` = there is work left.
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError>;
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_store::conformance::{Backend, s15_of};
+use portcullis_store::conformance::{Backend, f06_of, s15_of};
 use portcullis_store::testkit::World;
 use proptest::prelude::*;
 
@@ -11,6 +11,11 @@ fn memory(world: &World) -> Backend {
 }
 
 portcullis_store::conformance!(memory);
+
+#[test]
+fn f06_f13_each_of_a_hundred_thousand_wakes_due_at_once_is_consumed_once() {
+    f06_of(memory, 2_000, 50);
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]

@@ -44,8 +44,12 @@ async fn carry(world: &World, from: &dyn Store, to: &dyn Store, key: SessionKey)
     let filter = AskFilter { session: Some(key.session), pending: false };
     assert_eq!(to.intents(key, false).await, from.intents(key, false).await);
     assert_eq!(to.asks(key.tenant, filter).await, from.asks(key.tenant, filter).await);
+    assert_eq!(to.wakes(key, false).await, from.wakes(key, false).await);
     let heads = (from.head(key).await.expect("a head").expect("it"), to.head(key).await.expect("a head").expect("it"));
-    assert_eq!((heads.0.last_hash, heads.0.blocked_n), (heads.1.last_hash, heads.1.blocked_n));
+    assert_eq!(
+        (heads.0.last_hash, heads.0.blocked_n, heads.0.wake),
+        (heads.1.last_hash, heads.1.blocked_n, heads.1.wake)
+    );
     deliver_outbox(to).await.expect("the ledger is told");
     let audit = verify_tenant(to, key.tenant, Some(&world.key), None).await.expect("an audit");
     assert!(audit.holds(), "the ledger names it and its checkpoint holds: {:?}", audit.faults);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portcullis_base::WorkerId;
 
 use super::{Make, assert_sound, setup, whole};
-use crate::{Claim, Liveness, StoreError};
+use crate::{Before, Claim, Liveness, StoreError};
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -79,7 +79,7 @@ pub async fn a_live_owner_is_held_and_a_dead_one_taken_over(make: Make) {
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let lease = world.claim(store, key, 1).await.expect("a lease");
-    assert_eq!(lease.last_seq, 1);
+    assert_eq!((lease.last_seq, lease.before), (1, Before::GivenBack));
     for known in [Liveness::Alive, Liveness::Unknown] {
         world.liveness.set(lease.owner.worker, known);
         let held = store.claim_session(key, world.owner(2), TTL).await.expect("an answer");
@@ -87,7 +87,9 @@ pub async fn a_live_owner_is_held_and_a_dead_one_taken_over(make: Make) {
     }
     world.liveness.set(lease.owner.worker, Liveness::Dead);
     let taken = world.claim(store, key, 2).await.expect("a takeover before the lease's end");
-    assert_eq!(taken.fence, 2);
+    assert_eq!((taken.fence, taken.before), (2, Before::Dead));
+    world.clock.advance(TTL);
+    assert_eq!(world.claim(store, key, 3).await.expect("it ran out").before, Before::RanOut);
     let missing = world.key();
     let none = store.claim_session(missing, world.owner(2), TTL).await;
     assert_eq!(none, Err(StoreError::NoSession(missing.session)));

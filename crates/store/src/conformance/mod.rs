@@ -10,7 +10,9 @@ mod locks;
 mod log;
 mod rows;
 mod search;
+mod storm;
 mod tenants;
+mod wakes;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -25,7 +27,9 @@ pub use locks::*;
 pub use log::*;
 pub use rows::*;
 pub use search::*;
+pub use storm::*;
 pub use tenants::*;
+pub use wakes::*;
 
 use crate::testkit::World;
 use crate::{SessionKey, Store};
@@ -64,6 +68,18 @@ macro_rules! conformance {
             s11_a_release_does_not_forget_what_came_meanwhile
             s12_input_makes_a_session_due_and_a_block_holds_it
             s12_claim_takes_due_sessions_only
+            s12_a_wake_is_due_at_its_time_and_taken_up_once
+            s12_of_equal_wakes_the_first_stays_and_the_earlier_time_wins
+            s11_a_release_remembers_pending_wakes
+            s11_what_a_dead_holder_left_is_due_whatever_it_did
+            s12_claim_takes_the_most_urgent_first_and_age_counts
+            f13_a_flooding_tenant_leaves_the_others_their_share
+            f13_low_priority_is_served_although_urgent_work_never_ends
+            f18_a_clock_that_jumps_loses_no_wake_and_lets_no_old_fence_write
+            s11_a_sweep_makes_sessions_with_expired_asks_due
+            s17_a_response_is_forgotten_after_a_day
+            the_failures_of_wakes_are_counted_in_a_row
+            a_session_plans_only_so_many_wakes
             s13_a_blob_is_readable_with_its_append
             s14_no_call_reaches_another_tenant
             s15_rows_equal_the_fold

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_base::{AskId, IntentId, InvocationId};
-use portcullis_event::facts::{AskClosed, Closing, Reply, StatusIdle, StatusRunning};
-use portcullis_event::{AskState, IntentState, SessionStatus, State};
+use portcullis_base::{AskId, IntentId, InvocationId, QueuedWakeId};
+use portcullis_event::facts::{AskClosed, Closing, Priority, Reply, StatusIdle, StatusRunning};
+use portcullis_event::{AskState, IntentState, SessionStatus, State, head_change};
 
 use super::{Make, assert_sound, setup, whole};
 use crate::testkit::World;
-use crate::{AskFilter, Lease, SessionKey, Store, StoreError};
+use crate::{AskFilter, Head, Lease, SessionKey, Store, StoreError};
 
 /// One step of a generated history: what happens, and to which intent or ask.
 pub type Step = (u8, u8);
@@ -54,6 +54,7 @@ struct Play<'a> {
     intents: Vec<(IntentId, Option<InvocationId>)>,
     /// With the intent each is about; a settled intent takes its asks along, as in any real history.
     asks: Vec<(AskId, IntentId)>,
+    wakes: Vec<QueuedWakeId>,
 }
 
 impl<'a> Play<'a> {
@@ -64,8 +65,9 @@ impl<'a> Play<'a> {
             owner: world.owner(1),
             until: portcullis_base::Timestamp::from_micros(0),
             last_seq: 0,
+            before: crate::Before::GivenBack,
         };
-        Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new() }
+        Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new(), wakes: Vec::new() }
     }
 
     async fn step(&mut self, (what, which): Step) {
@@ -74,7 +76,7 @@ impl<'a> Play<'a> {
         let intent = (!self.intents.is_empty()).then(|| which % self.intents.len());
         let ask = (!self.asks.is_empty()).then(|| self.asks[which % self.asks.len()].0);
         let mut events = Vec::new();
-        match (what % 11, intent, ask) {
+        match (what % 15, intent, ask) {
             (0, _, _) => events.extend(world.inert_call("text")),
             (1, _, _) => {
                 let parked = world.parked();
@@ -113,6 +115,19 @@ impl<'a> Play<'a> {
                 self.asks.push((ask, intent));
                 events.push(asked);
             }
+            (11, _, _) => {
+                let dedupe = [None, Some("a"), Some("b"), Some("retry:x")][which % 4];
+                let delay = std::time::Duration::from_secs(which as u64 % 50);
+                let (wake, queued) = world.wake(delay, Priority::ALL[which % 3], dedupe);
+                self.wakes.push(wake);
+                events.push(queued);
+            }
+            (12, _, _) if !self.wakes.is_empty() => {
+                events.push(world.consumed(self.wakes[which % self.wakes.len()]));
+            }
+            (13, _, _) if !self.wakes.is_empty() => {
+                events.push(world.cancelled(self.wakes[which % self.wakes.len()]));
+            }
             _ => {
                 let (intent, proposed) = world.intent();
                 self.intents.push((intent, None));
@@ -125,6 +140,7 @@ impl<'a> Play<'a> {
         match self.store.commit(world.work(self.key, &self.lease, events)).await {
             // Refused whole, so the rows and the log stand where they stood.
             Ok(_) | Err(StoreError::AskSettled { .. } | StoreError::IntentMoved { .. } | StoreError::NoAsk(_)) => {}
+            Err(StoreError::WakeSettled { .. } | StoreError::NoWake(_)) => {}
             Err(error) => panic!("step {what}/{which}: {error}"),
         }
     }
@@ -165,6 +181,22 @@ pub(super) async fn compare(store: &dyn Store, key: SessionKey) {
         assert!(asks.iter().any(|row| row.ask_id == ask.ask_id && row.state == AskState::Pending));
     }
     assert_eq!(head.blocked_n, pending, "the head counts pending asks");
+
+    let stored = store.wakes(key, true).await.expect("pending wakes");
+    let folded: BTreeMap<_, _> = state.wakes.pending().map(|wake| (wake.queued_wake_id, wake.clone())).collect();
+    let by_id: BTreeMap<_, _> = stored.iter().map(|row| (row.wake.queued_wake_id, row.wake.clone())).collect();
+    assert_eq!(by_id, folded, "pending wakes");
+    assert!(stored.is_sorted_by_key(|row| row.wake.due_at), "the earliest first");
+    assert_eq!(head.wake.map(|wake| (wake.due_at, wake.priority)), state.wakes.next(), "the head knows the next wake");
+    let change = head_change(&events, |_| false);
+    assert_eq!(head.failure_streak, change.failure_streak(0), "the head counts failures in a row");
+    let reckoned = Head { next_due_at: None, priority: Priority::Low, ..head.clone() };
+    let reckoned = {
+        let mut head = reckoned;
+        head.reckon();
+        head
+    };
+    assert_eq!(head, reckoned, "the due time follows from work and wakes");
     let status: SessionStatus = state.session.status;
     assert_eq!(head.status, status);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, LocationId, TenantId, Trust};
-use portcullis_event::facts::Reply;
+use portcullis_event::facts::{Priority, Reply};
 use portcullis_event::ledger_of;
 use serde_json::json;
 
@@ -41,7 +41,8 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
         response: json!("theirs"),
     };
     let record = RecordWrite { kind: "rule".to_owned(), id: "a".to_owned(), expected: None, body: Some(json!(1)) };
-    let mut commit = world.work(key, &lease, parked.events);
+    let (wake, queued) = world.wake(Duration::ZERO, Priority::High, None);
+    let mut commit = world.work(key, &lease, [parked.events, vec![queued]].concat());
     commit.sealed = vec![(parked.intent, vec![9])];
     commit.blobs = vec![Blob { sha256, bytes }];
     commit.artifacts = vec![ArtifactRow { session: key.session, artifact: artifact.clone() }];
@@ -64,6 +65,7 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     assert_eq!(store.intents(key_b, false).await, Ok(Vec::new()));
     assert_eq!(store.asks(b, filter).await, Ok(Vec::new()));
     assert_eq!(store.ask(b, parked.ask).await, Ok(None));
+    assert_eq!(store.wakes(key_b, false).await, Ok(Vec::new()));
     assert_eq!(store.sealed(key_b, parked.intent).await, Ok(None));
     assert_eq!(store.artifact(b, artifact.id).await, Ok(None));
     assert_eq!(store.artifacts(b, None, 9).await, Ok(Vec::new()));
@@ -84,6 +86,8 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     store.commit(world.creation(key_b)).await.expect("its own session with that id");
     let answer = Commit::client(key_b, world.append(), vec![world.replied(parked.ask, Reply::AllowOnce)]);
     assert_eq!(store.commit(answer).await, Err(StoreError::NoAsk(parked.ask)));
+    let cancel = Commit::client(key_b, world.append(), vec![world.cancelled(wake)]);
+    assert_eq!(store.commit(cancel).await, Err(StoreError::NoWake(wake)));
     let mut own = world.input(key_b, "own");
     own.take = vec![lock];
     own.idempotency = Some(Idempotency { response: json!("ours"), ..idempotency });
@@ -91,6 +95,6 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     let own = store.commit(own).await.expect("no lock, key or record of A is seen");
     assert_eq!((own.repeat, own.response), (false, Some(json!("ours"))));
     let head = store.head(key).await.expect("a head").expect("A's session");
-    assert_eq!((head.fence, head.lease_owner, head.last_seq), (1, Some(lease.owner), 4));
+    assert_eq!((head.fence, head.lease_owner, head.last_seq), (1, Some(lease.owner), 5));
     assert_ne!(ledger_of(b), ledger_of(key.tenant));
 }

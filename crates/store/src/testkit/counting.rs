@@ -11,9 +11,9 @@ use tokio::sync::watch;
 
 use crate::testkit::faulty::delegate_log;
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
-    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
-    SessionSummary, Snapshot, Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
+    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
+    SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
 };
 
 /// How often each kind of call was made.
@@ -126,6 +126,22 @@ impl<S: Store + ?Sized> Queue for CountingStore<S> {
     ) -> Result<Vec<Claim>, StoreError> {
         Self::one(&self.cells.claims);
         self.inner.claim(tenant, owner, limit, ttl).await
+    }
+
+    async fn claim_any(
+        &self,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+        fairness: Fairness,
+    ) -> Result<Vec<(SessionKey, Lease)>, StoreError> {
+        Self::one(&self.cells.claims);
+        self.inner.claim_any(owner, limit, ttl, fairness).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, StoreError> {
+        Self::one(&self.cells.writes);
+        self.inner.sweep().await
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {

@@ -10,9 +10,9 @@ use portcullis_event::{CheckpointKey, Event};
 use tokio::sync::watch;
 
 use crate::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
-    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
-    SessionSummary, Snapshot, Store, StoreError,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
+    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
+    SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
 };
 
 /// How a call goes wrong.
@@ -167,6 +167,11 @@ macro_rules! delegate_log {
             self.inner.asks(tenant, filter).await
         }
 
+        async fn wakes(&self, key: SessionKey, pending: bool) -> Result<Vec<WakeRow>, StoreError> {
+            self.on_read()?;
+            self.inner.wakes(key, pending).await
+        }
+
         async fn ask(&self, tenant: TenantId, ask: AskId) -> Result<Option<AskRow>, StoreError> {
             self.on_read()?;
             self.inner.ask(tenant, ask).await
@@ -275,6 +280,20 @@ impl<S: Store + ?Sized> Queue for FaultyStore<S> {
         ttl: Duration,
     ) -> Result<Vec<Claim>, StoreError> {
         self.call(self.inner.claim(tenant, owner, limit, ttl)).await
+    }
+
+    async fn claim_any(
+        &self,
+        owner: LeaseOwner,
+        limit: usize,
+        ttl: Duration,
+        fairness: Fairness,
+    ) -> Result<Vec<(SessionKey, Lease)>, StoreError> {
+        self.call(self.inner.claim_any(owner, limit, ttl, fairness)).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, StoreError> {
+        self.call(self.inner.sweep()).await
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {

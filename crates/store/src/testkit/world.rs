@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use portcullis_base::{
     AppendId, AskId, Clock as _, Code, Digest, IntentId, InvocationId, ManualClock, MenuId, MessageId, ObservationId,
-    Phase, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId, WorkerId,
+    Phase, QueuedWakeId, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId, WorkerId,
 };
 use portcullis_event::facts::{
-    Asked, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Replied, Reply, Scheduled,
-    SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict,
+    Asked, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Priority, Replied, Reply, Scheduled,
+    SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -123,6 +123,33 @@ impl World {
         Commit::client(key, self.append(), vec![self.queued(text)])
     }
 
+    /// `wake.queued` of a new wake that is due in `delay`.
+    #[must_use]
+    pub fn wake(&self, delay: Duration, priority: Priority, dedupe: Option<&str>) -> (QueuedWakeId, Draft) {
+        let queued_wake_id = QueuedWakeId::make(&*self.ids, self.now());
+        let draft = self.draft(&WakeQueued {
+            queued_wake_id,
+            due_at: self.now().plus(delay),
+            reason: "later".to_owned(),
+            note: Some(format!("asked for with {delay:?}")),
+            dedupe_key: dedupe.map(str::to_owned),
+            priority,
+        });
+        (queued_wake_id, draft)
+    }
+
+    /// `wake.consumed` of one wake.
+    #[must_use]
+    pub fn consumed(&self, wake: QueuedWakeId) -> Draft {
+        self.draft(&WakeConsumed { queued_wake_ids: vec![wake] })
+    }
+
+    /// `wake.cancelled` of one wake.
+    #[must_use]
+    pub fn cancelled(&self, wake: QueuedWakeId) -> Draft {
+        self.draft(&WakeCancelled { queued_wake_ids: vec![wake], by: "user:test".to_owned() })
+    }
+
     /// A process that may hold leases; equal numbers are the same process.
     #[must_use]
     pub fn owner(&self, number: u32) -> LeaseOwner {
@@ -153,23 +180,25 @@ impl World {
         Commit::worker(key, lease.owner.worker, lease.fence, self.append(), events)
     }
 
-    fn at(&self) -> Timestamp {
+    /// What the clock of this world says.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// `tool.intent` of a new intent.
     #[must_use]
     pub fn intent(&self) -> (IntentId, Draft) {
-        let intent_id = IntentId::make(&*self.ids, self.at());
+        let intent_id = IntentId::make(&*self.ids, self.now());
         let draft = self.draft(&IntentProposed {
             intent_id,
             call_id: "call_1".to_owned(),
-            message_id: MessageId::make(&*self.ids, self.at()),
+            message_id: MessageId::make(&*self.ids, self.now()),
             tool: "read".to_owned(),
             raw_input: json!({ "file_path": "src/main.rs" }),
             input_hash: Digest::of(b"input"),
             stated_reason: None,
-            menu_id: MenuId::make(&*self.ids, self.at()),
+            menu_id: MenuId::make(&*self.ids, self.now()),
             definition_version: Some(format!("dv1:{}", Digest::of(b"read"))),
             parent_invocation_id: None,
         });
@@ -179,7 +208,7 @@ impl World {
     /// `tool.invocation.started` of an intent.
     #[must_use]
     pub fn started(&self, intent_id: IntentId) -> (InvocationId, Draft) {
-        let invocation_id = InvocationId::make(&*self.ids, self.at());
+        let invocation_id = InvocationId::make(&*self.ids, self.now());
         let draft = self.draft(&Started {
             invocation_id,
             intent_id,
@@ -200,7 +229,7 @@ impl World {
         self.draft(&Scheduled {
             intent_id,
             plan: Plan {
-                invocation_id: InvocationId::make(&*self.ids, self.at()),
+                invocation_id: InvocationId::make(&*self.ids, self.now()),
                 concurrency: "safe".to_owned(),
                 timeout_ms: 120_000,
             },
@@ -237,12 +266,12 @@ impl World {
             artifact: None,
         };
         self.draft(&Observed {
-            observation_id: ObservationId::make(&*self.ids, self.at()),
+            observation_id: ObservationId::make(&*self.ids, self.now()),
             intent_id,
             call_id: "call_1".to_owned(),
             tool: "read".to_owned(),
-            turn_id: TurnId::make(&*self.ids, self.at()),
-            menu_id: MenuId::make(&*self.ids, self.at()),
+            turn_id: TurnId::make(&*self.ids, self.now()),
+            menu_id: MenuId::make(&*self.ids, self.now()),
             invocation_id: None,
             definition_version: Some(format!("dv1:{}", Digest::of(b"read"))),
             executor_id: Some("builtin:read@1".to_owned()),
@@ -355,7 +384,7 @@ impl World {
     /// `tool.permission.asked` of an intent.
     #[must_use]
     pub fn asked(&self, intent_id: IntentId) -> (AskId, Draft) {
-        let ask_id = AskId::make(&*self.ids, self.at());
+        let ask_id = AskId::make(&*self.ids, self.now());
         let draft = self.draft(&Asked {
             grantable: None,
             ask_id,
@@ -365,7 +394,7 @@ impl World {
             suggested_rules: Vec::new(),
             pinned: false,
             input_hash: Digest::of(b"input"),
-            expires_at: self.at().plus(Duration::from_secs(3_600)),
+            expires_at: self.now().plus(Duration::from_secs(3_600)),
             definition_version: format!("dv1:{}", Digest::of(b"edit")),
             policy_revision: Digest::of(b"policy"),
             principal: "user:test".to_owned(),

@@ -1,0 +1,123 @@
+//! The head row: concurrency control, and when a worker should take the session up.
+
+use std::time::Duration;
+
+use portcullis_base::{Digest, SessionId, Timestamp};
+use portcullis_event::facts::Priority;
+use portcullis_event::{SessionStatus, first_prev_hash};
+
+use crate::{Before, Lease, LeaseOwner, Liveness, LivenessOracle};
+
+/// The pending wake of a session that is due first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextWake {
+    pub due_at: Timestamp,
+    pub priority: Priority,
+}
+
+/// One row a log, narrow: every append changes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    pub last_seq: u64,
+    pub last_hash: Digest,
+    pub fence: u64,
+    pub lease_owner: Option<LeaseOwner>,
+    pub lease_until: Option<Timestamp>,
+    /// Since when there is work that waits for no time: input, an answer, or what a holder has not given back.
+    pub work_due_at: Option<Timestamp>,
+    /// Work that waits for its time.
+    pub wake: Option<NextWake>,
+    /// When a worker should take the session up, and how urgent that is; both follow from the two above.
+    pub next_due_at: Option<Timestamp>,
+    pub priority: Priority,
+    pub status: SessionStatus,
+    /// Asks that are pending.
+    pub blocked_n: u64,
+    /// Wakes that failed in a row (store §6).
+    pub failure_streak: u32,
+    /// The last seq that has a checkpoint, 0 if none.
+    pub checkpoint_seq: u64,
+    pub updated_at: Timestamp,
+}
+
+impl Head {
+    /// The head of a log that has no events yet.
+    #[must_use]
+    pub fn new(session: SessionId, now: Timestamp) -> Self {
+        Self {
+            last_seq: 0,
+            last_hash: first_prev_hash(session),
+            fence: 0,
+            lease_owner: None,
+            lease_until: None,
+            work_due_at: None,
+            wake: None,
+            next_due_at: None,
+            priority: Priority::Normal,
+            status: SessionStatus::Idle,
+            blocked_n: 0,
+            failure_streak: 0,
+            checkpoint_seq: 0,
+            updated_at: now,
+        }
+    }
+
+    /// There is work now; if there was before, it has waited since then.
+    pub fn has_work(&mut self, now: Timestamp) {
+        self.work_due_at = Some(self.work_due_at.map_or(now, |since| since.min(now)));
+        self.reckon();
+    }
+
+    /// Sets when the session is due. A wake waits while an ask does (store §4); what is terminated is never due.
+    pub fn reckon(&mut self) {
+        let wake = self.wake.filter(|_| self.blocked_n == 0);
+        let due = [self.work_due_at, wake.map(|wake| wake.due_at)].into_iter().flatten().min();
+        self.next_due_at = due.filter(|_| self.status != SessionStatus::Terminated);
+        self.priority = match (self.work_due_at, wake) {
+            _ if self.next_due_at.is_none() => Priority::Normal,
+            (Some(_), _) => Priority::High,
+            (None, wake) => wake.map_or(Priority::Normal, |wake| wake.priority),
+        };
+    }
+
+    /// Whether a sweep that finds an expired ask of this session has anything to tell: not if it is due already.
+    #[must_use]
+    pub fn awaits_sweep(&self) -> bool {
+        self.work_due_at.is_none() && self.status != SessionStatus::Terminated
+    }
+
+    /// Gives the session to a new holder; `oracle` tells what became of one that did not give it back. It is due from now on, until the holder gives it back: a holder that dies
+    /// leaves work behind, whatever it was called for (S11).
+    pub fn grant(
+        &mut self,
+        session: SessionId,
+        owner: LeaseOwner,
+        (now, ttl): (Timestamp, Duration),
+        oracle: &dyn LivenessOracle,
+    ) -> Lease {
+        let until = now.plus(ttl);
+        let before = match self.lease_owner.as_ref().map(|gone| oracle.liveness(gone)) {
+            None => Before::GivenBack,
+            Some(Liveness::Dead) => Before::Dead,
+            Some(Liveness::Alive | Liveness::Unknown) => Before::RanOut,
+        };
+        self.fence += 1;
+        self.lease_owner = Some(owner.clone());
+        self.lease_until = Some(until);
+        self.has_work(now);
+        Lease { session, fence: self.fence, owner, until, last_seq: self.last_seq, before }
+    }
+
+    /// Takes the session back from its holder. If that had nothing left to do and saw the whole log, only wakes make it
+    /// due again; else it is due at once, so that what a client appended behind its back is never forgotten (S11).
+    pub fn release(&mut self, idle_at: Option<u64>, now: Timestamp) {
+        self.lease_owner = None;
+        self.lease_until = None;
+        if idle_at.is_some_and(|seen| seen >= self.last_seq) {
+            self.work_due_at = None;
+            self.reckon();
+        } else {
+            self.has_work(now);
+        }
+    }
+}
