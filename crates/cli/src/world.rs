@@ -167,12 +167,25 @@ impl World {
     pub async fn runtime_of(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
         let created = self.created(session).await?;
         let folder = created.workspace.ok_or_else(|| failed(format!("session {session} has no workspace")))?;
-        if !Path::new(&folder).is_dir() {
+        let folder = Path::new(&folder);
+        if !folder.is_dir() {
+            let text = format!(
+                "the workspace {} of session {session} is gone; bring it back, then try again",
+                folder.display()
+            );
+            return Err(failed(text));
+        }
+        // It was named with its links resolved: a name that leads elsewhere now is another folder.
+        let now = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
+        if now != folder {
             return Err(failed(format!(
-                "the workspace {folder} of session {session} is gone; bring it back, then try again"
+                "the workspace {} of session {session} leads to {} now, which is another folder; bring the first one \
+                 back, then try again",
+                folder.display(),
+                now.display()
             )));
         }
-        self.runtime(Path::new(&folder), called)
+        self.runtime(folder, called)
     }
 
     /// A runtime that can carry out the call of an ask: its tool is the one that was asked about, under whichever
