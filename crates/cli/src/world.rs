@@ -16,6 +16,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
+use crate::home::user_config;
 use crate::render::{Term, exact};
 
 /// Events read at once.
@@ -64,6 +65,11 @@ pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<Runtime
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
     for file in store_files(settings) {
         builder = builder.hide(file);
+    }
+    // No call may change the rules that decide about it, whatever they allow; a home is a workspace, too.
+    let rules = user_config().and_then(|file| file.parent().map(Path::to_owned));
+    for place in rules.into_iter().chain(settings.user_file.clone()) {
+        builder = builder.hide(place);
     }
     Ok(builder)
 }
