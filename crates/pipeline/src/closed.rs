@@ -1,6 +1,7 @@
 //! What the rules say of paths that a call did not name and a tool comes upon: the files of a search,
 //! the entries of a listing. Permission was asked for the folder; a rule may speak of less than that.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
@@ -18,6 +19,15 @@ pub struct PathRules {
 impl PathRules {
     pub(crate) fn new(gate: Weak<GateInner>) -> Self {
         Self { gate }
+    }
+
+    /// Text that a tool is about to cut, with known secrets masked: of half a secret nobody could tell later that it
+    /// is one (L69).
+    #[must_use]
+    pub fn masked<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        self.gate
+            .upgrade()
+            .map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.redactor.redact_bytes(text).into_owned()))
     }
 
     /// The rules as they stand now, for one call that was let through with `named` and reads under
