@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{ApprovalMode, CallArgs, Globals};
 use crate::ask::Ask;
 use crate::config::Settings;
-use crate::exit::{Ended, fault, interruptible, usage};
+use crate::exit::{Ended, failed, fault, interruptible, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, call_session, key, workspace};
 use crate::{ask_view, person};
@@ -78,11 +78,27 @@ fn held(outcome: Result<CallOutcome, RuntimeError>) -> anyhow::Result<CallOutcom
 async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result<(Runtime, SessionId)> {
     let runtime = world.runtime(folder, "portcullis call")?;
     let session = call_session(folder);
-    if world.store.head(key(session)).await?.is_none() {
+    if world.store.head(key(session)).await?.is_some() {
+        made_here(world, session, folder).await?;
+    } else {
         let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
         runtime.create_session_as(session, &format!("calls in {name}")).await?;
     }
     Ok((runtime, session))
+}
+
+/// An answer to an ask runs its call where the log says that the session was made. A log that was taken in from a file
+/// may say something else than where this one is.
+async fn made_here(world: &World, session: SessionId, folder: &std::path::Path) -> anyhow::Result<()> {
+    let made_in = world.created(session).await?.workspace;
+    if made_in.as_deref() == Some(&*folder.to_string_lossy()) {
+        return Ok(());
+    }
+    let made_in = made_in.as_deref().map_or_else(|| "no folder".to_owned(), |made_in| render::exact(made_in, 4_096));
+    Err(failed(format!(
+        "the session of this folder, {session}, says that it was made in {made_in}, so an approval would act there; it \
+         was not made by a call here: keep other data with PORTCULLIS_HOME, or name another session with --session"
+    )))
 }
 
 /// A named session runs where it was made; a --workspace that says otherwise is a mistake.

@@ -1,11 +1,11 @@
 //! `sessions import`: an exported log becomes a session of this store, verified first, whole or not at all.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use portcullis_base::Digest;
 use portcullis_base::limits::ARTIFACT_INLINE_MAX;
-use portcullis_event::{Event, LOCAL_TENANT, State};
+use portcullis_event::{Body, Event, IntentState, LOCAL_TENANT, State};
 use portcullis_store::{Artifacts, Blob, Import, Log as _, contents_named, deliver_outbox};
 use serde_json::json;
 
@@ -32,13 +32,10 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, manifest.events, "taking in events");
     let (import, mut here) = read(file, &*artifacts, session, &progress)?;
-    if let Some(ask) = State::fold(&import.events).asks.answered().next() {
-        // Whoever opens the session next would run the call by an answer that nobody gave here.
+    if let Some(left) = left_to_do(&import.events) {
         return Err(failed(format!(
-            "{}: {} in it was answered and its call has not run yet; let it run where it comes from, then export again; \
-             nothing was written",
-            file.display(),
-            ask.ask_id
+            "{}: {left}; let it end where it comes from, then export again; nothing was written",
+            file.display()
         )));
     }
     for event in &import.events {
@@ -67,6 +64,34 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let what = if imported.repeat { "is here already, the same" } else { "taken in with the same digests:" };
     let head = checked.head.map(|(seq, hash)| format!(", head {seq}:{hash}")).unwrap_or_default();
     Ok(term.print(&format!("{session} {what} {events}{head}"))?)
+}
+
+/// What in a log would still happen, or be asked, here. A file may say anything: whoever opens the session next would
+/// run a call that nobody made or answered here, and what a person is shown of an ask and the rule that an answer
+/// would remember are only what the file says they are (13.4).
+fn left_to_do(events: &[Event]) -> Option<String> {
+    let mut waiting = BTreeSet::new();
+    for event in events {
+        match &*event.body_ref() {
+            Body::Asked(asked) => drop(waiting.insert(asked.ask_id)),
+            Body::Replied(replied) => drop(waiting.remove(&replied.ask_id)),
+            Body::AskClosed(closed) => drop(waiting.remove(&closed.ask_id)),
+            _ => {}
+        }
+    }
+    let state = State::fold(events);
+    if let Some(ask) = state.asks.answered().next() {
+        return Some(format!("{} in it was answered and its call has not run yet", ask.ask_id));
+    }
+    if let Some(ask) = waiting.first() {
+        return Some(format!("{ask} in it waits for an answer"));
+    }
+    if let Some(call) = state.session.queued.first() {
+        return Some(format!("a call in it is queued ({}) and has not run yet", call.event_id));
+    }
+    // One that has started only ends, as unknown.
+    let open = state.intents.open().find(|intent| intent.state < IntentState::Started)?;
+    Some(format!("{} in it has not run yet", open.intent_id))
 }
 
 /// The events and small contents; large ones are made durable as they come, before anything can name them (S13). The

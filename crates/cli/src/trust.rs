@@ -2,7 +2,8 @@
 //! voids the trust (tool-contract 13.2). One small file a trust, in the data folder, which no tool sees.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -46,8 +47,12 @@ pub fn keep(home: &Home, trusted: &Trusted) -> anyhow::Result<()> {
     let place = place(home, &trusted.file);
     let cannot = || format!("cannot keep {}", place.display());
     let folder = place.parent().unwrap_or(home.root());
-    fs::create_dir_all(folder).with_context(cannot)?;
+    // It may be the first thing that is kept at all; whoever can write here decides what is trusted.
+    home.prepare()?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
     let draft = place.with_extension(format!("{}.tmp", std::process::id()));
-    fs::write(&draft, serde_json::to_string_pretty(trusted)? + "\n").with_context(cannot)?;
+    let text = serde_json::to_string_pretty(trusted)? + "\n";
+    let made = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft);
+    made.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
     fs::rename(&draft, &place).with_context(cannot)
 }

@@ -16,6 +16,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
+use crate::home::user_config;
 use crate::render::{Term, exact};
 
 /// Events read at once.
@@ -64,6 +65,11 @@ pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<Runtime
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
     for file in store_files(settings) {
         builder = builder.hide(file);
+    }
+    // No call may change the rules that decide about it, whatever they allow; a home is a workspace, too.
+    let rules = user_config().and_then(|file| file.parent().map(Path::to_owned));
+    for place in rules.into_iter().chain(settings.user_file.clone()) {
+        builder = builder.hide(place);
     }
     Ok(builder)
 }
@@ -167,12 +173,25 @@ impl World {
     pub async fn runtime_of(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
         let created = self.created(session).await?;
         let folder = created.workspace.ok_or_else(|| failed(format!("session {session} has no workspace")))?;
-        if !Path::new(&folder).is_dir() {
+        let folder = Path::new(&folder);
+        if !folder.is_dir() {
+            let text = format!(
+                "the workspace {} of session {session} is gone; bring it back, then try again",
+                folder.display()
+            );
+            return Err(failed(text));
+        }
+        // It was named with its links resolved: a name that leads elsewhere now is another folder.
+        let now = folder.canonicalize().with_context(|| format!("cannot open {}", folder.display()))?;
+        if now != folder {
             return Err(failed(format!(
-                "the workspace {folder} of session {session} is gone; bring it back, then try again"
+                "the workspace {} of session {session} leads to {} now, which is another folder; bring the first one \
+                 back, then try again",
+                folder.display(),
+                now.display()
             )));
         }
-        self.runtime(Path::new(&folder), called)
+        self.runtime(folder, called)
     }
 
     /// A runtime that can carry out the call of an ask: its tool is the one that was asked about, under whichever

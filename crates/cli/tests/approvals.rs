@@ -234,3 +234,22 @@ fn a_workspace_that_is_gone_is_named_and_the_allow_is_not_spent() {
     fs::rename(&away, &world.workspace).expect("moved back");
     allow(&world).ends(0);
 }
+
+#[test]
+fn l36_a_workspace_that_leads_elsewhere_now_is_named_and_the_allow_is_not_spent() {
+    let world = World::new();
+    let ask = world.run(&["call", "write", r#"{"file_path":"new.txt","content":"x"}"#]).ends(3).id("ask_");
+    let (away, elsewhere) = (world.workspace.with_file_name("away"), world.workspace.with_file_name("elsewhere"));
+    fs::rename(&world.workspace, &away).expect("moved");
+    fs::create_dir(&elsewhere).expect("another folder");
+    std::os::unix::fs::symlink(&elsewhere, &world.workspace).expect("a link in its place");
+    let allow = |world: &World| -> Ran {
+        world.command(&["approvals", "allow", &ask]).current_dir("/").output().expect("runs").into()
+    };
+    allow(&world).ends(1).warns("which is another folder").one_error_line();
+    assert!(!elsewhere.join("new.txt").exists());
+    fs::remove_file(&world.workspace).expect("the link goes");
+    fs::rename(&away, &world.workspace).expect("moved back");
+    allow(&world).ends(0);
+    assert_eq!(world.read("new.txt"), "x");
+}

@@ -95,3 +95,22 @@ fn l34_a_changed_rule_voids_what_was_remembered_for_it() {
     world.configure(&rule("*.txt"));
     asked(&world, "write", NOTE);
 }
+
+/// A rule that asks about reading every file, and a search from the top: the answer that is remembered names the folder
+/// and says that it reaches nothing beneath it.
+#[test]
+fn l33_a_grant_for_a_folder_opens_nothing_in_it_to_a_search() {
+    let world = World::with_file("private.txt", "the token\n");
+    world.configure("[[rules]]\nid = \"ask-reads\"\naction = \"read\"\npath = [\"**\"]\neffect = \"ask\"\n");
+    let search = r#"{"pattern":"token"}"#;
+    let ask = asked(&world, "grep", search);
+    world.run(&["approvals", "show", &ask]).ends(0).says("exactly: /workspace\n").says("/workspace/beneath");
+    // The person said yes to this very search.
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0).says("private.txt:1:the token");
+    for (tool, input) in [("grep", search), ("grep", r#"{"pattern":"the"}"#), ("glob", r#"{"pattern":"*"}"#)] {
+        let again = world.run(&["call", tool, input]).ends(0);
+        assert!(!again.out.contains("private.txt"), "{tool}: {}", again.out);
+        assert!(again.out.contains("closed by rules"), "{tool}: {}", again.out);
+    }
+    asked(&world, "read", r#"{"file_path":"private.txt"}"#);
+}

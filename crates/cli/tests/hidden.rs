@@ -1,4 +1,4 @@
-//! Transcripts of what no tool may see: the data folder, its keys, the store and the artifacts (H8),
+//! Transcripts of what no tool may see: the data folder, its keys, the store, the artifacts and a person's rules (H8),
 //! wherever a person puts them.
 
 mod common;
@@ -37,4 +37,27 @@ fn h08_a_store_and_artifacts_in_the_workspace_are_hidden() {
     let over = serde_json::json!({"file_path": "p.db", "content": "mine"}).to_string();
     call(&["write", &over, "--approvals", "allow"]).ends(1).warns("path_escape");
     call(&["read", READ]).ends(0).says("x");
+}
+
+/// A home is a workspace, too: a call that may write everywhere could else take back the deny that stops it.
+#[test]
+fn h08_no_call_changes_the_rules_of_a_person_that_lie_in_the_workspace() {
+    let mut world = World::with_file("secret.txt", "the secret\n");
+    world.config = world.workspace.join(".config");
+    let rules = "[[rules]]\naction = \"write\"\npath = \"**\"\neffect = \"allow\"\n\
+                 [[rules]]\naction = \"*\"\npath = \"secret.txt\"\neffect = \"deny\"\n";
+    world.configure(rules);
+    world.write("mine.toml", rules);
+    let own = serde_json::json!({"file_path": ".config/portcullis/other.toml", "content": ""}).to_string();
+    world.run(&["call", "write", &own]).ends(1).warns("path_escape");
+    for (name, flags) in [(".config/portcullis/config.toml", &[][..]), ("mine.toml", &["--config", "mine.toml"])] {
+        let call = |tool: &str, input: &str| world.run(&[flags, &["call", tool, input]].concat());
+        call("read", &reading(name)).ends(1).warns("path_escape");
+        let empty = serde_json::json!({"file_path": name, "content": ""}).to_string();
+        call("write", &empty).ends(1).warns("path_escape");
+        assert_eq!(world.read(name), rules);
+        call("read", &reading("secret.txt")).ends(4).warns("policy_denied");
+    }
+    world.workspace = world.config.join("portcullis");
+    world.run(&["call", "read", READ]).ends(2).warns("your rules").one_error_line();
 }

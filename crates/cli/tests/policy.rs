@@ -156,3 +156,18 @@ fn a_profile_is_chosen_by_a_flag_and_an_ask_is_answered_under_the_one_it_was_ask
         world.run(&["call", "read", READ, "--profile", profile]).ends(4).warns("no");
     }
 }
+
+/// Whoever can write there decides what is trusted, and a trust may be the first thing that is kept.
+#[test]
+fn l29_a_trust_is_kept_where_only_its_owner_can_look() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world.write(".portcullis/config.toml", "");
+    world.run(&["policy", "trust", "."]).ends(0);
+    let trusted = world.home.join("trusted");
+    let kept = std::fs::read_dir(&trusted).expect("the folder").next().expect("one").expect("readable").path();
+    for (path, mode) in [(&world.home, 0o700), (&trusted, 0o700), (&kept, 0o600)] {
+        let found = std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{}", path.display());
+    }
+}

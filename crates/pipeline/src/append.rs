@@ -63,6 +63,7 @@ impl Append {
         self.blobs.extend(next.blobs);
         self.artifacts.extend(next.artifacts);
         self.sealed.extend(next.sealed);
+        self.records.extend(next.records);
         self.calls.extend(next.calls);
         self.slots.extend(next.slots);
         self.idle |= next.idle;

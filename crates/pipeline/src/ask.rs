@@ -64,16 +64,17 @@ pub(crate) async fn raise(
         definition_version: seam::version(validated.visible.tool()).to_string(),
         policy_revision: policy.revision(),
         principal: session.gate.principal.clone(),
-        shown: shown(validated),
+        shown: shown(session, validated),
         grantable,
     };
     session.note(facts, intent.turn_id, &asked);
     Ok(ask_id)
 }
 
-/// What an approval is bound to besides the input: the accesses by their canonical names, and the
-/// whole diff. A link that points elsewhere, or a file that reads otherwise, is another call.
-pub(crate) fn shown(validated: &Validated) -> Digest {
+/// What an approval is bound to besides the input: the project, the accesses by their canonical names, and
+/// the whole diff. Another folder that stands at `/workspace`, a link that points elsewhere, or a file that
+/// reads otherwise, is another call.
+pub(crate) fn shown(session: &SessionShared, validated: &Validated) -> Digest {
     let mut accesses: Vec<String> = validated
         .access
         .iter()
@@ -82,7 +83,8 @@ pub(crate) fn shown(validated: &Validated) -> Digest {
         .collect();
     accesses.sort();
     let diff = validated.prepared.diff.as_ref().map_or("", Diff::text);
-    Digest::of(format!("{}\0\0{diff}", accesses.join("\0")).as_bytes())
+    let project = &session.gate.project;
+    Digest::of(format!("{project}\0\0{}\0\0{diff}", accesses.join("\0")).as_bytes())
 }
 
 /// What `approvals show` prints, in the order it prints it.

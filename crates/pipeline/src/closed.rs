@@ -1,6 +1,7 @@
 //! What the rules say of paths that a call did not name and a tool comes upon: the files of a search,
 //! the entries of a listing. Permission was asked for the folder; a rule may speak of less than that.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
@@ -20,6 +21,15 @@ impl PathRules {
         Self { gate }
     }
 
+    /// Text that a tool is about to cut, with known secrets masked: of half a secret nobody could tell later that it
+    /// is one (L69).
+    #[must_use]
+    pub fn masked<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        self.gate
+            .upgrade()
+            .map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.redactor.redact_bytes(text).into_owned()))
+    }
+
     /// The rules as they stand now, for one call that was let through with `named` and reads under
     /// each of these actions. Without a gate, nothing is open.
     #[must_use]
@@ -34,7 +44,11 @@ impl PathRules {
         });
         let everything = rules.as_ref().is_some_and(|rules| rules.never_stop(&actions));
         let mut open = OpenPaths { rules, actions, everything, answered: Vec::new() };
-        open.answered = open.asks(named);
+        // A remembered allow reaches what it names and nothing beneath (13.4): only a person's answer to this
+        // very call, which showed what it searches, speaks for what lies there.
+        if self.gate.upgrade().is_some_and(|gate| gate.was_answered(caller.session_id, caller.intent_id)) {
+            open.answered = open.asks(named);
+        }
         open
     }
 }

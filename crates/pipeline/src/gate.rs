@@ -32,7 +32,7 @@ use crate::keys::KeyLine;
 use crate::lookup::lookup;
 use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
-use crate::permission::permission;
+use crate::permission::{allows, permission};
 use crate::registry::{Registered, Registry};
 use crate::schedule::schedule;
 use crate::session::{Observation, Session, SessionShared, keep_lease};
@@ -136,6 +136,14 @@ impl GateInner {
         Some(format!("`{id}`{place}"))
     }
 
+    /// Whether a person let this very call run.
+    pub(crate) fn was_answered(&self, session: SessionId, intent: IntentId) -> bool {
+        let Some(shared) = self.baselines.session(session) else { return false };
+        let state = shared.state();
+        let ask = state.intents.get(intent).and_then(|intent| intent.ask_id).and_then(|ask| state.asks.get(ask));
+        ask.is_some_and(allows)
+    }
+
     pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
         self.registry.effective(name, self.location, session)
     }
@@ -151,13 +159,15 @@ impl BaselineBook {
     /// What a session was shown of a file.
     #[must_use]
     pub fn get(&self, session: SessionId, path: &str) -> Option<Baseline> {
-        let shared = {
-            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.get(&session)?.upgrade()?
-        };
+        let shared = self.session(session)?;
         // By the name it was written under (L69).
         let path = shared.gate.redactor.redact_text(path);
         shared.state().baselines.get(&path).cloned()
+    }
+
+    /// A session that is held now.
+    fn session(&self, session: SessionId) -> Option<Arc<SessionShared>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session)?.upgrade()
     }
 
     fn enter(&self, shared: &Arc<SessionShared>) {

@@ -241,7 +241,7 @@ fn answered(
     let same_rules = ask.policy_revision == policy.revision();
     let same_tool = ask.definition_version == seam::version(validated.visible.tool()).as_str();
     let same_principal = ask.principal == session.gate.principal;
-    let same_view = ask.shown == ask::shown(&validated);
+    let same_view = ask.shown == ask::shown(session, &validated);
     let difference = match (same_input && same_tool && same_principal, same_rules, same_view) {
         (true, true, true) => None,
         (true, true, false) => {

@@ -241,6 +241,8 @@ fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, Strin
     facts.blobs = std::mem::take(&mut commit.blobs);
     facts.artifacts = std::mem::take(&mut commit.artifacts);
     facts.sealed = std::mem::take(&mut commit.sealed);
+    // A grant that answered has been used, whatever came after it.
+    facts.records = std::mem::take(&mut commit.records);
     facts
 }
 

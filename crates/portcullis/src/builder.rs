@@ -240,8 +240,8 @@ impl RuntimeBuilder {
                 .hiding(self.hidden.iter().map(PathBuf::as_path));
             if mounts.hidden_mount().is_some() {
                 let text = format!(
-                    "{}: it is, or lies in, a folder that no tool may see because the store, its keys or its \
-                     artifacts are kept there; work in another folder",
+                    "{}: it is, or lies in, a folder that no tool may see because the store, its keys, its \
+                     artifacts or your rules are kept there; work in another folder",
                     folder.display()
                 );
                 return Err(RuntimeError::Workspace(text));

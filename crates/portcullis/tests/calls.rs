@@ -238,3 +238,22 @@ async fn a_settled_call_is_reported_as_settled_whatever_fails_after_it() {
     }
     assert!(failed_after >= 2, "the take-up and the release failed once each");
 }
+
+/// Every workspace is `/workspace` to its tools: a yes for one is none for another.
+#[tokio::test]
+async fn l36_an_approval_counts_in_the_workspace_it_was_given_for() {
+    let store = memory();
+    let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("another")];
+    let [one, two] = folders.each_ref().map(|folder| {
+        let builder = Runtime::builder().workspace(folder.path());
+        builder.store(Arc::clone(&store) as _, Arc::new(MemoryArtifacts::default())).build().expect("builds")
+    });
+    let session = one.create_session("x").await.expect("made");
+    let outcome = one.call(session, "write", r#"{"file_path":"a.txt","content":"x"}"#).await.expect("no fault");
+    let CallOutcome::Waiting(ask) = outcome else { panic!("it asks: {outcome:?}") };
+    one.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    two.attend(session).await.expect("no fault");
+    let settled = one.see_through(ask, Duration::from_secs(5)).await.expect("settled").observed;
+    assert_eq!(settled.code.known(), Some(Code::StaleFileBaseline), "{}", settled.summary);
+    assert!(folders.iter().all(|folder| !folder.path().join("a.txt").exists()), "nothing was written");
+}

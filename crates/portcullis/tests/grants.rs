@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use portcullis::CancellationToken;
 use portcullis::{
     AccessRequest, Action, Answer, AskId, CallOutcome, Code, DefaultPolicy, GrantError, GrantId, MemoryArtifacts,
     MemoryStore, Reply, Resource, Risk, RiskSet, Runtime, RuntimeError, Semantics, SessionId, SystemClock, SystemIds,
     Tool,
 };
+use portcullis_base::{MessageId, WorkerId};
+use portcullis_pipeline::{Append, Disposition, Opened, Proposal, Scheduling};
 use portcullis_store::HostLiveness;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -84,6 +87,35 @@ async fn l33_l34_nineteen_of_twenty_equal_commands_run_and_a_neighbour_with_one_
     }
     let all = runtime.gate().grants().all().await.expect("read");
     assert_eq!((all.len(), all[0].grant.uses), (1, 20));
+}
+
+/// Calls of one turn share appends, and every use of a grant is in one of them.
+#[tokio::test]
+async fn l34_uses_in_the_calls_of_a_turn_are_counted() {
+    let store = memory();
+    let runtime = runtime(&store);
+    let session = runtime.create_session("x").await.expect("made");
+    let ask = asked(&call(&runtime, session, &[TEST]).await);
+    runtime.reply(ask, Answer::by("ada", Reply::AllowSaved)).await.expect("recorded").expect("a grant");
+    runtime.attend(session).await.expect("runs");
+    let owner = HostLiveness::new().this_process(WorkerId::from_u128(7), "a test");
+    let opened = runtime.gate().open(session, owner, "local").await.expect("no fault");
+    let Opened::Ready(held) = opened else { panic!("nobody holds it") };
+    let mut facts = Append::new();
+    let turn = held.begin_turn(&mut facts);
+    let proposal = |n: u32| Proposal {
+        message_id: MessageId::from_u128(7),
+        call_id: n.to_string(),
+        tool: "shell".to_owned(),
+        input: serde_json::json!({"commands": [TEST]}).to_string(),
+        stated_reason: None,
+    };
+    let calls = (0..3).map(proposal).collect();
+    let end = held.calls(facts, &turn, calls, Scheduling::Segmented, &CancellationToken::new()).await.expect("runs");
+    assert!(end.calls.iter().all(|call| matches!(call, Disposition::Settled(seen) if seen.ok())), "{:?}", end.calls);
+    held.commit(end.facts).await.expect("durable");
+    held.release().await.expect("given back");
+    assert_eq!(runtime.gate().grants().all().await.expect("read")[0].grant.uses, 3);
 }
 
 #[tokio::test]

@@ -39,3 +39,24 @@ async fn l69_a_secret_in_an_answer_is_masked_before_it_is_written() {
     let log: String = log.into_iter().filter_map(|event| event.payload).collect();
     assert!(log.contains("use ***") && !log.contains(SECRET), "{log}");
 }
+
+/// A search shows a part of a long line, and a cut may fall inside a secret.
+#[tokio::test]
+async fn l69_no_half_of_a_secret_is_left_where_a_search_cuts_a_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = Runtime::builder().variable("TOKEN", SecretText::new(SECRET.to_owned())).workspace(folder.path());
+    let runtime = runtime.build().expect("a runtime");
+    let session = runtime.create_session("s").await.expect("a session");
+    for before in (0..300).step_by(SECRET.len() / 2) {
+        let line = format!("needle{}{SECRET}{}\n", " ".repeat(before), " ".repeat(400));
+        std::fs::write(folder.path().join("a.txt"), line).expect("written");
+        let outcome = runtime.call(session, "grep", r#"{"pattern":"needle"}"#).await.expect("no fault");
+        let CallOutcome::Observed(seen) = outcome else { panic!("{outcome:?}") };
+        let shown = serde_json::to_string(seen.session_view()).expect("JSON");
+        assert!(shown.contains("needle") && !shown.contains(&SECRET[..4]), "{before}: {shown}");
+    }
+    // What was looked for may be the secret itself.
+    let outcome = runtime.call(session, "grep", r#"{"pattern":"very"}"#).await.expect("no fault");
+    let CallOutcome::Observed(seen) = outcome else { panic!("{outcome:?}") };
+    assert!(!serde_json::to_string(seen.session_view()).expect("JSON").contains(&SECRET[..4]));
+}

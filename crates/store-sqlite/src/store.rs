@@ -15,7 +15,7 @@ use portcullis_store::{
     Records, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ballast::Ballast;
 use crate::connect::{Durability, Place};
@@ -38,6 +38,9 @@ pub struct SqliteConfig {
     /// Without a key there are no checkpoints.
     pub checkpoint_key: Option<CheckpointKey>,
 }
+
+/// Where the answer of an operation arrives.
+type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A store in one SQLite file, which several processes may share.
 pub struct SqliteStore {
@@ -141,15 +144,25 @@ impl SqliteStore {
         run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (op, answer) = Task::queued(session, trace, run);
-        let Some(queue) = &self.queue else {
-            return Err(self.shared.refusal());
-        };
         if self.shared.stopped.get().is_some() {
             return Err(self.shared.refusal());
         }
-        if let Err(op) = self.at_once(op) {
-            queue.send(op).await.map_err(|_| self.shared.refusal())?;
+        match self.at_once(op) {
+            Ok(()) => self.answer(answer).await,
+            Err(op) => self.write_queued(op, answer).await,
         }
+    }
+
+    /// The same on the writer's thread, whatever it costs: the caller can stop waiting.
+    async fn write_queued<T>(&self, op: Box<dyn Op>, answer: Answer<T>) -> Result<T, StoreError> {
+        let Some(queue) = &self.queue else {
+            return Err(self.shared.refusal());
+        };
+        queue.send(op).await.map_err(|_| self.shared.refusal())?;
+        self.answer(answer).await
+    }
+
+    async fn answer<T>(&self, answer: Answer<T>) -> Result<T, StoreError> {
         // Every operation in the queue is answered, even by a writer that panicked.
         answer.await.map_err(|_| StoreError::Ambiguous("the writer went away without an answer".to_owned()))?
     }
@@ -338,7 +351,10 @@ impl Queue for SqliteStore {
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
-        self.write(Some(key), no_trace, move |tx| leases::renew(tx, key, fence, ttl)).await
+        // Never in the caller's own thread: while another process keeps the store locked, whoever renews must see
+        // his time run out, and stop (store §5).
+        let (op, answer) = Task::queued(Some(key), no_trace, move |tx: &Tx<'_>| leases::renew(tx, key, fence, ttl));
+        self.write_queued(op, answer).await
     }
 
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {

@@ -273,6 +273,11 @@ impl Desk {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(op),
         };
+        // It may have stopped since the caller looked, and then nothing is written any more.
+        if self.shared.stopped.get().is_some() {
+            op.settle(Err(self.shared.refusal()));
+            return Ok(());
+        }
         writer.batch.push(op);
         writer.guarded(None);
         Ok(())

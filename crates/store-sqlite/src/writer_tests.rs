@@ -11,8 +11,10 @@ use portcullis_store::{Claim, Log as _, Queue as _, Search as _, StoreError};
 use rusqlite::Connection;
 use rusqlite::ffi;
 
-use super::{Shared, sql};
+use super::{Desk, Shared, Writer, sql};
+use crate::connect::Place;
 use crate::error::Fail;
+use crate::op::{Env, Task, Tx, no_trace};
 use crate::{Durability, SqliteConfig, SqliteStore};
 
 /// When a COMMIT fails.
@@ -330,4 +332,39 @@ async fn f07_the_ballast_is_made_after_the_first_write_and_again_when_there_is_r
     assert!(!folder.path().join("ballast").exists());
     store.commit(world.input(key, "shutting down")).await.expect("recorded");
     until("it is made again", || store.has_ballast()).await;
+}
+
+/// Store §5: whoever cannot renew in time stops himself, so a renewal must let him see that time pass, even while
+/// another process keeps the store locked.
+#[tokio::test(flavor = "multi_thread")]
+async fn s04_a_renewal_that_waits_for_another_process_lets_its_caller_give_up() {
+    let world = World::new(1);
+    let (folder, store) = open(&world);
+    let key = world.session(&store).await.expect("a session");
+    store.claim_session(key, world.owner(1), Duration::from_secs(30)).await.expect("a lease");
+    let other = Connection::open(folder.path().join("store.db")).expect("opens");
+    sql(&other, "BEGIN IMMEDIATE").expect("the lock is theirs");
+    let begun = std::time::Instant::now();
+    let renewing = store.renew(key, 1, Duration::from_secs(30));
+    tokio::time::timeout(Duration::from_millis(50), renewing).await.expect_err("it waits for the lock");
+    // SQLite alone would wait for longer.
+    assert!(begun.elapsed() < crate::connect::BUSY_TIMEOUT, "{:?}", begun.elapsed());
+    sql(&other, "ROLLBACK").expect("given back");
+}
+
+/// A caller may find the writer free just after it stopped for good.
+#[test]
+fn f08_a_writer_that_has_stopped_writes_nothing_on_the_spot_either() {
+    let world = World::new(1);
+    let (folder, store) = open(&world);
+    drop(store);
+    let config = config(&world, &folder);
+    let place = Place { path: config.path, durability: config.durability };
+    let env = Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: None };
+    let shared = Shared::new();
+    let desk = Desk::new(Writer::new(place.writer().expect("opens"), place, env, Arc::clone(&shared)));
+    shared.stopped.set("a fault".to_owned()).expect("for the first time");
+    let (op, mut answer) = Task::queued(None, no_trace, |_: &Tx<'_>| Ok(()));
+    assert!(desk.at_once(op).is_ok(), "it is answered");
+    assert!(matches!(answer.try_recv(), Ok(Err(StoreError::ReadOnly(_)))));
 }

@@ -12,6 +12,10 @@ use portcullis_event::{
 use crate::plan::{Plan, Planned, ledger_checkpoint, ledger_created};
 use crate::{ArtifactRow, Blob, Checkpoint, Commit, Head, NextWake, SessionKey, StoreError, artifacts_named};
 
+/// The highest fence that is taken in. A fence is counted up by one a lease: nobody ever came this far, and every
+/// backend can still count on from here.
+const FENCE_MOST: u64 = 1 << 62;
+
 /// A log with the small contents that its events name.
 #[derive(Debug, Clone)]
 pub struct Import {
@@ -105,6 +109,9 @@ fn check_log(import: &Import) -> Result<(), String> {
         chain.step(event).map_err(|fault| fault.to_string())?;
         if !ids.insert(event.id) {
             return Err(format!("event {} has the id of an earlier one", event.seq));
+        }
+        if event.fence.is_some_and(|found| found > FENCE_MOST) {
+            return Err(format!("event {} has a fence that no store ever gave", event.seq));
         }
         if event.fence.is_some_and(|found| found < fence) {
             return Err(format!("event {} has an older fence than one before it", event.seq));

@@ -1,8 +1,8 @@
 //! A log taken in from another store is the same log: bytes, digests, rows (store §11, F15).
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, Trust};
-use portcullis_event::Event;
 use portcullis_event::facts::ArtifactStored;
+use portcullis_event::{Event, chain_hash};
 
 use super::rows::{Step, compare, play};
 use super::{Make, assert_sound, setup, whole};
@@ -67,7 +67,11 @@ pub async fn an_import_is_whole_and_true_or_nothing(make: Make) {
     let taken = async |events: Vec<Event>| store.import(Import { key, events, blobs: Vec::new() }).await;
     let mut altered = events.clone();
     altered[1].payload = Some("{}".to_owned());
-    let forms = [Vec::new(), altered, events[1..].to_vec(), vec![events[0].clone(), events[2].clone()]];
+    // A fence from which no lease could be counted on.
+    let mut far = events.clone();
+    far[2].fence = Some(i64::MAX.unsigned_abs());
+    far[2].hash = chain_hash(&far[2]);
+    let forms = [Vec::new(), altered, events[1..].to_vec(), vec![events[0].clone(), events[2].clone()], far];
     for form in forms {
         let answer = taken(form).await;
         assert!(matches!(answer, Err(StoreError::NotImported { .. })), "{answer:?}");

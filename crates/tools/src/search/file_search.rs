@@ -108,7 +108,7 @@ impl<'s> FileSearch<'s> {
     fn lines(&mut self, entry: &Entry<'_>) -> io::Result<Option<Lines<'_>>> {
         let Some((mut file, size)) = entry.open()? else { return Ok(None) };
         let (len, whole) = fill(&mut file, size, &mut self.buffer)?;
-        let mut lines = Lines::new(&self.matcher, self.first.most);
+        let mut lines = Lines::new(&self.matcher, &self.scope.parts.rules, self.first.most);
         let text = &self.buffer[..len];
         if text.contains(&0) {
             lines.binary = true;

@@ -1,10 +1,12 @@
 //! Matching lines, as they are shown.
 
+use std::borrow::Cow;
 use std::io;
 
 use grep_matcher::Matcher as _;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkMatch};
+use portcullis_pipeline::PathRules;
 
 /// Characters of a line that are shown; of a longer one the part round its first match.
 pub(crate) const PREVIEW_CHARS: usize = 240;
@@ -19,6 +21,7 @@ pub(crate) struct Line {
 /// Takes the matching lines of one file: the first `most`, and how many there are.
 pub(crate) struct Lines<'m> {
     matcher: &'m RegexMatcher,
+    rules: &'m PathRules,
     most: usize,
     pub(crate) kept: Vec<Line>,
     pub(crate) count: u64,
@@ -26,8 +29,8 @@ pub(crate) struct Lines<'m> {
 }
 
 impl<'m> Lines<'m> {
-    pub(crate) fn new(matcher: &'m RegexMatcher, most: usize) -> Self {
-        Self { matcher, most, kept: Vec::new(), count: 0, binary: false }
+    pub(crate) fn new(matcher: &'m RegexMatcher, rules: &'m PathRules, most: usize) -> Self {
+        Self { matcher, rules, most, kept: Vec::new(), count: 0, binary: false }
     }
 }
 
@@ -37,7 +40,10 @@ impl Sink for Lines<'_> {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.count += 1;
         if self.kept.len() < self.most {
-            let preview = preview(found.bytes(), Some(self.matcher));
+            // What is shown whole is masked with everything else that is shown; what is cut, before.
+            let line = found.bytes();
+            let line = if line.len() > PREVIEW_CHARS { self.rules.masked(line) } else { Cow::Borrowed(line) };
+            let preview = preview(&line, Some(self.matcher));
             self.kept.push(Line { number: found.line_number().unwrap_or(0), preview });
         }
         Ok(true)
