@@ -12,6 +12,7 @@ mod ballast;
 mod codec;
 mod connect;
 mod error;
+mod headroom;
 mod heads;
 mod idle;
 mod import;

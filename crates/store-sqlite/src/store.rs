@@ -15,11 +15,12 @@ use portcullis_store::{
     SessionKey, SessionSummary, Snapshot, StoreError,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ballast::Ballast;
 use crate::connect::{Durability, Place};
 use crate::error::{Fail, plain};
+use crate::headroom::Headroom;
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
@@ -62,7 +63,7 @@ impl SqliteStore {
         let place = Place { path: config.path, durability: config.durability };
         place.prepare()?;
         let named = |error: StoreError| at_path(&place, error);
-        let conn = place.writer().map_err(|error| named(plain(&error)))?;
+        let conn = open_writer(&place).map_err(named)?;
         migrate::migrate(&conn, config.clock.now()).map_err(named)?;
         let env =
             Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: config.checkpoint_key.clone() };
@@ -140,7 +141,23 @@ impl SqliteStore {
         trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
         run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (op, answer) = Task::queued(session, trace, run);
+        self.hand_over(Task::queued(session, trace, false, run)).await
+    }
+
+    /// The same for what is taken on a full disk too: the end of what began before, and what makes room.
+    async fn write_now<T: Send + 'static>(
+        &self,
+        session: Option<SessionKey>,
+        trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
+        run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.hand_over(Task::queued(session, trace, true, run)).await
+    }
+
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        (op, answer): (Box<dyn Op>, oneshot::Receiver<Result<T, StoreError>>),
+    ) -> Result<T, StoreError> {
         let Some(queue) = &self.queue else {
             return Err(self.shared.refusal());
         };
@@ -197,6 +214,17 @@ impl Drop for SqliteStore {
     }
 }
 
+/// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. Whoever
+/// only reads needs it as well, so the ballast is given for it.
+fn open_writer(place: &Place) -> Result<rusqlite::Connection, StoreError> {
+    let no_room = match place.writer() {
+        Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
+        other => return other.map_err(|error| plain(&error)),
+    };
+    Headroom::beside(&place.path).give();
+    place.writer().map_err(|_| no_room)
+}
+
 /// An error of opening says which file it is about.
 fn at_path(place: &Place, error: StoreError) -> StoreError {
     let path = place.path.display();
@@ -210,8 +238,8 @@ fn at_path(place: &Place, error: StoreError) -> StoreError {
 #[async_trait]
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let key = Some(commit.key);
-        self.write(key, apply::trace, move |tx| apply::commit(tx, &commit)).await
+        let (key, cannot_wait) = (Some(commit.key), commit.ends_work());
+        self.hand_over(Task::queued(key, apply::trace, cannot_wait, move |tx| apply::commit(tx, &commit))).await
     }
 
     async fn import(&self, import: Import) -> Result<Imported, StoreError> {
@@ -320,11 +348,11 @@ impl Queue for SqliteStore {
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
-        self.write(Some(key), no_trace, move |tx| leases::renew(tx, key, fence, ttl)).await
+        self.write_now(Some(key), no_trace, move |tx| leases::renew(tx, key, fence, ttl)).await
     }
 
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| leases::release(tx, key, fence, idle_at)).await
+        self.write_now(Some(key), no_trace, move |tx| leases::release(tx, key, fence, idle_at)).await
     }
 }
 

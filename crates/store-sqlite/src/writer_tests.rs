@@ -164,8 +164,8 @@ async fn f07_a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
     store.on_writer(pages(used + 4)).await.expect("a limit");
     let big = "x".repeat(100_000);
     let refused = store.commit(world.input(key, &big)).await;
-    let Err(StoreError::ReadOnly(why)) = refused else { panic!("{refused:?}") };
-    assert!(why.contains("disk is full"), "{why}");
+    let Err(full @ StoreError::DiskFull { .. }) = refused else { panic!("{refused:?}") };
+    assert!(full.to_string().contains("read_only_disk_full"), "{full}");
     assert_eq!(store.read(key, 0, 9).await.expect("reads work").len(), 1);
     // The limit went with the failed connection, as if room had been made: no restart is needed.
     store.commit(world.input(key, &big)).await.expect("writing goes on by itself");
@@ -324,7 +324,7 @@ async fn f07_the_ballast_is_made_after_the_first_write_and_again_when_there_is_r
     assert!(!store.has_ballast(), "opening costs nothing");
     let key = world.session(&store).await.expect("a session");
     until("it is made", || store.has_ballast()).await;
-    assert!(matches!(fault(&store, ffi::SQLITE_FULL).await, Err(StoreError::ReadOnly(_))));
+    assert!(matches!(fault(&store, ffi::SQLITE_FULL).await, Err(StoreError::DiskFull { .. })));
     assert!(store.has_ballast(), "kept for whoever must still write");
     store.release_ballast().expect("released");
     assert!(!folder.path().join("ballast").exists());

@@ -1,7 +1,8 @@
 //! The one write verb: what a commit carries, and its three constructors (store §4).
 
 use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, WorkerId};
-use portcullis_event::{Draft, Event};
+use portcullis_event::facts::{Completed, Recovered, Started};
+use portcullis_event::{Body, Draft, Event, EventBody as _};
 use serde_json::Value;
 
 use crate::{LockKey, OutboxEntry};
@@ -119,6 +120,26 @@ impl Commit {
     #[must_use]
     pub fn outbox(key: SessionKey, dedupe: String, append_id: AppendId, events: Vec<Draft>) -> Self {
         Self::new(key, Writer::Outbox { key: dedupe }, append_id, events)
+    }
+
+    /// Whether it records the end of something that began before it. On a full disk this is still taken: what happened
+    /// must not be lost for want of room, and what has not begun can wait.
+    #[must_use]
+    pub fn ends_work(&self) -> bool {
+        let turning = [Started::KIND, Completed::KIND, Recovered::KIND];
+        let mut began = Vec::new();
+        self.events.iter().filter(|draft| turning.contains(&draft.kind)).any(|draft| {
+            match Body::decode(&draft.kind, draft.v, Some(&draft.payload)) {
+                Body::Completed(Completed { invocation_id, .. }) | Body::Recovered(Recovered { invocation_id, .. }) => {
+                    !began.contains(&invocation_id)
+                }
+                Body::Started(started) => {
+                    began.push(started.invocation_id);
+                    false
+                }
+                _ => false,
+            }
+        })
     }
 
     /// Bytes of payloads and blobs.

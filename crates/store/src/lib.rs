@@ -29,7 +29,7 @@ mod verify;
 
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
 pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer};
-pub use error::StoreError;
+pub use error::{DISK_FULL, StoreError};
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use import::{Import, Imported, plan_import};
 pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
