@@ -356,9 +356,9 @@ fn f07_load_until_the_disk_is_full_then_room_again_without_a_restart() {
 }
 
 #[test]
-fn f07_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised() {
-    // A process of its own, for its limit.
-    if !inside("f07_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised") {
+fn f07_f08_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised() {
+    // A process of its own, for its limit. A write that crosses it is cut short first.
+    if !inside("f07_f08_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised") {
         return;
     }
     let world = World::new();

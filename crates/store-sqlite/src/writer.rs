@@ -103,9 +103,15 @@ impl Writer {
 
     /// One batch, and if a defect of our own breaks it, an answer for everyone in it all the same.
     fn guarded(&mut self, queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) {
+        // Whoever came before it stopped may get here after.
+        if self.shared.stopped.get().is_some() {
+            return self.settle(&Err(self.shared.refusal()));
+        }
         if catch_unwind(AssertUnwindSafe(|| self.turn(queue))).is_err() {
             let why = "the writer met a defect of its own; start the program again";
             let _ = self.shared.stopped.set(why.to_owned());
+            // Its transaction ends with it.
+            self.conn = None;
             let answer = if self.committing { StoreError::Ambiguous(why.to_owned()) } else { self.shared.refusal() };
             self.settle(&Err(answer));
         }

@@ -20,6 +20,8 @@ use crate::{Durability, SqliteConfig, SqliteStore};
 pub(crate) enum Break {
     BeforeItTookEffect,
     AfterItTookEffect,
+    /// Before it took effect, now and from now on: a disk that is gone.
+    Always,
 }
 
 fn failure(code: i32) -> rusqlite::Error {
@@ -27,10 +29,12 @@ fn failure(code: i32) -> rusqlite::Error {
 }
 
 pub(crate) fn commit_or_break(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
-    let broken = shared.break_commit.lock().expect("no test panics while it holds this").take();
+    let mut next = shared.break_commit.lock().expect("no test panics while it holds this");
+    let broken = if *next == Some(Break::Always) { *next } else { next.take() };
+    drop(next);
     match broken {
         None => sql(conn, "COMMIT"),
-        Some(Break::BeforeItTookEffect) => Err(failure(ffi::SQLITE_IOERR_FSYNC)),
+        Some(Break::BeforeItTookEffect | Break::Always) => Err(failure(ffi::SQLITE_IOERR_FSYNC)),
         Some(Break::AfterItTookEffect) => {
             sql(conn, "COMMIT")?;
             Err(failure(ffi::SQLITE_IOERR_FSYNC))
@@ -133,6 +137,33 @@ async fn f08_two_faults_in_a_row_make_the_store_read_only() {
     assert_eq!(store.read(key, 0, 9).await.expect("reads still work").len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f08_a_disk_that_fails_for_ever_acknowledges_nothing_more_and_keeps_what_it_did() {
+    let world = Arc::new(World::new(1));
+    let (folder, store) = open(&world);
+    let store = Arc::new(store);
+    let key = world.session(&*store).await.expect("a session");
+    store.commit(world.input(key, "kept")).await.expect("an append");
+    break_next(&store, Break::Always);
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        let (world, store) = (world.clone(), store.clone());
+        tasks.spawn(async move { store.commit(world.input(key, &n.to_string())).await });
+    }
+    while let Some(answer) = tasks.join_next().await {
+        let answer = answer.expect("no panic");
+        assert!(matches!(answer, Err(StoreError::Unavailable(_) | StoreError::ReadOnly(_))), "{answer:?}");
+    }
+    let refused = store.commit(world.input(key, "no")).await;
+    assert!(matches!(refused, Err(StoreError::ReadOnly(_))), "for good: {refused:?}");
+    assert_eq!(store.read(key, 0, 99).await.expect("reads still work").len(), 2);
+    drop(store);
+    let store = SqliteStore::open(config(&world, &folder)).expect("it opens again");
+    assert_eq!(store.read(key, 0, 99).await.expect("a page").len(), 2);
+    assert_sound(&store, key).await;
+    store.commit(world.input(key, "a new disk")).await.expect("it goes on");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn f08_a_damaged_tail_found_after_a_fault_stops_writing() {
     let world = World::new(1);
@@ -174,6 +205,22 @@ async fn f07_a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
     }
     store.commit(world.input(key, "still")).await.expect("a full disk never closes the store for good");
     assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn f09_every_commit_is_synced_before_it_is_acknowledged() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let setting = |name: &'static str| {
+        move |tx: &crate::op::Tx<'_>| {
+            tx.conn
+                .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0))
+                .map_err(Fail::from)
+        }
+    };
+    const FULL: i64 = 2;
+    assert_eq!(store.on_writer(setting("synchronous")).await, Ok(FULL.into()));
+    assert_eq!(store.on_writer(setting("journal_mode")).await, Ok("wal".to_owned().into()));
 }
 
 #[tokio::test]
