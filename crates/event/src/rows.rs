@@ -201,7 +201,9 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
         match &*event.body_ref() {
             Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
             Body::StatusIdle(_) => change.status = Some(SessionStatus::Idle),
-            Body::StatusTerminated(_) | Body::SessionDeleted(_) => change.status = Some(SessionStatus::Terminated),
+            Body::StatusTerminated(_) | Body::SessionDeleted(_) | Body::SessionErased(_) => {
+                change.status = Some(SessionStatus::Terminated);
+            }
             Body::Asked(_) => change.blocked += 1,
             Body::Replied(_) => {
                 change.blocked -= 1;

@@ -16,6 +16,7 @@ mod headroom;
 mod heads;
 mod idle;
 mod import;
+mod kept;
 mod leases;
 mod migrate;
 mod notices;

@@ -9,8 +9,11 @@ use crate::connect::patiently;
 use crate::error::plain;
 
 /// Every migration this program knows, in order; its number is its place, from 1.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_logs.sql"), include_str!("../migrations/0002_search.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_logs.sql"),
+    include_str!("../migrations/0002_search.sql"),
+    include_str!("../migrations/0003_retention.sql"),
+];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.
 const APPLICATION_ID: i32 = 0x7063_6c73;

@@ -11,7 +11,7 @@ use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxI
 use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
-    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
+    LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Retain, Search,
     SessionKey, SessionSummary, Snapshot, StoreError,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -21,11 +21,12 @@ use crate::ballast::Ballast;
 use crate::connect::{Durability, Place};
 use crate::error::{Fail, plain};
 use crate::headroom::Headroom;
+use crate::idle::truncate;
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, backup, heads, import, leases, migrate, query, records, search};
+use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -242,6 +243,14 @@ impl Log for SqliteStore {
         self.hand_over(Task::queued(key, apply::trace, cannot_wait, move |tx| apply::commit(tx, &commit))).await
     }
 
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        let key = Some(erasure.key);
+        let erased = self.write_now(key, apply::trace, move |tx| kept::erase(tx, &erasure)).await?;
+        // What was there stands in the write-ahead log until it is emptied; if someone reads, an idle time does it.
+        self.desk.while_free(truncate);
+        Ok(erased)
+    }
+
     async fn import(&self, import: Import) -> Result<Imported, StoreError> {
         let key = Some(import.key);
         self.write(key, import::trace, move |tx| import::import(tx, &import)).await.map(|(imported, _)| imported)
@@ -306,6 +315,10 @@ impl Log for SqliteStore {
         self.readers.scan(move |conn| query::artifact_usage(conn, tenant)).await
     }
 
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.write_now(None, no_trace, move |tx| Ok(kept::retain(tx.conn, tenant, &change, tx.env.clock.now())?)).await
+    }
+
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
         self.readers.scan(move |conn| query::checkpoints(conn, key)).await
     }
@@ -315,7 +328,16 @@ impl Log for SqliteStore {
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| Ok(query::put_snapshot(tx.conn, key, &snapshot)?)).await
+        self.write(Some(key), no_trace, move |tx| {
+            let head = heads::read(tx.conn, key)?;
+            match kept::check_not_erased(tx.conn, key, head.as_ref()) {
+                // Whoever comes late brings nothing back.
+                Err(Fail::Refused(_)) => Ok(()),
+                Err(fail) => Err(fail),
+                Ok(()) => Ok(query::put_snapshot(tx.conn, key, &snapshot)?),
+            }
+        })
+        .await
     }
 
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {

@@ -1,6 +1,6 @@
 //! The one write verb: what a commit carries, and its three constructors (store §4).
 
-use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, WorkerId};
+use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, Timestamp, WorkerId};
 use portcullis_event::facts::{Completed, Recovered, Started};
 use portcullis_event::{Body, Draft, Event, EventBody as _};
 use serde_json::Value;
@@ -37,6 +37,26 @@ pub struct Blob {
 pub struct ArtifactRow {
     pub session: SessionId,
     pub artifact: ArtifactRef,
+    /// No policy takes it.
+    pub pinned: bool,
+    /// A policy took it: what is left are its hash and size.
+    pub tombstone: Option<Tombstone>,
+}
+
+impl ArtifactRow {
+    /// The row of an artifact that was just kept.
+    #[must_use]
+    pub fn new(session: SessionId, artifact: ArtifactRef) -> Self {
+        Self { session, artifact, pinned: false, tombstone: None }
+    }
+}
+
+/// That an artifact expired, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tombstone {
+    pub at: Timestamp,
+    /// Its bytes are gone; before, they wait for the end of the grace.
+    pub freed: bool,
 }
 
 /// A change of one ordinary row.

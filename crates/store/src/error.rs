@@ -11,6 +11,8 @@ pub const DISK_FULL: &str = "read_only_disk_full";
 pub enum StoreError {
     #[error("no session {0} in this store; `portcullis sessions list` shows those that are")]
     NoSession(SessionId),
+    #[error("session {0} was erased; what is left of it are hashes, and nothing is added to it")]
+    Erased(SessionId),
     #[error("session {0} exists already")]
     SessionExists(SessionId),
     /// Another worker took the session over. The holder stops for good: it writes nothing more.

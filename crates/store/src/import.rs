@@ -109,7 +109,7 @@ fn check_log(import: &Import) -> Result<(), String> {
 fn artifacts_of(import: &Import) -> Vec<ArtifactRow> {
     let named = import.events.iter().flat_map(artifacts_named).map(|artifact| (artifact.id, artifact));
     let by_id: BTreeMap<ArtifactId, _> = named.collect();
-    by_id.into_values().map(|artifact| ArtifactRow { session: import.key.session, artifact }).collect()
+    by_id.into_values().map(|artifact| ArtifactRow::new(import.key.session, artifact)).collect()
 }
 
 /// The head after the last event; the next lease has a higher fence than any in the log (S3).

@@ -11,6 +11,7 @@
 mod artifacts;
 mod commit;
 pub mod conformance;
+mod erase;
 mod error;
 mod gc;
 mod import;
@@ -20,6 +21,7 @@ mod memory;
 mod named;
 mod outbox;
 mod plan;
+mod retention;
 mod rows;
 mod search;
 mod sweep;
@@ -28,7 +30,8 @@ mod traits;
 mod verify;
 
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
-pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer};
+pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Tombstone, Writer};
+pub use erase::{plan_erase, was_erased};
 pub use error::{DISK_FULL, StoreError};
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use import::{Import, Imported, plan_import};
@@ -38,6 +41,7 @@ pub use memory::MemoryStore;
 pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, Planned, plan};
+pub use retention::{Held, Retain, Retention, Why};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, Head, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot,
 };

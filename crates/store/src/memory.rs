@@ -1,6 +1,7 @@
 //! The in-memory backend: for embedders, tests and simulation. The same plan as every backend, and
 //! a map instead of tables. It keeps its promises while the process lives.
 
+mod kept;
 mod search;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +23,7 @@ use crate::plan::{AskNow, Plan, Planned, plan};
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Import, Imported, IntentRow, Lease,
     LeaseOwner, Liveness, LivenessOracle, LockKey, Log, Notices, OutboxEntry, Queue, Record, RecordWrite, Records,
-    SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts,
+    Retain, SessionKey, SessionSummary, Snapshot, StoreError, Writer, conflicts, plan_erase,
 };
 
 #[derive(Default)]
@@ -199,6 +200,29 @@ impl Tables {
         Committed { events: planned.events, last_seq, repeat: false, response }
     }
 
+    fn planned(
+        &self,
+        store: &MemoryStore,
+        commit: &Commit,
+        now: Timestamp,
+        decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
+    ) -> Result<Planned, StoreError> {
+        decide(
+            commit,
+            Plan {
+                now,
+                ids: &*store.ids,
+                key: store.key.as_ref(),
+                head: self.heads.get(&commit.key).cloned(),
+                ask: &|ask| {
+                    let row = self.asks.get(&(commit.key.tenant, ask))?;
+                    Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
+                },
+                intent: &|intent| Some(self.intents.get(&commit.key)?.get(&intent)?.state),
+            },
+        )
+    }
+
     fn apply_row(&mut self, key: SessionKey, change: RowChange) {
         match change {
             RowChange::Session(row) => {
@@ -242,24 +266,29 @@ impl Log for MemoryStore {
             if let Some(repeat) = tables.repeat(&commit)? {
                 return Ok(repeat);
             }
+            tables.check_not_erased(commit.key)?;
             let now = self.clock.now();
-            let planned = plan(
-                &commit,
-                Plan {
-                    now,
-                    ids: &*self.ids,
-                    key: self.key.as_ref(),
-                    head: tables.heads.get(&commit.key).cloned(),
-                    ask: &|ask| {
-                        let row = tables.asks.get(&(commit.key.tenant, ask))?;
-                        Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
-                    },
-                    intent: &|intent| Some(tables.intents.get(&commit.key)?.get(&intent)?.state),
-                },
-            )?;
+            let planned = tables.planned(self, &commit, now, plan)?;
             tables.check_locks(&commit)?;
             tables.check_records(commit.key.tenant, &commit.records)?;
             tables.apply(commit, planned, now)
+        };
+        self.changes.send_modify(|n| *n += 1);
+        Ok(committed)
+    }
+
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        let committed = {
+            let mut tables = self.tables();
+            if let Some(repeat) = tables.repeat(&erasure)? {
+                return Ok(repeat);
+            }
+            tables.check_not_erased(erasure.key)?;
+            let now = self.clock.now();
+            let planned = tables.planned(self, &erasure, now, plan_erase)?;
+            let key = erasure.key;
+            tables.erase(key);
+            tables.apply(erasure, planned, now)
         };
         self.changes.send_modify(|n| *n += 1);
         Ok(committed)
@@ -374,8 +403,14 @@ impl Log for MemoryStore {
     async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
         let tables = self.tables();
         let mut seen = HashSet::new();
-        let rows = tables.artifacts.iter().filter(|((t, _), _)| *t == tenant).map(|(_, row)| &row.artifact);
-        Ok(rows.filter(|artifact| seen.insert(artifact.sha256)).map(|artifact| artifact.bytes).sum())
+        let rows = tables.artifacts.iter().filter(|((t, _), _)| *t == tenant).map(|(_, row)| row);
+        let held = rows.filter(|row| row.tombstone.is_none_or(|stone| !stone.freed)).map(|row| &row.artifact);
+        Ok(held.filter(|artifact| seen.insert(artifact.sha256)).map(|artifact| artifact.bytes).sum())
+    }
+
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        let now = self.clock.now();
+        Ok(self.tables().retain(tenant, change, now))
     }
 
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
@@ -387,7 +422,11 @@ impl Log for MemoryStore {
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
-        self.tables().snapshots.insert(key, snapshot);
+        let mut tables = self.tables();
+        // Whoever comes late brings nothing back.
+        if tables.check_not_erased(key).is_ok() {
+            tables.snapshots.insert(key, snapshot);
+        }
         Ok(())
     }
 
@@ -412,6 +451,7 @@ impl Log for MemoryStore {
 impl Queue for MemoryStore {
     async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
         let mut tables = self.tables();
+        tables.check_not_erased(key)?;
         let now = self.clock.now();
         let head = tables.heads.get_mut(&key).ok_or(StoreError::NoSession(key.session))?;
         if !self.may_claim(head, now)

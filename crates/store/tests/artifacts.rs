@@ -66,7 +66,7 @@ fn row(key: SessionKey, id: u128, sha256: Digest) -> ArtifactRow {
         trust: Trust::ToolOutputUntrusted,
         expires_at: None,
     };
-    ArtifactRow { session: key.session, artifact }
+    ArtifactRow::new(key.session, artifact)
 }
 
 fn place(root: &Path, tenant: TenantId, sha256: Digest) -> PathBuf {

@@ -62,7 +62,7 @@ async fn f14_only_old_files_that_nothing_names_go_largest_first() {
     // 0 is named by an event alone, 1 by a row alone; 2 and 3 by nothing; 4 by nothing, but it is young.
     let stored = world.draft(&ArtifactStored { artifact: artifact(0), intent_id: None });
     let mut commit = world.work(key, &lease, vec![stored]);
-    commit.artifacts.push(ArtifactRow { session: key.session, artifact: artifact(1) });
+    commit.artifacts.push(ArtifactRow::new(key.session, artifact(1)));
     store.commit(commit).await.expect("an append");
     files[..4].iter().for_each(|file| age(file, DAYS));
     // A crash in the middle of a put, one a minute ago, and a put that is still under way.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Head, Hit, Import, Imported, IntentRow,
-    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search, SessionKey,
+    LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Retain, Search, SessionKey,
     SessionSummary, Snapshot, Store, StoreError,
 };
 
@@ -248,6 +248,15 @@ delegate_log!(FaultyStore {
 
     async fn import(&self, import: Import) -> Result<Imported, StoreError> {
         self.call(self.inner.import(import)).await
+    }
+
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        self.call(self.inner.erase(erasure)).await
+    }
+
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.alive()?;
+        self.inner.retain(tenant, change).await
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
