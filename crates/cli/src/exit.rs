@@ -193,7 +193,9 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
 /// What a person asked for and is not there is failed work; the rest is the store's fault.
 fn store_ending(error: &StoreError) -> Ended {
     match error {
-        StoreError::NoSession(_) | StoreError::NoAsk(_) | StoreError::AskSettled { .. } => Ended::Failed,
+        StoreError::NoSession(_) | StoreError::Erased(_) | StoreError::NoAsk(_) | StoreError::AskSettled { .. } => {
+            Ended::Failed
+        }
         StoreError::AskExpired(_) => Ended::Denied,
         _ => Ended::Broken,
     }

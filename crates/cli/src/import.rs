@@ -31,7 +31,9 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let session = manifest.session_id;
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, manifest.events, "taking in events");
-    let (import, mut here) = read(file, &*artifacts, session, &progress)?;
+    let (mut import, mut here) = read(file, &*artifacts, session, &progress)?;
+    import.expired.clone_from(&manifest.expired);
+    here.extend(manifest.expired_contents());
     if let Some(ask) = State::fold(&import.events).asks.answered().next() {
         // Whoever opens the session next would run the call by an answer that nobody gave here.
         return Err(failed(format!(
@@ -77,7 +79,7 @@ fn read(
     session: portcullis_base::SessionId,
     progress: &Bar,
 ) -> anyhow::Result<(Import, HashSet<Digest>)> {
-    let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new() };
+    let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new(), expired: Default::default() };
     let (mut here, mut bytes, mut line) = (HashSet::new(), 0, Vec::new());
     let mut lines = Lines::open(file)?;
     while lines.next(&mut line)? {

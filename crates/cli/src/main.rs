@@ -29,6 +29,7 @@ mod project;
 mod rebuild;
 mod render;
 mod replay;
+mod rm;
 mod search;
 mod sessions;
 mod spinner;

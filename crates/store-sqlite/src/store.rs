@@ -247,7 +247,8 @@ impl Log for SqliteStore {
         let key = Some(erasure.key);
         let erased = self.write_now(key, apply::trace, move |tx| kept::erase(tx, &erasure)).await?;
         // What was there stands in the write-ahead log until it is emptied; if someone reads, an idle time does it.
-        self.desk.while_free(truncate);
+        let desk = self.desk.clone();
+        let _ = tokio::task::spawn_blocking(move || desk.once_free(truncate)).await;
         Ok(erased)
     }
 

@@ -371,6 +371,11 @@ impl Desk {
         self.shared.commits.load(Ordering::SeqCst)
     }
 
+    /// Runs a chore on the connection after whoever writes now.
+    pub(crate) fn once_free<T>(&self, chore: impl FnOnce(&Connection) -> T) -> Option<T> {
+        self.lock().conn.as_ref().map(chore)
+    }
+
     /// Runs chores on the connection while nobody writes; skipped otherwise.
     pub(crate) fn while_free<T>(&self, chore: impl FnOnce(&Connection) -> T) -> Option<T> {
         let writer = self.writer.try_lock().ok()?;

@@ -48,4 +48,7 @@ pub use rows::{
 pub use search::{Hit, Query, QueryError, Snippet, searchable};
 pub use sweep::Leftover;
 pub use traits::{Log, Notices, Queue, Records, Search, Store};
-pub use verify::{Audit, LogFault, Proof, Verified, verify_artifacts, verify_session, verify_tenant};
+pub use verify::{
+    Audit, Erased, LogFault, Proof, Seen, Verified, verify_artifacts, verify_session, verify_session_seen,
+    verify_tenant, verify_tenant_seen,
+};

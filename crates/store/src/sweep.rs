@@ -14,6 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use portcullis_base::{Digest, TenantId, Timestamp};
 
 use crate::LocalArtifacts;
+use crate::artifacts::place;
 
 /// A file that may be nobody's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,16 @@ impl LocalArtifacts {
             }
         }
         Ok(found)
+    }
+
+    /// The file of a content, whatever its age; `None` = there is none.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn file_of(&self, tenant: TenantId, sha256: Digest) -> io::Result<Option<Leftover>> {
+        let path = place(self.root(), tenant, sha256);
+        let found = facts(&path)?;
+        Ok(found.map(|(bytes, modified)| Leftover { sha256: Some(sha256), bytes, modified, path }))
     }
 
     /// Deletes a leftover that is still as old. `false` = it is in use again, or gone.
