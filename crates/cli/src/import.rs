@@ -6,7 +6,7 @@ use std::path::Path;
 use portcullis_base::Digest;
 use portcullis_base::limits::ARTIFACT_INLINE_MAX;
 use portcullis_event::{Event, LOCAL_TENANT, State};
-use portcullis_store::{Artifacts, Blob, Import, Log as _, contents_named, deliver_outbox};
+use portcullis_store::{Artifacts, Blob, Import, LocalArtifacts, Log as _, contents_named, deliver_outbox};
 use serde_json::json;
 
 use crate::args::Globals;
@@ -105,6 +105,10 @@ fn read(
     Ok((import, here))
 }
 
-async fn is_kept(world: &World, artifacts: &dyn Artifacts, sha256: Digest) -> anyhow::Result<bool> {
-    Ok(world.store.blob(LOCAL_TENANT, sha256).await?.is_some() || artifacts.open(LOCAL_TENANT, sha256).is_ok())
+/// Whether a content is here, sound; what is here as a file stays for the rows to come.
+async fn is_kept(world: &World, artifacts: &LocalArtifacts, sha256: Digest) -> anyhow::Result<bool> {
+    if world.store.blob(LOCAL_TENANT, sha256).await?.is_some() {
+        return Ok(true);
+    }
+    Ok(artifacts.renew(LOCAL_TENANT, sha256)? && artifacts.open(LOCAL_TENANT, sha256).is_ok())
 }

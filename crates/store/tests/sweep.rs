@@ -124,3 +124,20 @@ fn f14_puts_racing_sweeps_are_always_found_afterwards() {
         assert!(artifacts.open(tenant, sha256).is_ok(), "whoever put it finds it");
     }
 }
+
+#[tokio::test]
+async fn f14_a_content_that_is_about_to_be_named_again_is_not_swept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifacts = open(folder.path());
+    let tenant = TenantId::from_u128(1);
+    let sha256 = put(&artifacts, tenant, &[7; 100_000]);
+    let file = place(folder.path(), tenant, sha256);
+    age(&file, DAYS);
+    let found = artifacts.file_of(tenant, sha256).expect("read").expect("it is there");
+    assert_eq!((found.sha256, found.bytes), (Some(sha256), 100_000));
+    assert!(artifacts.renew(tenant, sha256).expect("renewed"));
+    assert!(!artifacts.sweep(&found, grace(now())).expect("looked at"));
+    assert!(file.exists());
+    assert!(!artifacts.renew(tenant, Digest::of(b"never")).expect("no error"));
+    assert_eq!(artifacts.file_of(tenant, Digest::of(b"never")).expect("no error"), None);
+}
