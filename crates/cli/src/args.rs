@@ -116,7 +116,7 @@ pub enum Command {
         #[command(subcommand)]
         what: Audit,
     },
-    /// What could be freed, or free it: files that no event names and nobody touched for a day
+    /// What could be freed, or free it: what nothing names for a day, and what the retention policy takes
     Gc(GcArgs),
     /// Go through a recorded session again; executes nothing
     Replay(ReplayArgs),
@@ -292,6 +292,22 @@ all. One that is here already is left as it is. Its approvals come along: take i
     Import {
         /// The file
         file: PathBuf,
+    },
+    /// Erase what a session holds; its hashes stay, and the fact that it was erased
+    #[command(
+        after_help = "Every payload, row, snapshot and artifact of it goes, and cannot be brought back; nothing is added \
+to it afterwards. Its log still verifies, and the ledger names who erased it. Refused while a live process holds it. \
+Grants that were given in it stay (`grants revoke`), and so do exports and backups."
+    )]
+    Rm {
+        /// The session
+        session: SessionId,
+        /// Without being asked; needed where nobody sits at a terminal
+        #[arg(long)]
+        yes: bool,
+        /// Why; it is recorded
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
 }
 

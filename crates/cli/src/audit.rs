@@ -7,17 +7,18 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use portcullis_base::{Digest, SessionId};
+use portcullis_base::{Clock as _, Digest, SessionId, SystemClock};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_store::{
-    Audit as Walk, Log as _, Proof, StoreError, Verified, deliver_outbox, verify_artifacts, verify_session,
-    verify_tenant,
+    Audit as Walk, Held, Log as _, Proof, StoreError, Verified, deliver_outbox, verify_artifacts, verify_session_seen,
+    verify_tenant_seen,
 };
 use serde_json::{Value, json};
 
 use crate::args::{Audit, Globals};
 use crate::exit::{Ended, failed, usage};
 use crate::export;
+use crate::progress::Bar;
 use crate::render::{self, GREEN, RED, Term, styled};
 use crate::world::{World, key};
 use crate::{export_check, spinner};
@@ -109,8 +110,11 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     if world.store.head(key(session)).await?.is_none() && world.store.read(key(session), 0, 1).await?.is_empty() {
         return Err(StoreError::NoSession(session).into());
     }
-    let work = verify_session(&*world.store, key(session), world.checkpoint_key.as_ref());
-    let log = spinner::during(term, "verifying the log", work).await?;
+    let total = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
+    let bar = Bar::new(term, total, "events verified");
+    let seen = |events| bar.add(events);
+    let log = verify_session_seen(&*world.store, key(session), world.checkpoint_key.as_ref(), &seen).await?;
+    drop(bar);
     if term.json {
         term.document(&verified_document(&log))?;
     } else {
@@ -119,17 +123,27 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     Ok(ended(log.fault.is_none()))
 }
 
-/// Every log, the ledger, and the bytes of every artifact.
-async fn verified(world: &World, against: Option<(u64, Digest)>) -> anyhow::Result<Walk> {
-    let mut walk = verify_tenant(&*world.store, LOCAL_TENANT, world.checkpoint_key.as_ref(), against).await?;
-    walk.faults.extend(verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT).await?);
-    Ok(walk)
+/// Every log, the ledger, and the bytes of every artifact; and how many artifacts expired.
+async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<(Walk, usize)> {
+    let mut total = 0;
+    for log in world.store.logs(LOCAL_TENANT).await? {
+        total += world.store.head(key(log)).await?.map_or(0, |head| head.last_seq);
+    }
+    let bar = Bar::new(term, total, "events verified");
+    let seen = |events| bar.add(events);
+    let proof_key = world.checkpoint_key.as_ref();
+    let mut walk = verify_tenant_seen(&*world.store, LOCAL_TENANT, proof_key, against, &seen).await?;
+    drop(bar);
+    let bytes = verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT);
+    walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
+    let held = Held::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
+    Ok((walk, held.expired_before()))
 }
 
 async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
-    let walk = spinner::during(term, "verifying every log", verified(world, against)).await?;
+    let (walk, expired) = verified(world, against, term).await?;
     if term.json {
-        term.document(&walk_document(&walk, against))?;
+        term.document(&walk_document(&walk, against, expired))?;
         return Ok(ended(walk.holds()));
     }
     let mut text = String::new();
@@ -139,6 +153,11 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
     let in_logs = |fault: &&_| walk.logs.iter().any(|log| log.fault.as_ref() == Some(*fault));
     for fault in walk.faults.iter().filter(|fault| !in_logs(fault)) {
         let _ = writeln!(text, "{} {fault}", styled(RED, "broken"));
+    }
+    if expired > 0 {
+        let artifacts = render::count(expired as u64, "artifact");
+        let _ =
+            writeln!(text, "{artifacts} expired by the retention policy: hash and size are kept, the bytes are not");
     }
     if let Some((seq, hash)) = walk.ledger_head {
         let _ = writeln!(text, "ledger head {seq}:{hash}");
@@ -161,7 +180,7 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
     Ok(ended(walk.holds()))
 }
 
-fn walk_document(walk: &Walk, against: Option<(u64, Digest)>) -> Value {
+fn walk_document(walk: &Walk, against: Option<(u64, Digest)>, expired: usize) -> Value {
     let logs: Vec<Value> = walk.logs.iter().map(verified_document).collect();
     let faults: Vec<String> = walk.faults.iter().map(ToString::to_string).collect();
     json!({
@@ -170,6 +189,7 @@ fn walk_document(walk: &Walk, against: Option<(u64, Digest)>) -> Value {
         "ledger_head": walk.ledger_head.map(|(seq, hash)| format!("{seq}:{hash}")),
         "against": against.map(|(seq, hash)| format!("{seq}:{hash}")),
         "faults": faults,
+        "expired_artifacts": expired,
     })
 }
 
@@ -187,7 +207,7 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
 async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
-    let walk = spinner::during(term, "verifying every log", verified(world, None)).await?;
+    let (walk, expired) = verified(world, None, term).await?;
     let folder = out.unwrap_or_else(|| world.settings.home.root().join("evidence").join(world.tag()));
     if folder.exists() {
         return Err(failed(format!("{} exists already; name a folder that does not", folder.display())));
@@ -212,7 +232,7 @@ async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Res
             Err(error) => return Err(error),
         }
     }
-    let report = walk_document(&walk, None);
+    let report = walk_document(&walk, None, expired);
     let manifest = json!({
         "format": "portcullis-evidence-1",
         "ledger_head": report["ledger_head"],

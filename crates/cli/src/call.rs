@@ -15,7 +15,7 @@ use crate::ask::Ask;
 use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, interruptible, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
-use crate::world::{World, call_session, key, workspace};
+use crate::world::{World, call_session, key, next_call_session, workspace};
 use crate::{ask_view, person};
 
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
@@ -77,13 +77,16 @@ fn held(outcome: Result<CallOutcome, RuntimeError>) -> anyhow::Result<CallOutcom
 /// The workspace's own session, made by its first call.
 async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result<(Runtime, SessionId)> {
     let runtime = world.runtime(folder, "portcullis call")?;
-    let session = call_session(folder);
-    if world.store.head(key(session)).await?.is_some() {
-        made_here(world, session, folder).await?;
-    } else {
-        let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
-        runtime.create_session_as(session, &format!("calls in {name}")).await?;
+    let mut session = call_session(folder);
+    while let Some(head) = world.store.head(key(session)).await? {
+        if !world.is_erased(session, &head).await? {
+            made_here(world, session, folder).await?;
+            return Ok((runtime, session));
+        }
+        session = next_call_session(session);
     }
+    let name = folder.file_name().map_or_else(|| folder.to_string_lossy(), |name| name.to_string_lossy());
+    runtime.create_session_as(session, &format!("calls in {name}")).await?;
     Ok((runtime, session))
 }
 

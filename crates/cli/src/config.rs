@@ -9,6 +9,7 @@ use std::time::Duration;
 use portcullis::Profile;
 use portcullis_base::limits;
 use portcullis_policy::{EnterprisePolicy, Layer, Policy, PolicyBuilder, Rule, parse_rules};
+use portcullis_store::Retention;
 use portcullis_store_sqlite::Durability;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -17,7 +18,7 @@ use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::usage;
 use crate::home::{self, Home};
 use crate::project::ProjectRules;
-use crate::values::{duration, size};
+use crate::values::{duration, size, span};
 
 /// A longer file is not a configuration.
 const MAX_BYTES: u64 = 4 << 20;
@@ -25,6 +26,7 @@ const MAX_BYTES: u64 = 4 << 20;
 const KEYS: &[(&str, &[&str])] = &[
     ("store", &["url", "durability"]),
     ("artifacts", &["url", "quota"]),
+    ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
     ("rules", &[]),
 ];
@@ -36,6 +38,7 @@ struct UserFile {
     durability: Durability,
     artifacts: Option<PathBuf>,
     quota: u64,
+    retention: Retention,
     approvals: ApprovalMode,
     ask_expiry: Duration,
     rules: Vec<Rule>,
@@ -48,6 +51,7 @@ impl Default for UserFile {
             durability: Durability::Full,
             artifacts: None,
             quota: limits::ARTIFACT_QUOTA,
+            retention: Retention::default(),
             approvals: ApprovalMode::Ask,
             ask_expiry: limits::ASK_EXPIRY,
             rules: Vec::new(),
@@ -71,6 +75,8 @@ pub struct Settings {
     pub artifacts: PathBuf,
     pub durability: Durability,
     pub quota: u64,
+    /// What goes by itself; nothing unless someone says so.
+    pub retention: Retention,
     pub approvals: ApprovalMode,
     pub ask_expiry: Duration,
     pub profile: Profile,
@@ -127,6 +133,7 @@ impl Settings {
             artifacts: artifacts.unwrap_or_else(|| home.artifacts()),
             durability: file.durability,
             quota: file.quota,
+            retention: file.retention,
             approvals,
             ask_expiry: file.ask_expiry,
             profile: match globals.profile {
@@ -280,6 +287,14 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
     })?;
     let artifacts = document.value(&tables, ("artifacts", "url"), |v| local("file", &text_of(v)?))?;
     let quota = document.value(&tables, ("artifacts", "quota"), |v| size(&text_of(v)?))?;
+    let retention = Retention {
+        idle: document.value(&tables, ("retention", "artifact_idle"), |v| span(&text_of(v)?))?,
+        count: document.value(&tables, ("retention", "artifact_count"), |v| match v {
+            DeValue::Integer(n) => n.as_str().parse().map_err(|_| format!("`{n}` is not a number of artifacts")),
+            _ => Err("must be a number".to_owned()),
+        })?,
+        bytes: document.value(&tables, ("retention", "artifact_bytes"), |v| size(&text_of(v)?))?,
+    };
     let approvals = document.value(&tables, ("approvals", "default"), |v| approval_mode(&text_of(v)?))?;
     let ask_expiry = document.value(&tables, ("approvals", "ask_expiry"), |v| duration(&text_of(v)?))?;
     Ok(UserFile {
@@ -287,6 +302,7 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         durability: durability.unwrap_or(default.durability),
         artifacts,
         quota: quota.unwrap_or(default.quota),
+        retention,
         approvals: approvals.unwrap_or(default.approvals),
         ask_expiry: ask_expiry.unwrap_or(default.ask_expiry),
         rules: parse_rules(text, file, Layer::User)?,

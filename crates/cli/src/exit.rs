@@ -10,7 +10,7 @@ use portcullis_event::Observed;
 use portcullis_pipeline::{Halt, ShelfError};
 use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
-use portcullis_store::StoreError;
+use portcullis_store::{DISK_FULL, StoreError};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,7 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
             let (line, (ended, internal)) = (one_line(&error), ended_by(&error));
             if term.json {
                 // Nobody is left to be told that nobody can be told; the line for a person follows.
-                let _ = term.document(&error_document(&line, ended));
+                let _ = term.document(&error_document(&line, ended, code_of(&error)));
             }
             term.error(&line);
             // Only taken where RUST_BACKTRACE asks for it; what a person can mend has no use for it.
@@ -109,8 +109,22 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
 }
 
 /// What a program reads in place of a result.
-fn error_document(message: &str, ended: Ended) -> Value {
-    json!({"error": {"message": message, "exit": ended as u8}})
+fn error_document(message: &str, ended: Ended, code: Option<&str>) -> Value {
+    let mut document = json!({"error": {"message": message, "exit": ended as u8}});
+    if let Some(code) = code {
+        document["error"]["code"] = code.into();
+    }
+    document
+}
+
+/// The word for a fault that programs tell apart from others.
+fn code_of(error: &anyhow::Error) -> Option<&'static str> {
+    error.chain().find_map(|cause| match (cause.downcast_ref::<RuntimeError>(), cause.downcast_ref::<StoreError>()) {
+        (Some(RuntimeError::Store(StoreError::DiskFull { .. })), _)
+        | (Some(RuntimeError::Halted(Halt::PersistFailed(StoreError::DiskFull { .. }))), _)
+        | (_, Some(StoreError::DiskFull { .. })) => Some(DISK_FULL),
+        _ => None,
+    })
 }
 
 /// A command line that is not understood; help is asked for in the same way. A program that wants JSON gets it
@@ -120,7 +134,7 @@ pub fn misused(error: &clap::Error) -> ! {
         let text = error.render().to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default();
         // As above.
-        let _ = writeln!(io::stdout(), "{}", error_document(message, Ended::Usage));
+        let _ = writeln!(io::stdout(), "{}", error_document(message, Ended::Usage, None));
     }
     error.exit()
 }
@@ -179,10 +193,18 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
 /// What a person asked for and is not there is failed work; the rest is the store's fault.
 fn store_ending(error: &StoreError) -> Ended {
     match error {
-        StoreError::NoSession(_) | StoreError::NoAsk(_) | StoreError::AskSettled { .. } => Ended::Failed,
+        StoreError::NoSession(_) | StoreError::Erased(_) | StoreError::NoAsk(_) | StoreError::AskSettled { .. } => {
+            Ended::Failed
+        }
         StoreError::AskExpired(_) => Ended::Denied,
         _ => Ended::Broken,
     }
+}
+
+/// A file that reaches its size limit (`ulimit -f`) is a write that fails, not the end of this process. The signal is
+/// caught, not ignored: what this process starts gets the usual meaning of it back.
+pub fn outlive_file_limits() -> io::Result<()> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
 /// Ctrl-C from now on. One listener for a whole wait: between two, a Ctrl-C would be lost.

@@ -37,6 +37,9 @@ pub struct Manifest {
     pub artifacts: BTreeMap<ArtifactId, Artifact>,
     /// Bodies of menus, by hash.
     pub menus: BTreeSet<Digest>,
+    /// Artifacts whose bytes a retention policy took: nobody can ask for them here either.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub expired: BTreeSet<ArtifactId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,8 +105,15 @@ pub async fn write(
             write(&lines)
         })
         .await?;
+    for id in manifest.artifacts.keys() {
+        let row = world.store.artifact(LOCAL_TENANT, *id).await?;
+        if row.is_some_and(|row| row.tombstone.is_some()) {
+            manifest.expired.insert(*id);
+        }
+    }
+    let gone = manifest.expired_contents();
     if with_contents {
-        for sha256 in contents {
+        for sha256 in contents.difference(&gone).copied() {
             let data = BASE64.encode(&content(world, sha256).await?);
             let mut line = serde_json::to_vec(&ContentLine { content: Content { sha256, data } })?;
             line.push(b'\n');
@@ -148,7 +158,16 @@ impl Manifest {
             types: BTreeMap::new(),
             artifacts: BTreeMap::new(),
             menus: BTreeSet::new(),
+            expired: BTreeSet::new(),
         }
+    }
+
+    /// Contents that only expired artifacts have.
+    pub fn expired_contents(&self) -> BTreeSet<Digest> {
+        let (gone, kept): (Vec<_>, Vec<_>) = self.artifacts.iter().partition(|(id, _)| self.expired.contains(id));
+        let kept: BTreeSet<Digest> = kept.into_iter().map(|(_, artifact)| artifact.sha256).collect();
+        let gone = gone.into_iter().map(|(_, artifact)| artifact.sha256);
+        gone.filter(|sha256| !kept.contains(sha256) && !self.menus.contains(sha256)).collect()
     }
 
     /// What another manifest says of the same events that is not so.
@@ -161,7 +180,12 @@ impl Manifest {
         if self.head != said.head {
             return Some(format!("its head is {}, the manifest says {}", head(&self.head), head(&said.head)));
         }
-        (self != said).then(|| "the manifest lists other types, artifacts or menus than the events name".to_owned())
+        if let Some(stranger) = said.expired.iter().find(|id| !self.artifacts.contains_key(id)) {
+            return Some(format!("the manifest says that {stranger} expired, and no event names it"));
+        }
+        // Which ones expired does not follow from the events.
+        let said = Self { expired: self.expired.clone(), ..said.clone() };
+        (*self != said).then(|| "the manifest lists other types, artifacts or menus than the events name".to_owned())
     }
 
     pub fn take_in(&mut self, event: &Event) {

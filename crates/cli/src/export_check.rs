@@ -8,6 +8,7 @@ use std::path::Path;
 
 use portcullis_base::{Digest, SessionId};
 use portcullis_event::{Chain, Event, LOCAL_TENANT, ledger_of};
+use portcullis_store::Erased;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -120,6 +121,7 @@ pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> an
     let mut saved = against;
     let (mut line, mut number, mut fault) = (Vec::new(), 0u64, None);
     let mut contents = BTreeSet::new();
+    let mut erased = Erased::default();
     while fault.is_none() && lines.next(&mut line)? {
         number += 1;
         let event = match serde_json::from_slice::<Event>(&line) {
@@ -151,6 +153,7 @@ pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> an
             break;
         }
         found.take_in(&event);
+        erased.take_in(&event);
         if let Some((_, hash)) = saved.take_if(|(seq, _)| *seq == event.seq)
             && hash != event.hash
         {
@@ -160,7 +163,11 @@ pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> an
     let head = (chain.seq() > 0).then(|| (chain.seq(), chain.hash()));
     let named = |sha256: &Digest| found.menus.contains(sha256) || found.artifacts.values().any(|a| a.sha256 == *sha256);
     let stranger = contents.iter().find(|sha256| !named(sha256));
+    let unsaid = erased.unsaid();
     let fault = fault
+        .or_else(|| {
+            unsaid.map(|(seq, _)| format!("the content of event {seq} is gone, and nothing says that it was erased"))
+        })
         .or_else(|| stranger.map(|sha256| format!("no event names its content {sha256}")))
         .or_else(|| found.difference(said))
         .or_else(|| saved.map(|(seq, _)| format!("it ends at event {}, before the saved head {seq}", chain.seq())));

@@ -1,10 +1,13 @@
-//! `gc`: what could be freed, and freeing it. What an event names is never among it.
+//! `gc`: what could be freed, and freeing it. What an event names is among it only where a retention policy says so: its
+//! row becomes a tombstone first, and its bytes go a day later.
 
 use std::sync::Arc;
 
-use portcullis_base::{Clock as _, SystemClock};
+use portcullis_base::{Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::LOCAL_TENANT;
-use portcullis_store::{Leftover, LocalArtifacts, grace, unreferenced};
+use portcullis_store::{
+    ArtifactRow, Held, Leftover, LocalArtifacts, Log as _, Retain, StoreError, Why, grace, unreferenced,
+};
 use serde_json::{Value, json};
 
 use crate::args::{GcArgs, Globals};
@@ -13,30 +16,76 @@ use crate::render::{self, Term};
 use crate::spinner;
 use crate::world::World;
 
+/// From this size on an artifact is worth a line, even if nothing lets it go.
+const LARGE: u64 = 1 << 20;
+/// Lines of large ones.
+const LARGE_SHOWN: usize = 10;
+/// Artifacts that become tombstones in one transaction.
+const BURIED_AT_ONCE: usize = 500;
+
+/// What was found, each kind largest first.
+struct Found {
+    /// Files that nothing names.
+    unreferenced: Vec<Leftover>,
+    /// Artifacts over a limit of the policy.
+    expired: Vec<(ArtifactRow, Why)>,
+    /// Contents of tombstones whose grace is over.
+    buried: Vec<ArtifactRow>,
+    /// The largest that stay.
+    large: Vec<ArtifactRow>,
+}
+
 pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let world = World::existing(globals)?;
     let artifacts = world.artifacts()?;
-    let now = SystemClock::new().now();
-    let looking = unreferenced(&*world.store, &artifacts, LOCAL_TENANT, now);
-    let mut found = spinner::during(term, "looking for what nothing names", looking).await?;
+    let looking = look(&world, &artifacts, SystemClock::new().now());
+    let mut found = spinner::during(term, "looking for what can go", looking).await?;
     if args.apply {
-        found = free(&artifacts, found)?;
+        found.unreferenced = free(&artifacts, found.unreferenced)?;
+        found.buried = free_buried(&world, &artifacts, found.buried).await?;
+        found.expired = bury(&world, found.expired).await?;
     }
-    let bytes: u64 = found.iter().map(|leftover| leftover.bytes).sum();
+    let freed =
+        found.unreferenced.iter().map(|file| file.bytes).chain(found.buried.iter().map(|row| row.artifact.bytes));
+    let (files, bytes) = (found.unreferenced.len() + found.buried.len(), freed.sum::<u64>());
+    let later: u64 = found.expired.iter().map(|(row, _)| row.artifact.bytes).sum();
     if term.json {
-        let files: Vec<Value> = found.iter().map(document).collect();
-        term.document(&json!({"applied": args.apply, "bytes": bytes, "files": files}))?;
+        term.document(&document(&found, args.apply, bytes, later))?;
         return Ok(Ended::Done);
     }
-    if !found.is_empty() {
-        term.print(&render::table(&["BYTES", "SINCE", "WHAT"], found.iter().map(line).collect()))?;
+    let lines = table(&found);
+    if !lines.is_empty() {
+        term.print(&render::table(&["BYTES", "SINCE", "WHAT"], lines))?;
     }
-    let (files, done) = (render::count(found.len() as u64, "file"), if args.apply { "freed" } else { "can be freed" });
-    term.print(&format!("{files}, {} {done}", render::count(bytes, "byte")))?;
-    if !args.apply && !found.is_empty() {
+    let done = if args.apply { "freed" } else { "can be freed" };
+    term.print(&format!("{}, {} {done}", render::count(files as u64, "file"), render::count(bytes, "byte")))?;
+    if !found.expired.is_empty() {
+        let expired = format!(
+            "{} of {} by the retention policy",
+            render::count(later, "byte"),
+            render::count(found.expired.len() as u64, "artifact"),
+        );
+        let when = "their bytes go with a `gc --apply` a day later; hash and size stay";
+        term.print(&match args.apply {
+            true => format!("{expired} expired; {when}"),
+            false => format!("{expired} would expire; {when}"),
+        })?;
+    }
+    if !args.apply && (files > 0 || !found.expired.is_empty()) {
         term.note(&format!("to free it: {}", world.command("gc --apply")));
     }
     Ok(Ended::Done)
+}
+
+async fn look(world: &World, artifacts: &Arc<LocalArtifacts>, now: Timestamp) -> Result<Found, StoreError> {
+    let unreferenced = unreferenced(&*world.store, artifacts, LOCAL_TENANT, now).await?;
+    let held = Held::read(&*world.store, LOCAL_TENANT, now).await?;
+    let expired = held.expired(&world.settings.retention, now);
+    let going = |row: &ArtifactRow| expired.iter().any(|(other, _)| other.artifact.sha256 == row.artifact.sha256);
+    let mut large = held.large(LARGE, LARGE_SHOWN + expired.len());
+    large.retain(|row| !going(row));
+    large.truncate(LARGE_SHOWN);
+    Ok(Found { unreferenced, buried: held.freeable(now), large, expired })
 }
 
 /// Deletes them and says which went; one that was put again meanwhile stays.
@@ -56,15 +105,83 @@ fn free(artifacts: &Arc<LocalArtifacts>, found: Vec<Leftover>) -> anyhow::Result
     Ok(gone)
 }
 
+/// The rows become tombstones, durably; only a later run takes the bytes.
+async fn bury(world: &World, expired: Vec<(ArtifactRow, Why)>) -> anyhow::Result<Vec<(ArtifactRow, Why)>> {
+    let mut buried = Vec::new();
+    for some in expired.chunks(BURIED_AT_ONCE) {
+        let ids = some.iter().map(|(row, _)| row.artifact.id).collect();
+        let changed = world.store.retain(LOCAL_TENANT, Retain::Bury(ids)).await?;
+        let did = |row: &ArtifactRow| changed.iter().any(|other| other.artifact.id == row.artifact.id);
+        buried.extend(some.iter().filter(|(row, _)| did(row)).cloned());
+    }
+    Ok(buried)
+}
+
+/// Takes the bytes of tombstones: the file first, then the row says that they are gone. A crash in between is made up
+/// for by the next run.
+async fn free_buried(
+    world: &World,
+    artifacts: &Arc<LocalArtifacts>,
+    buried: Vec<ArtifactRow>,
+) -> anyhow::Result<Vec<ArtifactRow>> {
+    let before = grace(SystemClock::new().now());
+    let mut gone: Vec<Digest> = Vec::new();
+    for row in &buried {
+        let sha256 = row.artifact.sha256;
+        let swept = match artifacts.file_of(LOCAL_TENANT, sha256) {
+            Ok(None) => Ok(true),
+            Ok(Some(file)) => artifacts.sweep(&file, before),
+            Err(e) => Err(e),
+        };
+        match swept {
+            Ok(true) => gone.push(sha256),
+            // It was put again meanwhile: someone is about to name it.
+            Ok(false) => {}
+            Err(e) => return Err(failed(format!("content {sha256} cannot be deleted: {e}"))),
+        }
+    }
+    let freed = world.store.retain(LOCAL_TENANT, Retain::Free { contents: gone, before }).await?;
+    let did = |row: &ArtifactRow| freed.iter().any(|other| other.artifact.id == row.artifact.id);
+    Ok(buried.into_iter().filter(did).collect())
+}
+
 fn what(leftover: &Leftover) -> String {
     leftover.sha256.map_or_else(|| "never finished".to_owned(), |sha256| format!("content {sha256}, named by nothing"))
 }
 
-fn line(leftover: &Leftover) -> Vec<String> {
-    vec![leftover.bytes.to_string(), leftover.modified.to_string(), what(leftover)]
+fn table(found: &Found) -> Vec<Vec<String>> {
+    let line = |row: &ArtifactRow, since: Option<Timestamp>, why: &str| {
+        let since = since.map_or_else(|| "-".to_owned(), |at| at.to_string());
+        vec![row.artifact.bytes.to_string(), since, format!("{} of {}, {why}", row.artifact.id, row.session)]
+    };
+    let file = |file: &Leftover| vec![file.bytes.to_string(), file.modified.to_string(), what(file)];
+    let mut lines: Vec<Vec<String>> = found.unreferenced.iter().map(file).collect();
+    lines.extend(found.buried.iter().map(|row| line(row, row.tombstone.map(|stone| stone.at), "expired")));
+    lines.extend(found.expired.iter().map(|(row, why)| line(row, None, &format!("over {}", why.key()))));
+    lines.extend(found.large.iter().map(|row| line(row, None, "large, and kept")));
+    lines
 }
 
-fn document(leftover: &Leftover) -> Value {
-    let why = if leftover.sha256.is_some() { "unreferenced" } else { "unfinished" };
-    json!({"sha256": leftover.sha256, "bytes": leftover.bytes, "since": leftover.modified, "why": why})
+fn document(found: &Found, applied: bool, bytes: u64, later: u64) -> Value {
+    let artifact = |row: &ArtifactRow, why: &str| {
+        let artifact = &row.artifact;
+        json!({
+            "artifact_id": artifact.id, "session_id": row.session, "sha256": artifact.sha256, "bytes": artifact.bytes,
+            "why": why,
+        })
+    };
+    let file = |file: &Leftover| {
+        let why = if file.sha256.is_some() { "unreferenced" } else { "unfinished" };
+        json!({"sha256": file.sha256, "bytes": file.bytes, "since": file.modified, "why": why})
+    };
+    let mut files: Vec<Value> = found.unreferenced.iter().map(file).collect();
+    files.extend(found.buried.iter().map(|row| artifact(row, "expired")));
+    json!({
+        "applied": applied,
+        "bytes": bytes,
+        "files": files,
+        "expired": found.expired.iter().map(|(row, why)| artifact(row, why.key())).collect::<Vec<_>>(),
+        "expired_bytes": later,
+        "large": found.large.iter().map(|row| artifact(row, "large")).collect::<Vec<_>>(),
+    })
 }

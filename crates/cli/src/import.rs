@@ -6,7 +6,7 @@ use std::path::Path;
 use portcullis_base::Digest;
 use portcullis_base::limits::ARTIFACT_INLINE_MAX;
 use portcullis_event::{Body, Event, IntentState, LOCAL_TENANT, State};
-use portcullis_store::{Artifacts, Blob, Import, Log as _, contents_named, deliver_outbox};
+use portcullis_store::{Artifacts, Blob, Import, LocalArtifacts, Log as _, contents_named, deliver_outbox};
 use serde_json::json;
 
 use crate::args::Globals;
@@ -31,7 +31,9 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let session = manifest.session_id;
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, manifest.events, "taking in events");
-    let (import, mut here) = read(file, &*artifacts, session, &progress)?;
+    let (mut import, mut here) = read(file, &*artifacts, session, &progress)?;
+    import.expired.clone_from(&manifest.expired);
+    here.extend(manifest.expired_contents());
     if let Some(left) = left_to_do(&import.events) {
         return Err(failed(format!(
             "{}: {left}; let it end where it comes from, then export again; nothing was written",
@@ -102,7 +104,7 @@ fn read(
     session: portcullis_base::SessionId,
     progress: &Bar,
 ) -> anyhow::Result<(Import, HashSet<Digest>)> {
-    let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new() };
+    let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new(), expired: Default::default() };
     let (mut here, mut bytes, mut line) = (HashSet::new(), 0, Vec::new());
     let mut lines = Lines::open(file)?;
     while lines.next(&mut line)? {
@@ -128,6 +130,10 @@ fn read(
     Ok((import, here))
 }
 
-async fn is_kept(world: &World, artifacts: &dyn Artifacts, sha256: Digest) -> anyhow::Result<bool> {
-    Ok(world.store.blob(LOCAL_TENANT, sha256).await?.is_some() || artifacts.open(LOCAL_TENANT, sha256).is_ok())
+/// Whether a content is here, sound; what is here as a file stays for the rows to come.
+async fn is_kept(world: &World, artifacts: &LocalArtifacts, sha256: Digest) -> anyhow::Result<bool> {
+    if world.store.blob(LOCAL_TENANT, sha256).await?.is_some() {
+        return Ok(true);
+    }
+    Ok(artifacts.renew(LOCAL_TENANT, sha256)? && artifacts.open(LOCAL_TENANT, sha256).is_ok())
 }

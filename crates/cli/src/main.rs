@@ -29,6 +29,7 @@ mod project;
 mod rebuild;
 mod render;
 mod replay;
+mod rm;
 mod search;
 mod sessions;
 mod spinner;
@@ -61,6 +62,7 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
     // One thread is enough: the store writes on a thread of its own, and files are read on blocking ones.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
+        exit::outlive_file_limits()?;
         let globals = &cli.globals;
         match cli.command {
             Command::Call(args) => call::run(&args, globals, term).await,

@@ -42,7 +42,7 @@ async fn catch_up(world: &World, term: &Term) -> anyhow::Result<u64> {
         match world.store.catch_up(LOCAL_TENANT, BATCH).await {
             Ok(0) => return Ok(0),
             Ok(taken) => progress.add(taken),
-            Err(error @ StoreError::ReadOnly(_)) => {
+            Err(error @ (StoreError::ReadOnly(_) | StoreError::DiskFull { .. })) => {
                 let left = world.store.search_lag(LOCAL_TENANT).await?;
                 term.note(&format!("warning: {} not searched: {error}", render::count(left, "new event")));
                 return Ok(left);

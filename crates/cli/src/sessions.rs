@@ -18,7 +18,7 @@ use crate::exit::{Ended, failed, interrupts};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
-use crate::{export, import, search, tree};
+use crate::{export, import, rm, search, tree};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -44,6 +44,9 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             write_export(&world, session, with_artifacts, out.as_deref(), term).await?;
         }
         Sessions::Import { file } => import::run(&file, globals, term).await?,
+        Sessions::Rm { session, yes, reason } => {
+            rm::run(&World::existing(globals)?, session, yes, reason, term).await?;
+        }
     }
     Ok(Ended::Done)
 }

@@ -9,8 +9,8 @@ use anyhow::Context as _;
 use portcullis::{Profile, Runtime, RuntimeBuilder};
 use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
 use portcullis_event::facts::SessionCreated;
-use portcullis_event::{Body, CheckpointKey, Event, LOCAL_TENANT};
-use portcullis_store::{AskRow, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError};
+use portcullis_event::{Body, CheckpointKey, Event, LOCAL_TENANT, SessionStatus};
+use portcullis_store::{AskRow, Head, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError, was_erased};
 use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
 use crate::args::Globals;
@@ -44,7 +44,16 @@ pub fn workspace(globals: &Globals) -> anyhow::Result<PathBuf> {
 
 /// The session of calls in a workspace: the same for every process.
 pub fn call_session(workspace: &Path) -> SessionId {
-    let digest = Digest::of(&[b"portcullis-call-session-1:", workspace.as_os_str().as_bytes()].concat());
+    session_of(&[b"portcullis-call-session-1:", workspace.as_os_str().as_bytes()].concat())
+}
+
+/// The one that takes the place of a workspace's session that was erased.
+pub fn next_call_session(erased: SessionId) -> SessionId {
+    session_of(format!("portcullis-call-session-after-1:{erased}").as_bytes())
+}
+
+fn session_of(name: &[u8]) -> SessionId {
+    let digest = Digest::of(name);
     SessionId::from_u128(u128::from_be_bytes(std::array::from_fn(|i| digest.as_bytes()[i])))
 }
 
@@ -222,6 +231,7 @@ impl World {
         let first = self.store.read(key(session), 0, 1).await?;
         match first.first().map(Event::body) {
             Some(Body::SessionCreated(created)) => Ok(created),
+            Some(_) if first.iter().all(|event| event.payload.is_none()) => Err(StoreError::Erased(session).into()),
             _ => Err(StoreError::NoSession(session).into()),
         }
     }
@@ -239,6 +249,21 @@ impl World {
             after = last.seq;
             visit(&page)?;
         }
+    }
+
+    /// Whether a log ended by being erased.
+    pub async fn is_erased(&self, session: SessionId, head: &Head) -> Result<bool, StoreError> {
+        // Only a log that ended is looked at.
+        let last = match head.status {
+            SessionStatus::Terminated => self.store.read(key(session), head.last_seq.saturating_sub(1), 1).await?,
+            _ => Vec::new(),
+        };
+        Ok(was_erased(head, || last.into_iter().next()))
+    }
+
+    /// Where ids come from.
+    pub fn ids(&self) -> &SystemIds {
+        &self.ids
     }
 
     /// A few random bytes in hex, for names that must not collide.

@@ -101,6 +101,7 @@ bodies! {
     "session.status_idle" => StatusIdle,
     "session.status_terminated" => StatusTerminated,
     "session.deleted" => SessionDeleted,
+    "session.erased" => SessionErased,
     "tool.queued" => ToolQueued,
     "input.consumed" => InputConsumed,
     "agent.tool_use" => ToolUse,

@@ -57,6 +57,16 @@ pub struct StatusTerminated {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionDeleted {}
 
+/// The payloads of these events were taken out; their hashes stand. It is the last event of its log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionErased {
+    pub from_seq: u64,
+    pub to_seq: u64,
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// A call asked for by someone who does not hold the lease; whoever does takes it up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolQueued {

@@ -246,7 +246,9 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 change.status = Some(SessionStatus::Idle);
                 change.no_failure();
             }
-            Body::StatusTerminated(_) | Body::SessionDeleted(_) => change.status = Some(SessionStatus::Terminated),
+            Body::StatusTerminated(_) | Body::SessionDeleted(_) | Body::SessionErased(_) => {
+                change.status = Some(SessionStatus::Terminated);
+            }
             Body::Asked(_) => change.blocked += 1,
             Body::Replied(_) => {
                 change.blocked -= 1;

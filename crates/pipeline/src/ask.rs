@@ -173,6 +173,6 @@ async fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> R
         expires_at: None,
     };
     facts.blobs.push(Blob { sha256: artifact.sha256, bytes });
-    facts.artifacts.push(ArtifactRow { session: session.key.session, artifact: artifact.clone() });
+    facts.artifacts.push(ArtifactRow::new(session.key.session, artifact.clone()));
     Ok(artifact)
 }

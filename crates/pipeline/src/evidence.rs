@@ -19,7 +19,7 @@ use crate::session::SessionShared;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RetainError {
     #[error(
-        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; raise `quota` under `[artifacts]` in the configuration"
+        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; `portcullis gc --dry-run` shows what can go, or raise `quota` under `[artifacts]` in the configuration"
     )]
     OverQuota { used: u64, quota: u64, wanted: u64 },
     #[error("it could not be written: {0}; make room on the disk of the data directory")]
@@ -53,9 +53,23 @@ impl Usage {
         Ok(())
     }
 
+    /// Over the quota: perhaps something was freed meanwhile, by this process or another.
+    async fn look_again(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
+        let known = self.used.load(Ordering::Acquire);
+        if known.saturating_add(wanted) > self.quota {
+            let used = store.artifact_usage(tenant).await.map_err(|e| RetainError::Io(e.to_string()))?;
+            if used < known {
+                // If someone reserved meanwhile, the next one who is over it looks again.
+                let _ = self.used.compare_exchange(known, used, Ordering::AcqRel, Ordering::Acquire);
+            }
+        }
+        Ok(())
+    }
+
     /// Whether there is room for `wanted` bytes, without taking it.
     async fn room(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
         self.load(store, tenant).await?;
+        self.look_again(store, tenant, wanted).await?;
         let used = self.used.load(Ordering::Acquire);
         if used.saturating_add(wanted) > self.quota {
             return Err(RetainError::OverQuota { used, quota: self.quota, wanted });
@@ -185,7 +199,7 @@ impl Evidence<'_> {
     fn name(&self, artifact: ArtifactRef, facts: &mut Append) {
         let fact = ArtifactStored { artifact: artifact.clone(), intent_id: Some(self.intent_id) };
         self.session.note(facts, self.turn_id, &fact);
-        facts.artifacts.push(ArtifactRow { session: self.session.key.session, artifact });
+        facts.artifacts.push(ArtifactRow::new(self.session.key.session, artifact));
     }
 }
 
@@ -224,6 +238,11 @@ pub enum ShelfError {
     NotFound(ArtifactId),
     #[error("the bytes of artifact {0} are lost: the store is damaged; `portcullis audit verify` tells more")]
     Lost(ArtifactId),
+    #[error(
+        "artifact {id} has expired by the retention policy: its {bytes} bytes (SHA-256 {sha256}) are no longer kept; what \
+         was shown of it before stands in the log"
+    )]
+    Expired { id: ArtifactId, sha256: Digest, bytes: u64 },
     #[error("{0}")]
     Store(StoreError),
 }
@@ -255,6 +274,9 @@ impl ArtifactShelf {
         let row = self.store.artifact(self.tenant, id).await.map_err(ShelfError::Store)?;
         let row = row.filter(|row| session.is_none_or(|s| s == row.session)).ok_or(ShelfError::NotFound(id))?;
         let sha256 = row.artifact.sha256;
+        if row.tombstone.is_some() {
+            return Err(ShelfError::Expired { id, sha256, bytes: row.artifact.bytes });
+        }
         if let Some(bytes) = self.store.blob(self.tenant, sha256).await.map_err(ShelfError::Store)? {
             return Ok((row.artifact, Arc::new(bytes)));
         }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use portcullis_base::{AppendId, IntentId, TurnId, limits};
 use portcullis_contract::Caller;
@@ -20,6 +21,8 @@ use crate::step::Halt;
 const PAGE: usize = 1_000;
 /// A snapshot saves folding this many events the next time.
 const SNAPSHOT_EVERY: u64 = 1_000;
+/// How often a lease is offered back to a store whose disk is full.
+const LOOK_FOR_ROOM: Duration = Duration::from_millis(500);
 /// How often an append whose answer was lost is asked about before the turn halts.
 const AMBIGUOUS_TRIES: u32 = 3;
 
@@ -285,9 +288,29 @@ impl Session {
         match released {
             // Someone took the session over meanwhile: there is nothing left to give back.
             Err(StoreError::FenceLost { .. }) => Ok(()),
+            Err(full @ StoreError::DiskFull { .. }) => {
+                give_back_later(shared, idle_at);
+                Err(full)
+            }
             other => other,
         }
     }
+}
+
+/// Not even the end of a lease found room on the disk. It is offered again until there is room, or the lease has run
+/// out by itself: whoever comes when there is room should not wait for that.
+fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
+    let session = Arc::clone(shared);
+    shared.gate.tracker.spawn(async move {
+        let until = session.gate.clock.monotonic() + limits::LEASE_TTL;
+        while session.gate.clock.monotonic() < until {
+            tokio::time::sleep(LOOK_FOR_ROOM).await;
+            let released = session.gate.store.release(session.key, session.lease.fence, idle_at).await;
+            if !matches!(released, Err(StoreError::DiskFull { .. })) {
+                return;
+            }
+        }
+    });
 }
 
 /// Renews a lease until it is dropped or lost. A holder that cannot renew stops itself before the

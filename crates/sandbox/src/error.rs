@@ -81,7 +81,7 @@ pub enum FileError {
     /// with neither its old nor its new content.
     #[error("writing `{}` failed halfway ({kind}) and its content is damaged; read it and repair it", .path.display_relative())]
     Torn { path: VirtualPath, kind: io::ErrorKind },
-    #[error("`{}` could not be used: {kind}", .path.display_relative())]
+    #[error("`{}` could not be used: {}", .path.display_relative(), plain(*.kind))]
     Io { path: VirtualPath, kind: io::ErrorKind },
 }
 
@@ -143,5 +143,15 @@ impl FileError {
 impl From<PathFault> for FileError {
     fn from(fault: PathFault) -> Self {
         Self::InvalidPath { fault }
+    }
+}
+
+/// The kind of fault in words, with what to do where a person can do something.
+fn plain(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::StorageFull => "its disk is full (no space left); free some space, then try again".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota is used up; free some space, then try again".to_owned(),
+        io::ErrorKind::FileTooLarge => "it would be larger than a file may be here (file too large)".to_owned(),
+        other => other.to_string(),
     }
 }

@@ -14,23 +14,34 @@ use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
 use crate::op::{Trace, Tx};
-use crate::{projections, records, wakes};
+use crate::{kept, projections, records, wakes};
 
 /// Payloads up to this many bytes stand in the event's own row. With the longest envelope such a
 /// row stays under the 1,002 bytes that SQLite keeps on a clustered page of 4 KiB.
 const INLINE_PAYLOAD: usize = 560;
 
-/// Does a commit. Nothing is written before every check has passed.
+/// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
+    commit_by(tx, commit, plan, |_| Ok(()))
+}
+
+/// Does what `decide` decided, after `first`. Nothing is written before every check has passed.
+pub(crate) fn commit_by(
+    tx: &Tx<'_>,
+    commit: &Commit,
+    decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
+    first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<Committed, Fail> {
     let head = heads::read(tx.conn, commit.key)?;
     let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
     if let Some(response) = repeat(tx.conn, commit)? {
         return Ok(Committed { events: Vec::new(), last_seq, repeat: true, response });
     }
+    kept::check_not_erased(tx.conn, commit.key, head.as_ref())?;
     let now = tx.env.clock.now();
     // The plan asks without being able to fail; what SQLite answered instead is looked at after.
     let failed = RefCell::new(None);
-    let planned = plan(
+    let planned = decide(
         commit,
         Plan {
             now,
@@ -70,6 +81,7 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
     let planned = planned?;
     check_locks(tx.conn, commit)?;
     records::check(tx.conn, commit.key.tenant, &commit.records)?;
+    first(tx.conn)?;
     write(tx.conn, commit, (head.as_ref(), planned), now)
 }
 
@@ -284,7 +296,8 @@ fn insert_artifact(conn: &Connection, key: SessionKey, row: &ArtifactRow) -> rus
     let artifact = &row.artifact;
     conn.prepare_cached(
         "INSERT OR REPLACE INTO artifacts (tenant, artifact_id, session, sha256, kind, mime, bytes, \
-         lines, complete, trust, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         lines, complete, trust, expires_at, pinned, tombstone, freed) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute(params![
         id(key.tenant.as_u128()),
@@ -298,6 +311,9 @@ fn insert_artifact(conn: &Connection, key: SessionKey, row: &ArtifactRow) -> rus
         artifact.complete,
         word(&artifact.trust)?,
         artifact.expires_at.map(|at| at.as_micros()),
+        row.pinned,
+        row.tombstone.map(|stone| stone.at.as_micros()),
+        row.tombstone.is_some_and(|stone| stone.freed),
     ])?;
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! Headroom on a full disk (store §10): a file that holds room for nothing else. Whoever must still record something
-//! when the disk is full, its own shutdown above all, gives the room back by deleting it.
+//! when the disk is full, the end of what already ran above all, gives the room away by emptying it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -45,13 +45,29 @@ impl Ballast {
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < BALLAST_BYTES) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
+        let before = self.was_made();
         // Another process may be at it; both allocate the same bytes of the same file.
         let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&self.path);
         let allocated = made.and_then(|file| allocate(&file));
-        if allocated.is_err() {
-            self.release()?;
+        match allocated {
+            Err(_) if before => self.give()?,
+            Err(_) => self.release()?,
+            Ok(()) => {}
         }
         allocated
+    }
+
+    /// Whether it is there, or was until its room was given away.
+    pub(crate) fn was_made(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|found| found.is_file())
+    }
+
+    /// Gives its room away and leaves the empty file, by which every process knows that this room is spoken for.
+    pub(crate) fn give(&self) -> io::Result<()> {
+        match OpenOptions::new().write(true).truncate(true).open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.map(drop),
+        }
     }
 
     /// Deletes it; its room is free for the next write.

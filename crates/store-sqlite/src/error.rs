@@ -38,11 +38,6 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// There is no room. Room may come back, so this never closes the store for good (F7).
-pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
-}
-
 /// The fault lies with one operation's values, not with the disk or the file.
 pub(crate) fn is_of_one_operation(error: &rusqlite::Error) -> bool {
     match error.sqlite_error_code() {
@@ -65,7 +60,7 @@ pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Unavailable("another process keeps the store locked; end it or try again".to_owned())
         }
-        Some(ErrorCode::DiskFull) => StoreError::ReadOnly(FULL.to_owned()),
+        Some(ErrorCode::DiskFull) => StoreError::DiskFull { free: 0 },
         _ => match error {
             // A stored value that has not the shape this program gave it.
             rusqlite::Error::FromSqlConversionFailure(..)
@@ -76,6 +71,3 @@ pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
         },
     }
 }
-
-/// What a person is told when the disk is full.
-pub(crate) const FULL: &str = "the disk is full; free some space, and writing goes on by itself (reading still works)";

@@ -48,6 +48,8 @@ fn receive_within<T>(queue: &mut mpsc::Receiver<T>, patience: Duration) -> Resul
 /// What is left to do once the store is idle.
 pub(crate) struct Upkeep {
     ballast: Ballast,
+    /// When it last saw to the ballast in the middle of work.
+    looked: Instant,
     /// How much had been written when it last looked, and when it last tidied up.
     seen: u64,
     tidied: u64,
@@ -55,14 +57,21 @@ pub(crate) struct Upkeep {
 
 impl Upkeep {
     pub(crate) fn new(ballast: Ballast) -> Self {
-        Self { ballast, seen: 0, tidied: 0 }
+        Self { ballast, looked: Instant::now(), seen: 0, tidied: 0 }
     }
 
     /// The next operation, with the chores of an idle store done while there is none.
     pub(crate) fn next<T>(&mut self, queue: &mut mpsc::Receiver<T>, desk: &Desk) -> Option<T> {
         loop {
             match receive_within(queue, IDLE_AFTER) {
-                Ok(next) => return next,
+                Ok(next) => {
+                    // A store that is never idle has a ballast as well.
+                    if self.looked.elapsed() >= IDLE_AFTER {
+                        self.looked = Instant::now();
+                        self.see_to_ballast(desk.commits());
+                    }
+                    return next;
+                }
                 Err(()) => self.look(desk, &|| queue.is_empty()),
             }
         }
@@ -72,24 +81,20 @@ impl Upkeep {
         let commits = desk.commits();
         let idle = commits == self.seen;
         self.seen = commits;
+        self.see_to_ballast(commits);
         if idle && commits != self.tidied {
             self.tidied = commits;
-            self.see_to_ballast();
             while still_idle() && desk.while_free(take_in) == Some(true) {}
             desk.while_free(truncate);
         }
     }
 
     /// A process that only reads never pays for the ballast, and one that writes pays after its answers.
-    pub(crate) fn at_the_end(&self, commits: u64) {
+    pub(crate) fn see_to_ballast(&self, commits: u64) {
         if commits > 0 {
-            self.see_to_ballast();
+            // Without room there is none; `doctor` asks whether it is there, and the next look tries again.
+            let _ = self.ballast.keep();
         }
-    }
-
-    fn see_to_ballast(&self) {
-        // Without room there is none; `doctor` asks whether it is there, and the next idle time tries again.
-        let _ = self.ballast.keep();
     }
 }
 
@@ -104,7 +109,7 @@ fn take_in(conn: &Connection) -> bool {
 
 /// Moves the write-ahead log into the database and empties its file. It waits for nobody: whoever reads or writes just
 /// now is not idle, and an operation that comes meanwhile must not wait for them either.
-fn truncate(conn: &Connection) {
+pub(crate) fn truncate(conn: &Connection) {
     if conn.busy_timeout(Duration::ZERO).is_ok() {
         // Nothing rests on it: what stays in the log is as durable there.
         let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_logs.sql"),
     include_str!("../migrations/0002_search.sql"),
     include_str!("../migrations/0003_wakes.sql"),
+    include_str!("../migrations/0004_retention.sql"),
 ];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.

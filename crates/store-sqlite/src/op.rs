@@ -43,6 +43,8 @@ pub(crate) trait Op: Send {
     fn session(&self) -> Option<SessionKey>;
     /// How to recognise that it took effect; known after [`Op::run`].
     fn trace(&self) -> Option<Trace>;
+    /// Whether it is taken on a full disk as well, in the room of the ballast: it ends what began before, or makes room.
+    fn cannot_wait(&self) -> bool;
     /// Gives the answer: the kept one, or this error.
     fn settle(self: Box<Self>, outcome: Result<(), StoreError>);
 }
@@ -52,6 +54,7 @@ pub(crate) struct Task<T, F> {
     run: F,
     session: Option<SessionKey>,
     trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
+    cannot_wait: bool,
     answer: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -70,10 +73,11 @@ where
     pub(crate) fn queued(
         session: Option<SessionKey>,
         trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
+        cannot_wait: bool,
         run: F,
     ) -> (Box<dyn Op>, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        let task = Self { run, session, trace, answer: None, reply };
+        let task = Self { run, session, trace, cannot_wait, answer: None, reply };
         (Box::new(task), answer)
     }
 }
@@ -110,6 +114,10 @@ where
             Some(Ok(answer)) => (self.trace)(answer, self.session),
             _ => None,
         }
+    }
+
+    fn cannot_wait(&self) -> bool {
+        self.cannot_wait
     }
 
     fn settle(mut self: Box<Self>, outcome: Result<(), StoreError>) {

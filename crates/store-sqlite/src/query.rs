@@ -6,7 +6,7 @@ use portcullis_base::{
 };
 use portcullis_event::{Actor, Event, EventType, SessionRow, Typed, ledger_of, operator_log_of};
 use portcullis_store::{
-    ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot,
+    ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot, Tombstone,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -186,7 +186,7 @@ pub(crate) fn artifact(
     artifact: ArtifactId,
 ) -> rusqlite::Result<Option<ArtifactRow>> {
     conn.prepare_cached(
-        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at, artifact_id \
+        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at, artifact_id, pinned, tombstone, freed \
          FROM artifacts WHERE tenant = ?1 AND artifact_id = ?2",
     )?
     .query_row(params![id(tenant.as_u128()), id(artifact.as_u128())], artifact_row)
@@ -201,7 +201,7 @@ pub(crate) fn artifacts(
     limit: usize,
 ) -> rusqlite::Result<Vec<ArtifactRow>> {
     conn.prepare_cached(
-        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at, artifact_id \
+        "SELECT session, sha256, kind, mime, bytes, lines, complete, trust, expires_at, artifact_id, pinned, tombstone, freed \
          FROM artifacts WHERE tenant = ?1 AND (?2 IS NULL OR artifact_id > ?2) ORDER BY artifact_id LIMIT ?3",
     )?
     .query_map(params![id(tenant.as_u128()), after.map(|after| id(after.as_u128())), limit], artifact_row)?
@@ -222,6 +222,11 @@ fn artifact_row(row: &Row<'_>) -> rusqlite::Result<ArtifactRow> {
             trust: word_at(row, 7)?,
             expires_at: opt_time_at(row, 8)?,
         },
+        pinned: row.get(10)?,
+        tombstone: match opt_time_at(row, 11)? {
+            Some(at) => Some(Tombstone { at, freed: row.get(12)? }),
+            None => None,
+        },
     })
 }
 
@@ -232,11 +237,11 @@ pub(crate) fn blob(conn: &Connection, tenant: TenantId, sha256: Digest) -> rusql
         .optional()
 }
 
-/// Bytes of all artifacts of a tenant; equal contents count once.
+/// Bytes of all artifacts of a tenant that are still held; equal contents count once.
 pub(crate) fn artifact_usage(conn: &Connection, tenant: TenantId) -> rusqlite::Result<u64> {
     conn.prepare_cached(
         "SELECT coalesce(sum(bytes), 0) FROM \
-         (SELECT max(bytes) AS bytes FROM artifacts WHERE tenant = ?1 GROUP BY sha256)",
+         (SELECT max(bytes) AS bytes FROM artifacts WHERE tenant = ?1 AND freed = 0 GROUP BY sha256)",
     )?
     .query_row(params![id(tenant.as_u128())], |row| row.get(0))
 }

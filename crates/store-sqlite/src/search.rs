@@ -201,6 +201,22 @@ fn place_of(conn: &Connection, doc: i64) -> rusqlite::Result<Option<(SessionKey,
     .optional()
 }
 
+/// Takes a whole log out of the index, and out of the work that waits.
+pub(crate) fn forget_log(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
+    let docs: Vec<i64> = conn
+        .prepare(
+            "SELECT d.doc FROM search_docs d JOIN search_logs l ON l.log = d.log WHERE l.tenant = ?1 AND l.session = ?2",
+        )?
+        .query_map(params![id(key.tenant.as_u128()), id(key.session.as_u128())], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    forget(conn, &docs)?;
+    if !docs.is_empty() {
+        // A deleted word stays in its segment until segments are merged.
+        conn.execute("INSERT INTO search_index (search_index) VALUES ('optimize')", [])?;
+    }
+    Ok(())
+}
+
 /// Takes documents out of the index; their words are gone with them.
 pub(crate) fn forget(conn: &Connection, docs: &[i64]) -> rusqlite::Result<()> {
     for doc in docs {

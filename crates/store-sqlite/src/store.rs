@@ -12,7 +12,7 @@ use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
-    Records, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow,
+    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -20,11 +20,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::ballast::Ballast;
 use crate::connect::{Durability, Place};
 use crate::error::{Fail, plain};
+use crate::headroom::Headroom;
+use crate::idle::truncate;
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, backup, heads, import, leases, migrate, query, records, search, sweep, wakes};
+use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search, sweep, wakes};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -65,7 +67,7 @@ impl SqliteStore {
         let place = Place { path: config.path, durability: config.durability };
         place.prepare()?;
         let named = |error: StoreError| at_path(&place, error);
-        let conn = place.writer().map_err(|error| named(plain(&error)))?;
+        let conn = open_writer(&place).map_err(named)?;
         migrate::migrate(&conn, config.clock.now()).map_err(named)?;
         let env =
             Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: config.checkpoint_key.clone() };
@@ -143,7 +145,20 @@ impl SqliteStore {
         trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
         run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (op, answer) = Task::queued(session, trace, run);
+        self.hand_over(Task::queued(session, trace, false, run)).await
+    }
+
+    /// The same for what is taken on a full disk too: the end of what began before, and what makes room.
+    async fn write_now<T: Send + 'static>(
+        &self,
+        session: Option<SessionKey>,
+        trace: fn(&T, Option<SessionKey>) -> Option<Trace>,
+        run: impl FnMut(&Tx<'_>) -> Result<T, Fail> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.hand_over(Task::queued(session, trace, true, run)).await
+    }
+
+    async fn hand_over<T: Send + 'static>(&self, (op, answer): (Box<dyn Op>, Answer<T>)) -> Result<T, StoreError> {
         if self.shared.stopped.get().is_some() {
             return Err(self.shared.refusal());
         }
@@ -210,6 +225,17 @@ impl Drop for SqliteStore {
     }
 }
 
+/// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. Whoever
+/// only reads needs it as well, so the ballast is given for it.
+fn open_writer(place: &Place) -> Result<rusqlite::Connection, StoreError> {
+    let no_room = match place.writer() {
+        Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
+        other => return other.map_err(|error| plain(&error)),
+    };
+    Headroom::beside(&place.path).give();
+    place.writer().map_err(|_| no_room)
+}
+
 /// An error of opening says which file it is about.
 fn at_path(place: &Place, error: StoreError) -> StoreError {
     let path = place.path.display();
@@ -223,8 +249,17 @@ fn at_path(place: &Place, error: StoreError) -> StoreError {
 #[async_trait]
 impl Log for SqliteStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        let key = Some(commit.key);
-        self.write(key, apply::trace, move |tx| apply::commit(tx, &commit)).await
+        let (key, cannot_wait) = (Some(commit.key), commit.ends_work());
+        self.hand_over(Task::queued(key, apply::trace, cannot_wait, move |tx| apply::commit(tx, &commit))).await
+    }
+
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        let key = Some(erasure.key);
+        let erased = self.write_now(key, apply::trace, move |tx| kept::erase(tx, &erasure)).await?;
+        // What was there stands in the write-ahead log until it is emptied; if someone reads, an idle time does it.
+        let desk = self.desk.clone();
+        let _ = tokio::task::spawn_blocking(move || desk.once_free(truncate)).await;
+        Ok(erased)
     }
 
     async fn import(&self, import: Import) -> Result<Imported, StoreError> {
@@ -295,6 +330,10 @@ impl Log for SqliteStore {
         self.readers.scan(move |conn| query::artifact_usage(conn, tenant)).await
     }
 
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.write_now(None, no_trace, move |tx| Ok(kept::retain(tx.conn, tenant, &change, tx.env.clock.now())?)).await
+    }
+
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
         self.readers.scan(move |conn| query::checkpoints(conn, key)).await
     }
@@ -304,7 +343,16 @@ impl Log for SqliteStore {
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| Ok(query::put_snapshot(tx.conn, key, &snapshot)?)).await
+        self.write(Some(key), no_trace, move |tx| {
+            let head = heads::read(tx.conn, key)?;
+            match kept::check_not_erased(tx.conn, key, head.as_ref()) {
+                // Whoever comes late brings nothing back.
+                Err(Fail::Refused(_)) => Ok(()),
+                Err(fail) => Err(fail),
+                Ok(()) => Ok(query::put_snapshot(tx.conn, key, &snapshot)?),
+            }
+        })
+        .await
     }
 
     async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -353,12 +401,13 @@ impl Queue for SqliteStore {
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Result<Timestamp, StoreError> {
         // Never in the caller's own thread: while another process keeps the store locked, whoever renews must see
         // his time run out, and stop (store §5).
-        let (op, answer) = Task::queued(Some(key), no_trace, move |tx: &Tx<'_>| leases::renew(tx, key, fence, ttl));
+        let renews = move |tx: &Tx<'_>| leases::renew(tx, key, fence, ttl);
+        let (op, answer) = Task::queued(Some(key), no_trace, true, renews);
         self.write_queued(op, answer).await
     }
 
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
-        self.write(Some(key), no_trace, move |tx| leases::release(tx, key, fence, idle_at)).await
+        self.write_now(Some(key), no_trace, move |tx| leases::release(tx, key, fence, idle_at)).await
     }
 }
 

@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 
 use portcullis_event::chain_hash;
 use portcullis_store::{SessionKey, StoreError};
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, watch};
 
 use crate::apply::has_event;
 use crate::ballast::Ballast;
 use crate::codec::json;
 use crate::connect::{BUSY_PATIENCE, Place};
-use crate::error::{FULL, Fail, is_busy, is_full, is_of_one_operation, plain};
-use crate::idle::Upkeep;
+use crate::error::{Fail, is_busy, is_of_one_operation, plain};
+use crate::headroom::Headroom;
+use crate::idle::{Upkeep, truncate};
 use crate::op::{Env, Op, Trace, Tx};
 use crate::{heads, query};
 
@@ -85,6 +86,7 @@ pub(crate) struct Writer {
     place: Place,
     env: Env,
     shared: Arc<Shared>,
+    headroom: Headroom,
     batch: Vec<Box<dyn Op>>,
     /// COMMIT was called for the batch under way.
     committing: bool,
@@ -94,14 +96,22 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Self {
-        Self { conn: Some(conn), place, env, shared, batch: Vec::with_capacity(BATCH), committing: false, faults: 0 }
+        let headroom = Headroom::beside(&place.path);
+        let batch = Vec::with_capacity(BATCH);
+        Self { conn: Some(conn), place, env, shared, headroom, batch, committing: false, faults: 0 }
     }
 
     /// One batch, and if a defect of our own breaks it, an answer for everyone in it all the same.
     fn guarded(&mut self, queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) {
+        // Whoever came before it stopped may get here after.
+        if self.shared.stopped.get().is_some() {
+            return self.settle(&Err(self.shared.refusal()));
+        }
         if catch_unwind(AssertUnwindSafe(|| self.turn(queue))).is_err() {
             let why = "the writer met a defect of its own; start the program again";
             let _ = self.shared.stopped.set(why.to_owned());
+            // Its transaction ends with it.
+            self.conn = None;
             let answer = if self.committing { StoreError::Ambiguous(why.to_owned()) } else { self.shared.refusal() };
             self.settle(&Err(answer));
         }
@@ -111,6 +121,14 @@ impl Writer {
     fn turn(&mut self, mut queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>) {
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
+        if !self.headroom.admits(&self.place) {
+            // Who comes later than these is looked at in a batch of its own.
+            queue = None;
+            self.send_away();
+            if self.batch.is_empty() {
+                return;
+            }
+        }
         loop {
             let fault = match self.attempt(queue.as_deref_mut()) {
                 Ok(wrote) => {
@@ -185,19 +203,52 @@ impl Writer {
     /// After a fault: close, reopen, look what is really there, and say so. A sync that failed is
     /// never tried again in place, for the kernel may have dropped the pages meanwhile.
     fn recover(&mut self, fault: Fault) {
+        let full = Headroom::is_full(&self.place, &fault.error);
         let touched: Vec<SessionKey> = self.batch.iter().filter_map(|op| op.session()).collect();
+        let (reopened, landed) = self.look_again(&fault);
+        if full {
+            self.headroom.met_full();
+            // Room may come back: the next batch tries on a fresh connection. Until then the log that stands in the
+            // database already gives its own room back.
+            self.conn = reopened.ok().inspect(truncate);
+            return if landed == Some(false) { self.with_the_ballast() } else { self.say(&fault, landed, full) };
+        }
+        self.say(&fault, landed, full);
+        self.faults += 1;
+        let sound = reopened.map_err(|error| error.to_string()).and_then(|conn| {
+            check_tails(&conn, &touched)?;
+            Ok(conn)
+        });
+        match sound {
+            Ok(conn) if self.faults < 2 => self.conn = Some(conn),
+            Ok(_) => self.stop(&format!("writing failed twice in a row: {}", fault.error)),
+            Err(found) => self.stop(&format!("writing failed ({}), and then: {found}", fault.error)),
+        }
+    }
+
+    /// A fresh connection, and whether the batch is there; `None` if that cannot be told.
+    fn look_again(&mut self, fault: &Fault) -> (rusqlite::Result<Connection>, Option<bool>) {
         let traces: Vec<Trace> = self.batch.iter().filter_map(|op| op.trace()).collect();
         self.conn = None;
         let reopened = self.place.writer();
         let landed = match (&reopened, fault.at_commit) {
             (_, false) => Some(false),
+            // A write that found no room left its transaction without an end, and such a one never counts.
+            (Ok(conn), true) if fault.error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                landed(conn, &traces).or(Some(false))
+            }
             (Ok(conn), true) => landed(conn, &traces),
             (Err(_), true) => None,
         };
+        (reopened, landed)
+    }
+
+    /// Answers the batch of a fault.
+    fn say(&mut self, fault: &Fault, landed: Option<bool>, full: bool) {
         let why = plain(&fault.error);
         self.settle(&match landed {
             Some(true) => Ok(()),
-            Some(false) if is_full(&fault.error) => Err(StoreError::ReadOnly(FULL.to_owned())),
+            Some(false) if full => Err(Headroom::refusal(&self.place)),
             Some(false) => Err(match why {
                 StoreError::Corrupt(_) => why.clone(),
                 _ => StoreError::Unavailable(format!("nothing was written: {}", fault.error)),
@@ -209,20 +260,35 @@ impl Writer {
             self.shared.commits.fetch_add(1, Ordering::SeqCst);
             self.shared.changes.send_modify(|n| *n += 1);
         }
-        if is_full(&fault.error) {
-            // Room may come back: the next batch tries on a fresh connection.
-            self.conn = reopened.ok();
+    }
+
+    /// Refuses what can wait until there is room; what cannot stays in the batch.
+    fn send_away(&mut self) {
+        let refusal = Headroom::refusal(&self.place);
+        let (kept, refused) = self.batch.drain(..).partition::<Vec<_>, _>(|op| op.cannot_wait());
+        self.batch = kept;
+        for op in refused {
+            op.settle(Err(refusal.clone()));
+        }
+    }
+
+    /// The disk is full, and nothing of the batch is there. What ends something is tried once more, in the room that
+    /// was held for it.
+    fn with_the_ballast(&mut self) {
+        self.committing = false;
+        self.send_away();
+        if self.batch.is_empty() {
             return;
         }
-        self.faults += 1;
-        let sound = reopened.map_err(|error| error.to_string()).and_then(|conn| {
-            check_tails(&conn, &touched)?;
-            Ok(conn)
-        });
-        match sound {
-            Ok(conn) if self.faults < 2 => self.conn = Some(conn),
-            Ok(_) => self.stop(&format!("writing failed twice in a row: {}", fault.error)),
-            Err(found) => self.stop(&format!("writing failed ({}), and then: {found}", fault.error)),
+        self.headroom.give();
+        match self.attempt(None) {
+            Ok(wrote) => self.answer(wrote),
+            Err(fault) => {
+                let full = Headroom::is_full(&self.place, &fault.error);
+                let (reopened, landed) = self.look_again(&fault);
+                self.say(&fault, landed, full);
+                self.conn = reopened.ok();
+            }
         }
     }
 
@@ -301,13 +367,18 @@ impl Desk {
         while let Some(op) = queue.blocking_recv() {
             op.settle(Err(self.shared.refusal()));
         }
-        upkeep.at_the_end(self.commits());
+        upkeep.see_to_ballast(self.commits());
         self.lock().close();
     }
 
     /// How many batches were written so far.
     pub(crate) fn commits(&self) -> u64 {
         self.shared.commits.load(Ordering::SeqCst)
+    }
+
+    /// Runs a chore on the connection after whoever writes now.
+    pub(crate) fn once_free<T>(&self, chore: impl FnOnce(&Connection) -> T) -> Option<T> {
+        self.lock().conn.as_ref().map(chore)
     }
 
     /// Runs chores on the connection while nobody writes; skipped otherwise.

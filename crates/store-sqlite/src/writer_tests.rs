@@ -22,6 +22,8 @@ use crate::{Durability, SqliteConfig, SqliteStore};
 pub(crate) enum Break {
     BeforeItTookEffect,
     AfterItTookEffect,
+    /// Before it took effect, now and from now on: a disk that is gone.
+    Always,
 }
 
 fn failure(code: i32) -> rusqlite::Error {
@@ -29,10 +31,12 @@ fn failure(code: i32) -> rusqlite::Error {
 }
 
 pub(crate) fn commit_or_break(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
-    let broken = shared.break_commit.lock().expect("no test panics while it holds this").take();
+    let mut next = shared.break_commit.lock().expect("no test panics while it holds this");
+    let broken = if *next == Some(Break::Always) { *next } else { next.take() };
+    drop(next);
     match broken {
         None => sql(conn, "COMMIT"),
-        Some(Break::BeforeItTookEffect) => Err(failure(ffi::SQLITE_IOERR_FSYNC)),
+        Some(Break::BeforeItTookEffect | Break::Always) => Err(failure(ffi::SQLITE_IOERR_FSYNC)),
         Some(Break::AfterItTookEffect) => {
             sql(conn, "COMMIT")?;
             Err(failure(ffi::SQLITE_IOERR_FSYNC))
@@ -135,6 +139,33 @@ async fn f08_two_faults_in_a_row_make_the_store_read_only() {
     assert_eq!(store.read(key, 0, 9).await.expect("reads still work").len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f08_a_disk_that_fails_for_ever_acknowledges_nothing_more_and_keeps_what_it_did() {
+    let world = Arc::new(World::new(1));
+    let (folder, store) = open(&world);
+    let store = Arc::new(store);
+    let key = world.session(&*store).await.expect("a session");
+    store.commit(world.input(key, "kept")).await.expect("an append");
+    break_next(&store, Break::Always);
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        let (world, store) = (world.clone(), store.clone());
+        tasks.spawn(async move { store.commit(world.input(key, &n.to_string())).await });
+    }
+    while let Some(answer) = tasks.join_next().await {
+        let answer = answer.expect("no panic");
+        assert!(matches!(answer, Err(StoreError::Unavailable(_) | StoreError::ReadOnly(_))), "{answer:?}");
+    }
+    let refused = store.commit(world.input(key, "no")).await;
+    assert!(matches!(refused, Err(StoreError::ReadOnly(_))), "for good: {refused:?}");
+    assert_eq!(store.read(key, 0, 99).await.expect("reads still work").len(), 2);
+    drop(store);
+    let store = SqliteStore::open(config(&world, &folder)).expect("it opens again");
+    assert_eq!(store.read(key, 0, 99).await.expect("a page").len(), 2);
+    assert_sound(&store, key).await;
+    store.commit(world.input(key, "a new disk")).await.expect("it goes on");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn f08_a_damaged_tail_found_after_a_fault_stops_writing() {
     let world = World::new(1);
@@ -166,8 +197,8 @@ async fn f07_a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
     store.on_writer(pages(used + 4)).await.expect("a limit");
     let big = "x".repeat(100_000);
     let refused = store.commit(world.input(key, &big)).await;
-    let Err(StoreError::ReadOnly(why)) = refused else { panic!("{refused:?}") };
-    assert!(why.contains("disk is full"), "{why}");
+    let Err(full @ StoreError::DiskFull { .. }) = refused else { panic!("{refused:?}") };
+    assert!(full.to_string().contains("read_only_disk_full"), "{full}");
     assert_eq!(store.read(key, 0, 9).await.expect("reads work").len(), 1);
     // The limit went with the failed connection, as if room had been made: no restart is needed.
     store.commit(world.input(key, &big)).await.expect("writing goes on by itself");
@@ -176,6 +207,22 @@ async fn f07_a_full_disk_refuses_writes_keeps_reads_and_recovers_by_itself() {
     }
     store.commit(world.input(key, "still")).await.expect("a full disk never closes the store for good");
     assert_sound(&store, key).await;
+}
+
+#[tokio::test]
+async fn f09_every_commit_is_synced_before_it_is_acknowledged() {
+    let world = World::new(1);
+    let (_folder, store) = open(&world);
+    let setting = |name: &'static str| {
+        move |tx: &crate::op::Tx<'_>| {
+            tx.conn
+                .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0))
+                .map_err(Fail::from)
+        }
+    };
+    const FULL: i64 = 2;
+    assert_eq!(store.on_writer(setting("synchronous")).await, Ok(FULL.into()));
+    assert_eq!(store.on_writer(setting("journal_mode")).await, Ok("wal".to_owned().into()));
 }
 
 #[tokio::test]
@@ -326,7 +373,7 @@ async fn f07_the_ballast_is_made_after_the_first_write_and_again_when_there_is_r
     assert!(!store.has_ballast(), "opening costs nothing");
     let key = world.session(&store).await.expect("a session");
     until("it is made", || store.has_ballast()).await;
-    assert!(matches!(fault(&store, ffi::SQLITE_FULL).await, Err(StoreError::ReadOnly(_))));
+    assert!(matches!(fault(&store, ffi::SQLITE_FULL).await, Err(StoreError::DiskFull { .. })));
     assert!(store.has_ballast(), "kept for whoever must still write");
     store.release_ballast().expect("released");
     assert!(!folder.path().join("ballast").exists());
@@ -364,7 +411,7 @@ fn f08_a_writer_that_has_stopped_writes_nothing_on_the_spot_either() {
     let shared = Shared::new();
     let desk = Desk::new(Writer::new(place.writer().expect("opens"), place, env, Arc::clone(&shared)));
     shared.stopped.set("a fault".to_owned()).expect("for the first time");
-    let (op, mut answer) = Task::queued(None, no_trace, |_: &Tx<'_>| Ok(()));
+    let (op, mut answer) = Task::queued(None, no_trace, false, |_: &Tx<'_>| Ok(()));
     assert!(desk.at_once(op).is_ok(), "it is answered");
     assert!(matches!(answer.try_recv(), Ok(Err(StoreError::ReadOnly(_)))));
 }

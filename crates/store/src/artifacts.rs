@@ -82,7 +82,7 @@ impl LocalArtifacts {
 }
 
 /// `root/tenant/ab/cd/sha256`.
-fn place(root: &Path, tenant: TenantId, sha256: Digest) -> PathBuf {
+pub(crate) fn place(root: &Path, tenant: TenantId, sha256: Digest) -> PathBuf {
     let hex = sha256.to_string();
     root.join(tenant.to_string()).join(&hex[..2]).join(&hex[2..4]).join(hex)
 }

@@ -1,7 +1,8 @@
 //! The one write verb: what a commit carries, and its three constructors (store §4).
 
-use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, WorkerId};
-use portcullis_event::{Draft, Event};
+use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, Timestamp, WorkerId};
+use portcullis_event::facts::{Completed, Recovered, Started};
+use portcullis_event::{Body, Draft, Event, EventBody as _};
 use serde_json::Value;
 
 use crate::{LockKey, OutboxEntry};
@@ -36,6 +37,26 @@ pub struct Blob {
 pub struct ArtifactRow {
     pub session: SessionId,
     pub artifact: ArtifactRef,
+    /// No policy takes it.
+    pub pinned: bool,
+    /// A policy took it: what is left are its hash and size.
+    pub tombstone: Option<Tombstone>,
+}
+
+impl ArtifactRow {
+    /// The row of an artifact that was just kept.
+    #[must_use]
+    pub fn new(session: SessionId, artifact: ArtifactRef) -> Self {
+        Self { session, artifact, pinned: false, tombstone: None }
+    }
+}
+
+/// That an artifact expired, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tombstone {
+    pub at: Timestamp,
+    /// Its bytes are gone; before, they wait for the end of the grace.
+    pub freed: bool,
 }
 
 /// A change of one ordinary row.
@@ -119,6 +140,26 @@ impl Commit {
     #[must_use]
     pub fn outbox(key: SessionKey, dedupe: String, append_id: AppendId, events: Vec<Draft>) -> Self {
         Self::new(key, Writer::Outbox { key: dedupe }, append_id, events)
+    }
+
+    /// Whether it records the end of something that began before it. On a full disk this is still taken: what happened
+    /// must not be lost for want of room, and what has not begun can wait.
+    #[must_use]
+    pub fn ends_work(&self) -> bool {
+        let turning = [Started::KIND, Completed::KIND, Recovered::KIND];
+        let mut began = Vec::new();
+        self.events.iter().filter(|draft| turning.contains(&draft.kind)).any(|draft| {
+            match Body::decode(&draft.kind, draft.v, Some(&draft.payload)) {
+                Body::Completed(Completed { invocation_id, .. }) | Body::Recovered(Recovered { invocation_id, .. }) => {
+                    !began.contains(&invocation_id)
+                }
+                Body::Started(started) => {
+                    began.push(started.invocation_id);
+                    false
+                }
+                _ => false,
+            }
+        })
     }
 
     /// Bytes of payloads and blobs.

@@ -4,11 +4,16 @@ use portcullis_base::{AskId, QueuedWakeId, SessionId};
 use portcullis_event::facts::WakeState;
 use portcullis_event::{AskState, EventType};
 
+/// The word by which programs know a full disk (http-api §12).
+pub const DISK_FULL: &str = "read_only_disk_full";
+
 /// A refused or failed operation. Unless it is [`StoreError::Ambiguous`], nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("no session {0} in this store; `portcullis sessions list` shows those that are")]
     NoSession(SessionId),
+    #[error("session {0} was erased; what is left of it are hashes, and nothing is added to it")]
+    Erased(SessionId),
     #[error("session {0} exists already")]
     SessionExists(SessionId),
     /// Another worker took the session over. The holder stops for good: it writes nothing more.
@@ -43,6 +48,12 @@ pub enum StoreError {
     NotImported { session: SessionId, why: String },
     #[error("the store takes no writes: {0}")]
     ReadOnly(String),
+    /// There is no room for new work; nothing was written. Reading works, and writing goes on by itself once there is.
+    #[error(
+        "the disk of the data directory is full ({free} bytes are free) and the store is read-only until there is room \
+         ({DISK_FULL}); free some space, and writing goes on by itself"
+    )]
+    DiskFull { free: u64 },
     /// The store could not be asked, or answered with a fault; nothing was written.
     #[error("the store failed: {0}")]
     Unavailable(String),

@@ -1,16 +1,18 @@
 //! Taking in a whole log of another store (store §11): the same bytes, the same digests, and rows computed here from
 //! its events like everywhere.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use portcullis_base::{ArtifactId, AskId};
+use portcullis_base::{ArtifactId, ArtifactRef, AskId, Timestamp};
 use portcullis_event::fold::Wakes;
 use portcullis_event::{
     AskState, Chain, Event, RowChange, SessionStatus, head_change, ledger_of, operator_log_of, rows,
 };
 
 use crate::plan::{Plan, Planned, ledger_checkpoint, ledger_created};
-use crate::{ArtifactRow, Blob, Checkpoint, Commit, Head, NextWake, SessionKey, StoreError, artifacts_named};
+use crate::{
+    ArtifactRow, Blob, Checkpoint, Commit, Head, NextWake, SessionKey, StoreError, Tombstone, artifacts_named,
+};
 
 /// The highest fence that is taken in. A fence is counted up by one a lease: nobody ever came this far, and every
 /// backend can still count on from here.
@@ -23,6 +25,8 @@ pub struct Import {
     /// The whole log, from its first event.
     pub events: Vec<Event>,
     pub blobs: Vec<Blob>,
+    /// Artifacts that had expired where it comes from: they come in as tombstones.
+    pub expired: BTreeSet<ArtifactId>,
 }
 
 /// A log that is here, durably.
@@ -55,7 +59,7 @@ pub fn plan_import(
     // Append by append, as they were when they were new: a row may tell what stood beside its event.
     let appends = import.events.chunk_by(|a, b| a.append_id == b.append_id);
     let changes: Vec<RowChange> = appends.flat_map(rows).collect();
-    let artifacts = artifacts_of(import);
+    let artifacts = artifacts_of(import, plan.now);
     // Rows of the tenant are found by these ids alone: what is there must not be replaced from a file.
     let taken_ask = changes.iter().find_map(|change| match change {
         RowChange::AskOpened { ask_id, .. } => (plan.ask)(*ask_id).map(|_| *ask_id),
@@ -122,10 +126,14 @@ fn check_log(import: &Import) -> Result<(), String> {
     wrong.map_or(Ok(()), |blob| Err(format!("the content {} has another hash", blob.sha256)))
 }
 
-fn artifacts_of(import: &Import) -> Vec<ArtifactRow> {
+fn artifacts_of(import: &Import, now: Timestamp) -> Vec<ArtifactRow> {
     let named = import.events.iter().flat_map(artifacts_named).map(|artifact| (artifact.id, artifact));
     let by_id: BTreeMap<ArtifactId, _> = named.collect();
-    by_id.into_values().map(|artifact| ArtifactRow { session: import.key.session, artifact }).collect()
+    let row = |artifact: ArtifactRef| {
+        let tombstone = import.expired.contains(&artifact.id).then_some(Tombstone { at: now, freed: true });
+        ArtifactRow { tombstone, ..ArtifactRow::new(import.key.session, artifact) }
+    };
+    by_id.into_values().map(row).collect()
 }
 
 /// The head after the last event; the next lease has a higher fence than any in the log (S3).

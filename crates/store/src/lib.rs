@@ -11,6 +11,7 @@
 mod artifacts;
 mod commit;
 pub mod conformance;
+mod erase;
 mod error;
 mod gc;
 mod head;
@@ -22,6 +23,7 @@ mod named;
 mod outbox;
 mod plan;
 mod queue;
+mod retention;
 mod retry;
 mod rows;
 mod search;
@@ -31,8 +33,9 @@ mod traits;
 mod verify;
 
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
-pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Writer};
-pub use error::StoreError;
+pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Tombstone, Writer};
+pub use erase::{plan_erase, was_erased};
+pub use error::{DISK_FULL, StoreError};
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use head::{Head, NextWake};
 pub use import::{Import, Imported, plan_import};
@@ -43,6 +46,7 @@ pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, Planned, plan};
 pub use queue::{Due, Fairness, Swept, by_urgency, fair_share, urgency};
+pub use retention::{Held, Retain, Retention, Why};
 pub use retry::{Failure, NextTry, next_try};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,
@@ -50,4 +54,7 @@ pub use rows::{
 pub use search::{Hit, Query, QueryError, Snippet, searchable};
 pub use sweep::Leftover;
 pub use traits::{Log, Notices, Queue, Records, Search, Store};
-pub use verify::{Audit, LogFault, Proof, Verified, verify_artifacts, verify_session, verify_tenant};
+pub use verify::{
+    Audit, Erased, LogFault, Proof, Seen, Verified, verify_artifacts, verify_session, verify_session_seen,
+    verify_tenant, verify_tenant_seen,
+};

@@ -2,6 +2,7 @@
 //! a map instead of tables. It keeps its promises while the process lives.
 
 mod heads;
+mod kept;
 mod queue;
 mod search;
 
@@ -25,8 +26,8 @@ use crate::memory::heads::Heads;
 use crate::plan::{AskNow, Plan, Planned, plan};
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Commit, Committed, Head, Import, Imported, IntentRow, LivenessOracle,
-    LockKey, Log, Notices, OutboxEntry, Record, RecordWrite, Records, SessionKey, SessionSummary, Snapshot, StoreError,
-    WakeRow, Writer, conflicts,
+    LockKey, Log, Notices, OutboxEntry, Record, RecordWrite, Records, Retain, SessionKey, SessionSummary, Snapshot,
+    StoreError, WakeRow, Writer, conflicts, plan_erase,
 };
 
 #[derive(Default)]
@@ -196,6 +197,31 @@ impl Tables {
         Committed { events: planned.events, last_seq, repeat: false, response }
     }
 
+    fn planned(
+        &self,
+        store: &MemoryStore,
+        commit: &Commit,
+        now: Timestamp,
+        decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
+    ) -> Result<Planned, StoreError> {
+        decide(
+            commit,
+            Plan {
+                now,
+                ids: &*store.ids,
+                key: store.key.as_ref(),
+                head: self.heads.get(&commit.key).cloned(),
+                ask: &|ask| {
+                    let row = self.asks.get(&(commit.key.tenant, ask))?;
+                    Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
+                },
+                intent: &|intent| Some(self.intents.get(&commit.key)?.get(&intent)?.state),
+                wake: &|wake| Some(self.wakes.get(&commit.key)?.get(&wake)?.state),
+                wakes: &|| self.pending_wakes(commit.key).map(|row| row.wake.clone()).collect(),
+            },
+        )
+    }
+
     fn apply_row(&mut self, key: SessionKey, change: RowChange) {
         match change {
             RowChange::Session(row) => {
@@ -255,26 +281,29 @@ impl Log for MemoryStore {
             if let Some(repeat) = tables.repeat(&commit)? {
                 return Ok(repeat);
             }
+            tables.check_not_erased(commit.key)?;
             let now = self.clock.now();
-            let planned = plan(
-                &commit,
-                Plan {
-                    now,
-                    ids: &*self.ids,
-                    key: self.key.as_ref(),
-                    head: tables.heads.get(&commit.key).cloned(),
-                    ask: &|ask| {
-                        let row = tables.asks.get(&(commit.key.tenant, ask))?;
-                        Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
-                    },
-                    intent: &|intent| Some(tables.intents.get(&commit.key)?.get(&intent)?.state),
-                    wake: &|wake| Some(tables.wakes.get(&commit.key)?.get(&wake)?.state),
-                    wakes: &|| tables.pending_wakes(commit.key).map(|row| row.wake.clone()).collect(),
-                },
-            )?;
+            let planned = tables.planned(self, &commit, now, plan)?;
             tables.check_locks(&commit)?;
             tables.check_records(commit.key.tenant, &commit.records)?;
             tables.apply(commit, planned, now)
+        };
+        self.changes.send_modify(|n| *n += 1);
+        Ok(committed)
+    }
+
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        let committed = {
+            let mut tables = self.tables();
+            if let Some(repeat) = tables.repeat(&erasure)? {
+                return Ok(repeat);
+            }
+            tables.check_not_erased(erasure.key)?;
+            let now = self.clock.now();
+            let planned = tables.planned(self, &erasure, now, plan_erase)?;
+            let key = erasure.key;
+            tables.erase(key);
+            tables.apply(erasure, planned, now)
         };
         self.changes.send_modify(|n| *n += 1);
         Ok(committed)
@@ -399,8 +428,14 @@ impl Log for MemoryStore {
     async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError> {
         let tables = self.tables();
         let mut seen = HashSet::new();
-        let rows = tables.artifacts.iter().filter(|((t, _), _)| *t == tenant).map(|(_, row)| &row.artifact);
-        Ok(rows.filter(|artifact| seen.insert(artifact.sha256)).map(|artifact| artifact.bytes).sum())
+        let rows = tables.artifacts.iter().filter(|((t, _), _)| *t == tenant).map(|(_, row)| row);
+        let held = rows.filter(|row| row.tombstone.is_none_or(|stone| !stone.freed)).map(|row| &row.artifact);
+        Ok(held.filter(|artifact| seen.insert(artifact.sha256)).map(|artifact| artifact.bytes).sum())
+    }
+
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        let now = self.clock.now();
+        Ok(self.tables().retain(tenant, change, now))
     }
 
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
@@ -412,7 +447,11 @@ impl Log for MemoryStore {
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
-        self.tables().snapshots.insert(key, snapshot);
+        let mut tables = self.tables();
+        // Whoever comes late brings nothing back.
+        if tables.check_not_erased(key).is_ok() {
+            tables.snapshots.insert(key, snapshot);
+        }
         Ok(())
     }
 

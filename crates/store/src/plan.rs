@@ -14,6 +14,7 @@ use portcullis_event::{
     client_may_append, head_change, ledger_of, operator_log_of, outbox_may_append, rows,
 };
 
+use crate::erase::erasure;
 use crate::{Checkpoint, Commit, Head, NextWake, OutboxEntry, OutboxKind, SessionKey, StoreError, Writer};
 
 /// What planning needs to know besides the commit.
@@ -56,6 +57,14 @@ pub struct Planned {
 /// # Errors
 /// The refusals of [`StoreError`]; nothing may be written then.
 pub fn plan(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
+    // That something was erased is said by whoever erases it, with it.
+    if let Some(draft) = commit.events.iter().find(|draft| erasure(draft).is_some()) {
+        return Err(StoreError::NotTheirs { writer: "a commit", kind: draft.kind.clone() });
+    }
+    plan_any(commit, plan)
+}
+
+pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<Planned, StoreError> {
     let bytes = commit.bytes();
     // One event may be over the byte limit by itself: an observation with its content cannot be split.
     if commit.events.len() > APPEND_EVENTS || (bytes > APPEND_MOST && commit.events.len() > 1) {
@@ -149,7 +158,13 @@ pub(crate) fn ledger_checkpoint(
     to_ledger(key, format!("checkpoint:{}:{}", key.session, checkpoint.seq), &fact, ids, now)
 }
 
-fn to_ledger<B: EventBody>(key: SessionKey, dedupe: String, fact: &B, ids: &dyn IdGen, now: Timestamp) -> OutboxEntry {
+pub(crate) fn to_ledger<B: EventBody>(
+    key: SessionKey,
+    dedupe: String,
+    fact: &B,
+    ids: &dyn IdGen,
+    now: Timestamp,
+) -> OutboxEntry {
     OutboxEntry {
         id: OutboxId::make(ids, now),
         tenant: key.tenant,

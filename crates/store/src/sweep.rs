@@ -9,11 +9,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portcullis_base::{Digest, TenantId, Timestamp};
 
 use crate::LocalArtifacts;
+use crate::artifacts::place;
 
 /// A file that may be nobody's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,31 @@ impl LocalArtifacts {
             }
         }
         Ok(found)
+    }
+
+    /// The file of a content, whatever its age; `None` = there is none.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn file_of(&self, tenant: TenantId, sha256: Digest) -> io::Result<Option<Leftover>> {
+        let path = place(self.root(), tenant, sha256);
+        let found = facts(&path)?;
+        Ok(found.map(|(bytes, modified)| Leftover { sha256: Some(sha256), bytes, modified, path }))
+    }
+
+    /// Says that a content is about to be named, as a `put` of it would: no sweep that looked before takes its file.
+    /// `false` = there is none.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or the file not be touched.
+    pub fn renew(&self, tenant: TenantId, sha256: Digest) -> io::Result<bool> {
+        let lock = lock(self.root())?;
+        lock.lock_shared()?;
+        match File::open(place(self.root(), tenant, sha256)) {
+            Ok(file) => file.set_modified(SystemTime::now()).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes a leftover that is still as old. `false` = it is in use again, or gone.

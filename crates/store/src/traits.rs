@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
-    IntentRow, Lease, LeaseOwner, OutboxEntry, Query, Record, SessionKey, SessionSummary, Snapshot, StoreError, Swept,
-    WakeRow,
+    IntentRow, Lease, LeaseOwner, OutboxEntry, Query, Record, Retain, SessionKey, SessionSummary, Snapshot, StoreError,
+    Swept, WakeRow,
 };
 
 /// Logs, and the rows that follow from them.
@@ -21,6 +21,13 @@ pub trait Log: Send + Sync {
     /// log which (an equal `append_id` at its tail = all); calling again with the same commit is
     /// then safe. Any other error = nothing was written.
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
+
+    /// Erases a session (store §11), all or nothing: the payloads of its events become null, and its rows, snapshots, the
+    /// rows of its artifacts and those of their small contents that nothing else names are deleted. What is left are the
+    /// hashes, so that the chain still verifies, and the one event of `erasure`, a `session.erased` by the holder of the
+    /// lease, which ends the log and the lease; the ledger is told. Afterwards every commit and claim is
+    /// [`StoreError::Erased`]. Files of large artifacts are the caller's to delete.
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError>;
 
     /// Takes in the whole log of a session of another store, with the rows that follow from it, all or nothing. A log that
     /// is here already, with the same head, is a no-op; another one under the same name is
@@ -69,8 +76,12 @@ pub trait Log: Send + Sync {
     /// The bytes of a small artifact, `None` if they are not a row of this store.
     async fn blob(&self, tenant: TenantId, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Bytes of all artifacts of a tenant, counted in rows.
+    /// Bytes of all artifacts of a tenant that are still held, counted in rows; equal contents count once.
     async fn artifact_usage(&self, tenant: TenantId) -> Result<u64, StoreError>;
+
+    /// Changes what is kept of artifacts, and gives the rows that changed as they are then. Rows that the change does not
+    /// fit, and those that are not there, are left as they are.
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError>;
 
     /// Checkpoints of a log, ascending.
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError>;

@@ -5,9 +5,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, SystemIds, TenantId, Trust};
+use portcullis_base::{
+    ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, SystemClock, SystemIds, TenantId, Trust,
+};
 use portcullis_store::testkit::World;
-use portcullis_store::{ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, SessionKey, verify_artifacts};
+use portcullis_store::{
+    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, ORPHAN_GRACE, SessionKey, grace, unreferenced,
+    verify_artifacts,
+};
 
 const TENANT: TenantId = TenantId::from_u128(1);
 
@@ -61,7 +66,7 @@ fn row(key: SessionKey, id: u128, sha256: Digest) -> ArtifactRow {
         trust: Trust::ToolOutputUntrusted,
         expires_at: None,
     };
-    ArtifactRow { session: key.session, artifact }
+    ArtifactRow::new(key.session, artifact)
 }
 
 fn place(root: &Path, tenant: TenantId, sha256: Digest) -> PathBuf {
@@ -87,4 +92,65 @@ fn s13_changed_bytes_of_a_large_artifact_are_never_served() {
     }
     fs::remove_file(&file).expect("removed");
     assert_eq!(artifacts.open(TENANT, sha256).err().map(|error| error.kind()), Some(ErrorKind::NotFound));
+}
+
+/// Not a test by itself: the body of a process that dies at one step of a `put`.
+#[test]
+fn child_that_dies_in_a_put() {
+    let Ok(order) = std::env::var("PORTCULLIS_TEST_PUT") else { return };
+    let (step, root) = order.split_once(' ').expect("two words");
+    let artifacts = LocalArtifacts::open(Path::new(root), Arc::new(SystemIds::new())).expect("artifacts");
+    let mut writer = artifacts.begin(TENANT).expect("a place to write to");
+    let bytes = content();
+    if step != "begun" {
+        writer.write(&bytes[..70_000]).expect("written");
+    }
+    if step != "begun" && step != "half" {
+        writer.write(&bytes[70_000..]).expect("written");
+    }
+    if step == "finished" {
+        writer.finish().expect("kept");
+    }
+    std::process::abort();
+}
+
+fn content() -> Vec<u8> {
+    (0..200_000u32).flat_map(u32::to_le_bytes).take(300_000).collect()
+}
+
+#[tokio::test]
+async fn f14_a_process_that_dies_in_a_put_leaves_nothing_half_and_nothing_for_ever() {
+    let sha256 = Digest::of(&content());
+    let world = World::new(1);
+    let store = world.memory();
+    for step in ["begun", "half", "written", "finished"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let mut child = std::process::Command::new(std::env::current_exe().expect("this test"));
+        child.args(["--exact", "child_that_dies_in_a_put"]).stdout(std::process::Stdio::null());
+        child.stderr(std::process::Stdio::null());
+        let status = child.env("PORTCULLIS_TEST_PUT", format!("{step} {}", root.display())).status().expect("it runs");
+        assert!(!status.success(), "{step}: it died");
+        let artifacts = Arc::new(LocalArtifacts::open(root, Arc::new(SystemIds::new())).expect("artifacts"));
+        // Under its hash there is all of it or nothing.
+        match artifacts.open(TENANT, sha256) {
+            Ok(window) => {
+                assert_eq!(step, "finished");
+                assert_eq!(window.slice(0, window.len()).expect("read"), content());
+            }
+            Err(error) => assert!(step != "finished" && error.kind() == ErrorKind::NotFound, "{step}: {error}"),
+        }
+        // Nothing names it: after a day it can go, and not before.
+        let now = SystemClock::new().now();
+        let leftovers = async |now| unreferenced(&store, &artifacts, TENANT, now).await.expect("listed");
+        assert_eq!(leftovers(now).await, [], "{step}");
+        let later = now.plus(ORPHAN_GRACE * 2);
+        let found = leftovers(later).await;
+        assert_eq!(found.len(), 1, "{step}");
+        assert!(artifacts.sweep(&found[0], grace(later)).expect("swept"), "{step}");
+        // The same content is kept as if nothing had been.
+        kept(&artifacts, root, &content());
+        assert!(artifacts.open(TENANT, sha256).is_ok(), "{step}");
+        assert_eq!(fs::read_dir(root.join("tmp")).expect("the folder").count(), 0, "{step}");
+    }
 }

@@ -62,7 +62,7 @@ async fn f14_only_old_files_that_nothing_names_go_largest_first() {
     // 0 is named by an event alone, 1 by a row alone; 2 and 3 by nothing; 4 by nothing, but it is young.
     let stored = world.draft(&ArtifactStored { artifact: artifact(0), intent_id: None });
     let mut commit = world.work(key, &lease, vec![stored]);
-    commit.artifacts.push(ArtifactRow { session: key.session, artifact: artifact(1) });
+    commit.artifacts.push(ArtifactRow::new(key.session, artifact(1)));
     store.commit(commit).await.expect("an append");
     files[..4].iter().for_each(|file| age(file, DAYS));
     // A crash in the middle of a put, one a minute ago, and a put that is still under way.
@@ -123,4 +123,21 @@ fn f14_puts_racing_sweeps_are_always_found_afterwards() {
         });
         assert!(artifacts.open(tenant, sha256).is_ok(), "whoever put it finds it");
     }
+}
+
+#[tokio::test]
+async fn f14_a_content_that_is_about_to_be_named_again_is_not_swept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifacts = open(folder.path());
+    let tenant = TenantId::from_u128(1);
+    let sha256 = put(&artifacts, tenant, &[7; 100_000]);
+    let file = place(folder.path(), tenant, sha256);
+    age(&file, DAYS);
+    let found = artifacts.file_of(tenant, sha256).expect("read").expect("it is there");
+    assert_eq!((found.sha256, found.bytes), (Some(sha256), 100_000));
+    assert!(artifacts.renew(tenant, sha256).expect("renewed"));
+    assert!(!artifacts.sweep(&found, grace(now())).expect("looked at"));
+    assert!(file.exists());
+    assert!(!artifacts.renew(tenant, Digest::of(b"never")).expect("no error"));
+    assert_eq!(artifacts.file_of(tenant, Digest::of(b"never")).expect("no error"), None);
 }

@@ -192,6 +192,7 @@ async fn read(
 pub(crate) fn closed(error: ShelfError) -> ToolFailure {
     match error {
         ShelfError::NotFound(_) => ToolFailure::precondition(Precondition::failed(Reason::NotFound, error.to_string())),
+        ShelfError::Expired { .. } => ToolFailure::new("artifact_expired", error.to_string()),
         ShelfError::Lost(_) => ToolFailure::new("artifact_lost", error.to_string()),
         ShelfError::Store(_) => {
             ToolFailure::new("store_error", "the store could not be read; try again").retryable(true)

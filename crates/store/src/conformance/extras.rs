@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Make, assert_sound, setup, whole};
 use crate::{ArtifactRow, Blob, Commit, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox};
 
-fn artifact(id: u128, bytes: &[u8]) -> ArtifactRef {
+pub(super) fn artifact(id: u128, bytes: &[u8]) -> ArtifactRef {
     ArtifactRef {
         id: ArtifactId::from_u128(id),
         kind: ArtifactKind::CommandOutput,
@@ -31,11 +31,11 @@ pub async fn s13_a_blob_is_readable_with_its_append(make: Make) {
         let artifact = artifact(id, &bytes);
         let mut commit = world.input(key, "names an artifact");
         commit.blobs = vec![Blob { sha256: artifact.sha256, bytes: bytes.clone() }];
-        commit.artifacts = vec![ArtifactRow { session: key.session, artifact: artifact.clone() }];
+        commit.artifacts = vec![ArtifactRow::new(key.session, artifact.clone())];
         store.commit(commit).await.expect("an append");
         assert_eq!(store.blob(key.tenant, artifact.sha256).await, Ok(Some(bytes)));
         let row = store.artifact(key.tenant, artifact.id).await.expect("a row");
-        assert_eq!(row, Some(ArtifactRow { session: key.session, artifact }));
+        assert_eq!(row, Some(ArtifactRow::new(key.session, artifact)));
     }
     let ids = async |after: Option<u128>, limit| -> Vec<u128> {
         let page = store.artifacts(key.tenant, after.map(ArtifactId::from_u128), limit).await.expect("rows");
@@ -54,7 +54,7 @@ pub async fn artifacts_are_counted_once_by_content(make: Make) {
     for (id, bytes) in [(1, "aaaa"), (2, "aaaa"), (3, "bb")] {
         let mut commit = world.input(key, "names an artifact");
         let artifact = artifact(id, bytes.as_bytes());
-        commit.artifacts = vec![ArtifactRow { session: key.session, artifact }];
+        commit.artifacts = vec![ArtifactRow::new(key.session, artifact)];
         store.commit(commit).await.expect("an append");
     }
     assert_eq!(store.artifact_usage(key.tenant).await, Ok(6));

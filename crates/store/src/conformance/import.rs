@@ -35,7 +35,7 @@ pub async fn f15_of(make: Make, steps: &[Step]) {
 
 async fn carry(world: &World, from: &dyn Store, to: &dyn Store, key: SessionKey) {
     let events = whole(from, key).await;
-    let import = Import { key, events: events.clone(), blobs: Vec::new() };
+    let import = Import { key, events: events.clone(), blobs: Vec::new(), expired: Default::default() };
     let last_seq = events.len() as u64;
     assert_eq!(to.import(import.clone()).await, Ok(Imported { last_seq, repeat: false }));
     assert_eq!(to.import(import).await, Ok(Imported { last_seq, repeat: true }), "again is a no-op");
@@ -64,7 +64,9 @@ pub async fn an_import_is_whole_and_true_or_nothing(make: Make) {
         source.commit(world.input(key, text)).await.expect("an append");
     }
     let events = whole(&source, key).await;
-    let taken = async |events: Vec<Event>| store.import(Import { key, events, blobs: Vec::new() }).await;
+    let taken = async |events: Vec<Event>| {
+        store.import(Import { key, events, blobs: Vec::new(), expired: Default::default() }).await
+    };
     let mut altered = events.clone();
     altered[1].payload = Some("{}".to_owned());
     // A fence from which no lease could be counted on.
@@ -89,7 +91,10 @@ pub async fn an_import_is_whole_and_true_or_nothing(make: Make) {
     source.commit(world.input(other, "erased")).await.expect("an append");
     let mut erased = whole(&source, other).await;
     erased[1].payload = None;
-    store.import(Import { key: other, events: erased.clone(), blobs: Vec::new() }).await.expect("taken in");
+    store
+        .import(Import { key: other, events: erased.clone(), blobs: Vec::new(), expired: Default::default() })
+        .await
+        .expect("taken in");
     assert_eq!(whole(store, other).await, erased);
     assert_sound(store, other).await;
 }
@@ -120,7 +125,7 @@ pub async fn an_import_replaces_no_row_of_another_session(make: Make) {
     }
     let import = async |key: SessionKey, bytes: &[u8]| {
         let blobs = vec![Blob { sha256: artifact.sha256, bytes: bytes.to_vec() }];
-        store.import(Import { key, events: whole(&source, key).await, blobs }).await
+        store.import(Import { key, events: whole(&source, key).await, blobs, expired: Default::default() }).await
     };
     assert!(matches!(import(logs[0], b"another").await, Err(StoreError::NotImported { .. })), "bytes have their hash");
     import(logs[0], &bytes).await.expect("taken in");
@@ -137,7 +142,14 @@ pub async fn an_import_replaces_no_row_of_another_session(make: Make) {
     let there = world.session(&source).await.expect("a session");
     let lease = world.claim(&source, there, 1).await.expect("a lease");
     source.commit(world.work(there, &lease, parked.events)).await.expect("an append");
-    let answer = store.import(Import { key: there, events: whole(&source, there).await, blobs: Vec::new() }).await;
+    let answer = store
+        .import(Import {
+            key: there,
+            events: whole(&source, there).await,
+            blobs: Vec::new(),
+            expired: Default::default(),
+        })
+        .await;
     assert!(matches!(answer, Err(StoreError::NotImported { .. })), "{answer:?}");
     let ask = store.ask(world.tenant, parked.ask).await.expect("a row").expect("the ask");
     assert_eq!(ask.session_id, here.session);

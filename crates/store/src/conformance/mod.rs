@@ -5,6 +5,7 @@
 mod asks;
 mod extras;
 mod import;
+mod kept;
 mod leases;
 mod locks;
 mod log;
@@ -22,6 +23,7 @@ use portcullis_event::{Chain, Event};
 pub use asks::*;
 pub use extras::*;
 pub use import::*;
+pub use kept::*;
 pub use leases::*;
 pub use locks::*;
 pub use log::*;
@@ -112,6 +114,9 @@ macro_rules! conformance {
             search_finds_whole_words_newest_first_once_taken_in
             search_takes_any_text_as_words
             s14_search_reaches_no_other_tenant
+            an_erased_session_keeps_its_hashes_and_nothing_else
+            nothing_is_added_to_an_erased_session
+            what_a_policy_takes_becomes_a_tombstone_and_then_goes
         }
     };
     (@rules $make:expr; $($rule:ident)*) => {$(

@@ -45,7 +45,7 @@ pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     let mut commit = world.work(key, &lease, [parked.events, vec![queued]].concat());
     commit.sealed = vec![(parked.intent, vec![9])];
     commit.blobs = vec![Blob { sha256, bytes }];
-    commit.artifacts = vec![ArtifactRow { session: key.session, artifact: artifact.clone() }];
+    commit.artifacts = vec![ArtifactRow::new(key.session, artifact.clone())];
     commit.take = vec![lock.clone()];
     commit.idempotency = Some(idempotency.clone());
     commit.records = vec![record.clone()];

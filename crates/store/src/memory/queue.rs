@@ -83,6 +83,7 @@ impl Tables {
 impl Queue for MemoryStore {
     async fn claim_session(&self, key: SessionKey, owner: LeaseOwner, ttl: Duration) -> Result<Claim, StoreError> {
         let mut tables = self.tables();
+        tables.check_not_erased(key)?;
         let now = self.clock.now();
         let head = tables.heads.get(&key).ok_or(StoreError::NoSession(key.session))?;
         if Holders::new(&*self.liveness, now).holds(head)

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use crate::testkit::faulty::delegate_log;
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
-    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
-    SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
+    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Retain,
+    Search, SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
 };
 
 /// How often each kind of call was made.
@@ -97,6 +97,14 @@ delegate_log!(CountingStore {
             Self::one(&self.cells.commits);
         }
         Ok(imported)
+    }
+
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        self.inner.erase(erasure).await
+    }
+
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.inner.retain(tenant, change).await
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {

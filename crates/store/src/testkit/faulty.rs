@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
-    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Search,
-    SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
+    IntentRow, Lease, LeaseOwner, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite, Records, Retain,
+    Search, SessionKey, SessionSummary, Snapshot, Store, StoreError, Swept, WakeRow,
 };
 
 /// How a call goes wrong.
@@ -253,6 +253,15 @@ delegate_log!(FaultyStore {
 
     async fn import(&self, import: Import) -> Result<Imported, StoreError> {
         self.call(self.inner.import(import)).await
+    }
+
+    async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
+        self.call(self.inner.erase(erasure)).await
+    }
+
+    async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
+        self.alive()?;
+        self.inner.retain(tenant, change).await
     }
 
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {

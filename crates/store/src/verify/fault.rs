@@ -43,6 +43,8 @@ pub enum LogFault {
     NotInLedger { session: SessionId },
     #[error("session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost")]
     CheckpointNotInLedger { session: SessionId, seq: u64 },
+    #[error("session {session}: the content of event {seq} ({id}) is gone, and nothing says that it was erased")]
+    ErasedUnsaid { session: SessionId, seq: u64, id: EventId },
     #[error("artifact {artifact} of session {session}: {why}")]
     Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
     #[error("the ledger is gone, though there are {sessions} sessions")]

@@ -4,6 +4,7 @@
 //! the database may write all of it anew. Nothing here claims more.
 
 mod artifacts;
+mod erased;
 mod fault;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use portcullis_base::{Digest, EventId, SessionId, TenantId};
 use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of};
 
 pub use artifacts::verify_artifacts;
+pub use erased::Erased;
 pub use fault::{LogFault, Proof};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
@@ -70,9 +72,25 @@ pub async fn verify_session(
     key: SessionKey,
     checkpoint_key: Option<&CheckpointKey>,
 ) -> Result<Verified, StoreError> {
-    let walked = walk(store, key, checkpoint_key, &[], &mut |_| {}).await?;
+    verify_session_seen(store, key, checkpoint_key, &|_| {}).await
+}
+
+/// The same, and `seen` hears of every event.
+///
+/// # Errors
+/// If the store cannot be read at all.
+pub async fn verify_session_seen(
+    store: &dyn Store,
+    key: SessionKey,
+    checkpoint_key: Option<&CheckpointKey>,
+    seen: Seen<'_>,
+) -> Result<Verified, StoreError> {
+    let walked = walk(store, key, checkpoint_key, &[], &mut |_| seen(1)).await?;
     Ok(walked.verified)
 }
+
+/// Hears how many events more were verified.
+pub type Seen<'a> = &'a (dyn Fn(u64) + Sync);
 
 struct Walked {
     verified: Verified,
@@ -94,6 +112,7 @@ async fn walk(
     let checkpoints = store.checkpoints(key).await?;
     let head = store.head(key).await?;
     let mut chain = Chain::start(session);
+    let mut erased = Erased::default();
     let mut fault = None;
     let mut contradicted = Vec::new();
     let mut said = said.iter().peekable();
@@ -125,6 +144,7 @@ async fn walk(
                 break;
             }
             visit(event);
+            erased.take_in(event);
             while let Some(statement) = said.next_if(|s| s.seq <= event.seq) {
                 if statement.seq != event.seq || statement.hash != event.hash {
                     contradicted.push(LogFault::NotAsRecorded {
@@ -156,6 +176,11 @@ async fn walk(
     }
     if fault.is_none() {
         fault = at_the_end(session, &chain, head.map(|h| (h.last_seq, h.last_hash)));
+    }
+    if fault.is_none()
+        && let Some((seq, id)) = erased.unsaid()
+    {
+        fault = Some(LogFault::ErasedUnsaid { session, seq, id });
     }
     if fault.is_none()
         && let Some(checkpoint) = due.next()
@@ -277,6 +302,20 @@ pub async fn verify_tenant(
     checkpoint_key: Option<&CheckpointKey>,
     against: Option<(u64, Digest)>,
 ) -> Result<Audit, StoreError> {
+    verify_tenant_seen(store, tenant, checkpoint_key, against, &|_| {}).await
+}
+
+/// The same, and `seen` hears of every event.
+///
+/// # Errors
+/// If the store cannot be read at all.
+pub async fn verify_tenant_seen(
+    store: &dyn Store,
+    tenant: TenantId,
+    checkpoint_key: Option<&CheckpointKey>,
+    against: Option<(u64, Digest)>,
+    seen: Seen<'_>,
+) -> Result<Audit, StoreError> {
     let ledger_id = ledger_of(tenant);
     let key = |session| SessionKey { tenant, session };
     let sessions: Vec<SessionId> =
@@ -294,6 +333,7 @@ pub async fn verify_tenant(
             saved = Some((event.id, event.hash));
         }
         ledger.take_in(event.body(), Some((event.seq, event.id)));
+        seen(1);
     })
     .await?;
     audit.ledger_head = head;
@@ -323,7 +363,7 @@ pub async fn verify_tenant(
     let mut unnamed = Vec::new();
     for session in &sessions {
         let said = ledger.said.get(session).map_or(&[][..], Vec::as_slice);
-        let walked = walk(store, key(*session), checkpoint_key, said, &mut |_| {}).await?;
+        let walked = walk(store, key(*session), checkpoint_key, said, &mut |_| seen(1)).await?;
         let newest = walked.newest_checkpoint;
         let named = said.iter().filter(|statement| statement.ledger.is_some()).map(|statement| statement.seq).max();
         // The ledger names the first event of a session and then its checkpoints: those must be there.

@@ -1,0 +1,92 @@
+//! What is done when the disk is full (F7): new work is refused before anything happens, what already happened is still
+//! recorded in the room of the ballast, and writing goes on by itself once there is room again.
+
+use std::fs;
+use std::path::Path;
+
+use portcullis_store::StoreError;
+use rusqlite::ErrorCode;
+use rustix::fs::statvfs;
+use rustix::process::{Resource, getrlimit};
+
+use crate::ballast::{BALLAST_BYTES, Ballast};
+use crate::connect::Place;
+
+/// Work begins only where this much is free: the largest append, so that a call that may start can also end.
+const ROOM_TO_WORK: u64 = 4 << 20;
+/// With less than this an I/O error is taken for a full disk. SQLite says so itself only of plain writes: memory it
+/// shares and files at their size limit fail otherwise.
+const NO_ROOM: u64 = 1 << 20;
+/// On a smaller disk the ballast is not missed: it would hold a good part of it.
+const DISK_FOR_BALLAST: u64 = 4 * BALLAST_BYTES;
+
+/// Whether there is room, as far as this process knows.
+pub(crate) struct Headroom {
+    ballast: Ballast,
+    /// The last write found room. Not so at first: another process may have given the ballast away.
+    roomy: bool,
+}
+
+impl Headroom {
+    pub(crate) fn beside(database: &Path) -> Self {
+        Self { ballast: Ballast::beside(database), roomy: false }
+    }
+
+    /// Whether new work may be taken. Where the ballast was given away, its room does not count: it is for those who
+    /// have something to end.
+    pub(crate) fn admits(&mut self, place: &Place) -> bool {
+        if !self.roomy {
+            let reserved = if self.wants_ballast(place) { BALLAST_BYTES } else { 0 };
+            self.roomy = room(place) >= ROOM_TO_WORK + reserved;
+        }
+        self.roomy
+    }
+
+    /// Whether this error means that there is no room.
+    pub(crate) fn is_full(place: &Place, error: &rusqlite::Error) -> bool {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => true,
+            Some(ErrorCode::SystemIoFailure) => room(place) < NO_ROOM,
+            _ => false,
+        }
+    }
+
+    /// A write met a full disk.
+    pub(crate) fn met_full(&mut self) {
+        self.roomy = false;
+    }
+
+    /// Gives the ballast away, to whoever must still write.
+    pub(crate) fn give(&self) {
+        // If it cannot be deleted, the write that follows says that there is no room.
+        let _ = self.ballast.give();
+    }
+
+    /// What someone is told who comes with new work.
+    pub(crate) fn refusal(place: &Place) -> StoreError {
+        StoreError::DiskFull { free: room(place) }
+    }
+
+    fn wants_ballast(&self, place: &Place) -> bool {
+        let size = statvfs(folder(place)).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        size >= DISK_FOR_BALLAST && limit >= BALLAST_BYTES && !self.ballast.is_kept() && self.ballast.was_made()
+    }
+}
+
+/// Bytes that can still be written: what the disk has, and what the limit of a file's size leaves. What cannot be asked
+/// is no obstacle; the write itself will tell.
+fn room(place: &Place) -> u64 {
+    let free = statvfs(folder(place)).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    let longest = ["", "-wal", "-shm"].iter().map(|suffix| {
+        let mut name = place.path.clone().into_os_string();
+        name.push(suffix);
+        fs::metadata(name).map_or(0, |found| found.len())
+    });
+    free.min(limit.saturating_sub(longest.max().unwrap_or(0)))
+}
+
+fn folder(place: &Place) -> &Path {
+    place.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}

@@ -1,0 +1,147 @@
+//! What goes, inside the writer's transaction: the content of an erased session, and what a policy takes.
+
+use std::collections::HashSet;
+
+use portcullis_base::{ArtifactId, Digest, TenantId, Timestamp};
+use portcullis_event::{Body, EventType};
+use portcullis_store::{ArtifactRow, Commit, Committed, Head, Retain, SessionKey, StoreError, plan_erase, was_erased};
+use rusqlite::{Connection, params};
+
+use crate::codec::{digest_at, id, id_at};
+use crate::error::Fail;
+use crate::op::Tx;
+use crate::{apply, query, search};
+
+/// Refuses what would be added to an erased session. Only a log that ended is looked at.
+pub(crate) fn check_not_erased(conn: &Connection, key: SessionKey, head: Option<&Head>) -> Result<(), Fail> {
+    let Some(head) = head else { return Ok(()) };
+    let mut failed = None;
+    let last = || match query::events(conn, key, head.last_seq.saturating_sub(1), 1) {
+        Ok(mut page) => page.pop(),
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    };
+    let erased = was_erased(head, last);
+    match failed {
+        Some(error) => Err(error.into()),
+        None if erased => Err(StoreError::Erased(key.session).into()),
+        None => Ok(()),
+    }
+}
+
+/// Erases a session. The bytes are overwritten where they stood, not only forgotten.
+pub(crate) fn erase(tx: &Tx<'_>, erasure: &Commit) -> Result<Committed, Fail> {
+    let before: i64 = tx.conn.pragma_query_value(None, "secure_delete", |row| row.get(0))?;
+    tx.conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    let erased = apply::commit_by(tx, erasure, plan_erase, |conn| take_out(conn, erasure.key));
+    tx.conn.pragma_update_and_check(None, "secure_delete", before, |_| Ok(()))?;
+    erased
+}
+
+fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
+    let mine = params![id(key.tenant.as_u128()), id(key.session.as_u128())];
+    let contents: HashSet<Digest> = conn
+        .prepare("SELECT sha256 FROM artifacts WHERE tenant = ?1 AND session = ?2")?
+        .query_map(mine, |row| digest_at(row, 0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for statement in [
+        "DELETE FROM payloads WHERE payload_id IN \
+         (SELECT payload_id FROM events WHERE tenant = ?1 AND session = ?2 AND payload_id IS NOT NULL)",
+        "UPDATE events SET payload = NULL, payload_id = NULL WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM intents WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM asks WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM queued_wakes WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM snapshots WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM locks WHERE tenant = ?1 AND session = ?2",
+        "DELETE FROM artifacts WHERE tenant = ?1 AND session = ?2",
+    ] {
+        conn.execute(statement, mine)?;
+    }
+    search::forget_log(conn, key)?;
+    let menus = menus(conn, key.tenant)?;
+    for sha256 in contents.difference(&menus) {
+        conn.execute(
+            "DELETE FROM blobs WHERE tenant = ?1 AND sha256 = ?2 AND NOT EXISTS \
+             (SELECT 1 FROM artifacts a WHERE a.tenant = ?1 AND a.sha256 = ?2)",
+            params![id(key.tenant.as_u128()), sha256.as_bytes()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Contents that menus are made of.
+fn menus(conn: &Connection, tenant: TenantId) -> rusqlite::Result<HashSet<Digest>> {
+    let mut found = HashSet::new();
+    let mut statement = conn.prepare(
+        "SELECT e.type, e.v, coalesce(e.payload, p.payload) FROM events e \
+         LEFT JOIN payloads p ON p.payload_id = e.payload_id WHERE e.tenant = ?1 AND e.type = 'tool.menu'",
+    )?;
+    let mut rows = statement.query(params![id(tenant.as_u128())])?;
+    while let Some(row) = rows.next()? {
+        let payload: Option<String> = row.get(2)?;
+        if let Body::MenuFrozen(menu) = Body::decode(&EventType::recorded(row.get(0)?), row.get(1)?, payload.as_deref())
+        {
+            found.insert(menu.hash);
+        }
+    }
+    Ok(found)
+}
+
+/// Changes what is kept of artifacts.
+pub(crate) fn retain(
+    conn: &Connection,
+    tenant: TenantId,
+    change: &Retain,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<ArtifactRow>> {
+    let of = id(tenant.as_u128());
+    let mut changed: Vec<ArtifactId> = Vec::new();
+    match change {
+        Retain::Pin { artifact, pinned } => {
+            let rows = conn.execute(
+                "UPDATE artifacts SET pinned = ?3 \
+                 WHERE tenant = ?1 AND artifact_id = ?2 AND pinned <> ?3 AND tombstone IS NULL",
+                params![of, id(artifact.as_u128()), pinned],
+            )?;
+            changed.extend((rows > 0).then_some(*artifact));
+        }
+        Retain::Bury(artifacts) => {
+            for artifact in artifacts {
+                let rows = conn
+                    .prepare_cached(
+                        "UPDATE artifacts SET tombstone = ?3 \
+                         WHERE tenant = ?1 AND artifact_id = ?2 AND pinned = 0 AND tombstone IS NULL",
+                    )?
+                    .execute(params![of, id(artifact.as_u128()), now.as_micros()])?;
+                changed.extend((rows > 0).then_some(*artifact));
+            }
+        }
+        Retain::Free { contents, before } => {
+            let menus = menus(conn, tenant)?;
+            for sha256 in contents.iter().filter(|sha256| !menus.contains(sha256)) {
+                changed.extend(free(conn, tenant, *sha256, *before)?);
+            }
+        }
+    }
+    changed.sort_unstable();
+    let rows = changed.into_iter().map(|artifact| query::artifact(conn, tenant, artifact));
+    rows.filter_map(Result::transpose).collect()
+}
+
+/// Deletes the bytes of a content that only old tombstones have; their ids.
+fn free(conn: &Connection, tenant: TenantId, sha256: Digest, before: Timestamp) -> rusqlite::Result<Vec<ArtifactId>> {
+    let of = params![id(tenant.as_u128()), sha256.as_bytes()];
+    let rows: Vec<(ArtifactId, Option<i64>)> = conn
+        .prepare_cached("SELECT artifact_id, tombstone FROM artifacts WHERE tenant = ?1 AND sha256 = ?2")?
+        .query_map(of, |row| Ok((ArtifactId::from_u128(id_at(row, 0)?), row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    if rows.iter().any(|(_, tombstone)| tombstone.is_none_or(|at| at >= before.as_micros())) {
+        return Ok(Vec::new());
+    }
+    conn.prepare_cached("UPDATE artifacts SET freed = 1 WHERE tenant = ?1 AND sha256 = ?2")?.execute(of)?;
+    conn.prepare_cached("DELETE FROM blobs WHERE tenant = ?1 AND sha256 = ?2")?.execute(of)?;
+    Ok(rows.into_iter().map(|(artifact, _)| artifact).collect())
+}
