@@ -301,6 +301,8 @@ pub(crate) fn keep_lease(shared: &Arc<SessionShared>) -> DropGuard {
         loop {
             let left = good_until.saturating_sub(session.gate.clock.monotonic());
             tokio::select! {
+                // In a fixed order, like every choice of this crate: a run can be repeated from its seed.
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(limits::LEASE_RENEW.min(left)) => {}
             }
