@@ -9,6 +9,7 @@ mod grep;
 mod policy;
 mod search;
 mod sessions;
+mod simulation;
 mod spool;
 mod startup;
 mod table;
@@ -42,10 +43,11 @@ fn main() -> Result<()> {
     run("policy", &|| task(Box::pin(policy::run())))?;
     run("search", &|| task(Box::pin(search::run())))?;
     run("startup", &startup::run)?;
+    run("simulation", &simulation::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold policy search startup"
+        "no such benchmark; there are: spool gate files grep sessions fold policy search startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

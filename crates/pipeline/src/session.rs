@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::{AppendId, IntentId, TurnId, limits};
 use portcullis_contract::Caller;
-use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, Observed, Stamp, State};
+use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, Stamp, State};
 use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -272,7 +272,10 @@ impl Session {
         let idle_at = {
             let state = shared.state();
             let nothing_left = state.asks.answered().next().is_none() && state.session.queued.is_empty();
-            nothing_left.then_some(state.seq)
+            // A call that was begun here and could not be settled is work for the next one, who comes only to what
+            // is due (S9, S11).
+            let all_wait = state.intents.open().all(|intent| intent.state == IntentState::Parked);
+            (nothing_left && all_wait).then_some(state.seq)
         };
         let store = &shared.gate.store;
         // Together: the store's group commit makes one sync of both.

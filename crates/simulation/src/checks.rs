@@ -58,6 +58,7 @@ pub async fn all(ground: &Arc<Ground>) -> Result<Outcome, String> {
         events,
         effects: oracle.effects_in_all(),
         intents,
+        longest_wait: oracle.longest_wait(),
     })
 }
 

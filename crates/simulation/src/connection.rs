@@ -92,8 +92,9 @@ impl Log for Connection {
         let ids: Vec<EventId> = commit.events.iter().map(|draft| draft.id).collect();
         let work = async {
             let committed = self.ground.store.commit(commit).await?;
-            let fence = self.ground.store.head(key).await?.map_or(0, |head| head.fence);
-            self.ground.oracle.committed(key, &writer, fence, &committed);
+            if let Some(head) = self.ground.store.head(key).await? {
+                self.ground.oracle.committed(key, &writer, &head, &committed);
+            }
             Ok(committed)
         };
         let answer = self.write(work).await;
@@ -185,7 +186,16 @@ impl Queue for Connection {
     }
 
     async fn claim(&self, tenant: TenantId, owner: LeaseOwner, limit: usize, ttl: Duration) -> Answer<Vec<Claim>> {
-        self.write(self.ground.store.claim(tenant, owner, limit, ttl)).await
+        let work = async {
+            let claims = self.ground.store.claim(tenant, owner, limit, ttl).await?;
+            let granted = claims.iter().filter_map(|claim| match claim {
+                Claim::Granted(lease) => Some(lease.session),
+                Claim::Held { .. } => None,
+            });
+            granted.for_each(|session| self.ground.oracle.taken_up(session));
+            Ok(claims)
+        };
+        self.write(work).await
     }
 
     async fn renew(&self, key: SessionKey, fence: u64, ttl: Duration) -> Answer<Timestamp> {

@@ -138,9 +138,11 @@ impl Ground {
         let filter = AskFilter { session: Some(key.session), pending: true };
         let pending = self.store.asks(key.tenant, filter).await?;
         for intent in self.store.intents(key, true).await? {
-            let waits = intent.state == IntentState::Parked && pending.iter().any(|ask| ask.intent_id == intent.intent_id);
+            let waits =
+                intent.state == IntentState::Parked && pending.iter().any(|ask| ask.intent_id == intent.intent_id);
             if !waits {
-                let text = format!("{} was given back as idle with {} {:?}", key.session, intent.intent_id, intent.state);
+                let text =
+                    format!("{} was given back as idle with {} {:?}", key.session, intent.intent_id, intent.state);
                 self.oracle.breach("S9/S11", text);
             }
         }

@@ -115,7 +115,8 @@ fn tool(oracle: &Arc<Oracle>, semantics: Semantics) -> Result<Tool, BuildError> 
         })
         .to_model(|_, output| vec![Content::text(output.as_str().unwrap_or_default())]);
     if keyed {
-        let resolve = |job: &Job, _: &_| Ok(Resolved { keys: vec![format!("fs:/{}", job.place)], ..Resolved::default() });
+        let resolve =
+            |job: &Job, _: &_| Ok(Resolved { keys: vec![format!("fs:/{}", job.place)], ..Resolved::default() });
         return builder.resolve(resolve).keyed().build();
     }
     builder.build()

@@ -24,3 +24,4 @@ mod worker;
 pub use options::{Hints, Options};
 pub use run::Outcome;
 pub use seeds::{Failure, Tally, run_options, run_seed, run_seeds};
+pub use worker::POLL_MS;

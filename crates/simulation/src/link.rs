@@ -43,11 +43,6 @@ impl Link {
     }
 
     #[must_use]
-    pub fn is_dead(&self) -> bool {
-        *self.line.borrow() == Line::Dead
-    }
-
-    #[must_use]
     pub fn cuts(&self) -> u64 {
         self.cuts.load(std::sync::atomic::Ordering::SeqCst)
     }

@@ -41,6 +41,8 @@ pub struct Options {
     /// Whether the death of a killed process is proven at once, or only its lease's end tells.
     pub proven_deaths: bool,
     pub hints: Hints,
+    /// Workers only do what others queue or answer: they make no calls of their own and choose no session.
+    pub only_the_queue: bool,
 }
 
 impl Options {
@@ -68,6 +70,7 @@ impl Options {
             worker_jumps: some(&[5, 15]),
             proven_deaths: dice.chance(50),
             hints: dice.pick(&[Hints::Kept, Hints::Kept, Hints::Dropped, Hints::Doubled, Hints::Late]),
+            only_the_queue: dice.chance(15),
         }
     }
 

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use portcullis_base::{EventId, IntentId, InvocationId, SessionId, WorkerId};
+use portcullis_base::{EventId, IntentId, InvocationId, SessionId, WorkerId, limits};
 use portcullis_event::Body;
-use portcullis_store::{Committed, SessionKey, StoreError, Writer};
+use portcullis_store::{Committed, Head, SessionKey, StoreError, Writer};
+
+use tokio::time::Instant;
 
 use crate::link::Link;
 
@@ -30,8 +33,7 @@ struct Span {
     worker: WorkerId,
     session: SessionId,
     keys: Vec<String>,
-    /// How often the store's clock had jumped when it began.
-    jumps: u64,
+    begun: Instant,
 }
 
 #[derive(Default)]
@@ -43,7 +45,10 @@ struct Inner {
     inside: Vec<Span>,
     spans: u64,
     words: BTreeMap<EventId, (SessionKey, Word)>,
-    jumps: u64,
+    jumped: Option<Instant>,
+    /// Free sessions that are due, and since when.
+    due: BTreeMap<SessionId, Instant>,
+    longest_wait: Duration,
 }
 
 /// The one who sees everything.
@@ -95,14 +100,17 @@ impl Oracle {
 
     /// The store's clock jumped: leases may end early, and an effect may overlap its successor's (store §5).
     pub fn store_clock_jumped(&self) {
-        self.lock().jumps += 1;
+        self.lock().jumped = Some(Instant::now());
     }
 
-    /// An append took effect, under the fence that the head has now.
-    pub fn committed(&self, key: SessionKey, writer: &Writer, fence_now: u64, committed: &Committed) {
+    /// An append took effect, and left the head like this.
+    pub fn committed(&self, key: SessionKey, writer: &Writer, head: &Head, committed: &Committed) {
+        if *writer == Writer::Client && head.next_due_at.is_some() && head.lease_owner.is_none() {
+            self.lock().due.entry(key.session).or_insert_with(Instant::now);
+        }
         if let Writer::Worker { worker, fence } = writer {
-            if *fence != fence_now && !committed.repeat {
-                let text = format!("{worker} wrote to {} under fence {fence}, which is {fence_now}", key.session);
+            if *fence != head.fence && !committed.repeat {
+                let text = format!("{worker} wrote to {} under fence {fence}, not {}", key.session, head.fence);
                 self.breach("S4", text);
             }
             let mut inner = self.lock();
@@ -112,6 +120,20 @@ impl Oracle {
                 }
             }
         }
+    }
+
+    /// A worker took up what was due.
+    pub fn taken_up(&self, session: SessionId) {
+        let mut inner = self.lock();
+        if let Some(since) = inner.due.remove(&session) {
+            inner.longest_wait = inner.longest_wait.max(since.elapsed());
+        }
+    }
+
+    /// The longest that a free session was due before a worker came.
+    #[must_use]
+    pub fn longest_wait(&self) -> Duration {
+        self.lock().longest_wait
     }
 
     /// A writer hears of its append.
@@ -153,18 +175,20 @@ impl Oracle {
     pub fn enters(self: &Arc<Self>, invocation: InvocationId, session: SessionId, keys: Vec<String>) -> Inside {
         let mut inner = self.lock();
         let worker = inner.starts.get(&invocation).map_or(WorkerId::from_u128(0), |(_, worker)| *worker);
-        let (jumps, number) = (inner.jumps, inner.spans);
+        let (jumped, number) = (inner.jumped, inner.spans);
         inner.spans += 1;
         let mut clashes = Vec::new();
-        // A jump of the store's clock ends leases early: then the successor cannot know what still runs.
-        for span in inner.inside.iter().filter(|span| span.jumps == jumps) {
+        // A jump of the store's clock ends leases early that were given before it: then the successor cannot know what
+        // still runs. A lease that was renewed since is whole again.
+        let settled = |span: &&Span| jumped.is_none_or(|at| at + limits::LEASE_TTL < span.begun);
+        for span in inner.inside.iter().filter(settled) {
             if span.keys.iter().any(|held| keys.iter().any(|key| conflict(held, key))) {
                 clashes.push(("L42", format!("{:?} of {} and {keys:?} of {session}", span.keys, span.session)));
             } else if span.session == session {
                 clashes.push(("L41", format!("two calls of {session} change things at once")));
             }
         }
-        inner.inside.push(Span { number, worker, session, keys, jumps });
+        inner.inside.push(Span { number, worker, session, keys, begun: Instant::now() });
         drop(inner);
         for (rule, what) in clashes {
             self.breach(rule, what);

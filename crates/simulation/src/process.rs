@@ -50,7 +50,8 @@ impl Process {
             let name: ToolName = name.parse().map_err(|e| format!("{name}: {e}"))?;
             tools.insert(name, tool.clone());
         }
-        let registered = registry.registrar(Placement::Location(LOCATION)).register(tools).map_err(|e| e.to_string())?;
+        let registered =
+            registry.registrar(Placement::Location(LOCATION)).register(tools).map_err(|e| e.to_string())?;
         let rules = parse_rules(RULES, "simulation.toml", Layer::User).map_err(|e| e.to_string())?;
         let policy = PolicyBuilder::new().rules(rules).build().map_err(|e| e.to_string())?;
         let gate = Gate::new(GateParts {

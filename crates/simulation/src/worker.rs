@@ -31,8 +31,9 @@ pub async fn work(process: Arc<Process>, stop: CancellationToken) {
             continue;
         }
         join_all(held.into_iter().map(|session| tend(&process, session, &dice, &stop))).await;
-        // A person or a model thinks before the next turn.
-        tokio::time::sleep(Duration::from_millis(dice.between(1, 2_000))).await;
+        // A model thinks before its next turn; one that only waits for others is there at once.
+        let thinks = if process.ground.options.only_the_queue { 0 } else { dice.between(1, 2_000) };
+        tokio::time::sleep(Duration::from_millis(thinks)).await;
     }
 }
 
@@ -48,7 +49,7 @@ async fn news(changes: &mut watch::Receiver<u64>, dice: &Dice) {
 
 /// What is due, as a worker does; or any session, due or not, as `portcullis call` does.
 async fn take_up(process: &Process, dice: &Dice) -> Vec<Session> {
-    if dice.chance(60) {
+    if process.ground.options.only_the_queue || dice.chance(60) {
         let limit = dice.between(1, 3) as usize;
         let claimed = process.store.claim(LOCAL_TENANT, process.owner.clone(), limit, limits::LEASE_TTL).await;
         let mut held = Vec::new();
@@ -78,12 +79,18 @@ async fn tend(process: &Process, session: Session, dice: &Dice, stop: &Cancellat
     }
 }
 
-async fn attend_and_call(process: &Process, session: &Session, dice: &Dice, stop: &CancellationToken) -> Result<(), Halt> {
+async fn attend_and_call(
+    process: &Process,
+    session: &Session,
+    dice: &Dice,
+    stop: &CancellationToken,
+) -> Result<(), Halt> {
     session.attend_until(&process.interrupt()).await?;
     if dice.chance(25) {
         serve(process, session, dice, stop).await?;
     }
-    for _ in 0..dice.between(0, 2) {
+    let turns = if process.ground.options.only_the_queue { 0 } else { dice.between(0, 2) };
+    for _ in 0..turns {
         if dice.chance(12) {
             // The one who waits goes away: what was begun settles by itself.
             let patience = Duration::from_millis(dice.between(0, 3_000));
