@@ -64,7 +64,7 @@ pub async fn all(ground: &Arc<Ground>) -> Result<Outcome, String> {
 
 /// S6: what was acknowledged is there, and what was refused is not.
 fn acknowledged_is_durable(ground: &Ground, there: &BTreeSet<EventId>) {
-    for (id, (key, word)) in ground.oracle.words() {
+    for (id, key, word) in ground.oracle.words() {
         match (word, there.contains(&id)) {
             (Word::Acknowledged, false) => ground.oracle.breach("S6", format!("{id} of {} is lost", key.session)),
             (Word::Refused, true) => {

@@ -97,8 +97,9 @@ impl Log for Connection {
             }
             Ok(committed)
         };
+        self.ground.oracle.sent(key, &ids);
         let answer = self.write(work).await;
-        self.ground.oracle.told(key, &ids, &answer);
+        self.ground.oracle.told(&ids, &answer);
         answer
     }
 

@@ -27,6 +27,14 @@ pub enum Word {
     Unsaid,
 }
 
+/// What was said of an event so far.
+struct Heard {
+    key: SessionKey,
+    word: Word,
+    /// Tries that nobody has heard of yet; those of the dead stay so.
+    under_way: u32,
+}
+
 /// An executor at work.
 struct Span {
     number: u64,
@@ -44,7 +52,7 @@ struct Inner {
     effects: BTreeMap<IntentId, u32>,
     inside: Vec<Span>,
     spans: u64,
-    words: BTreeMap<EventId, (SessionKey, Word)>,
+    words: BTreeMap<EventId, Heard>,
     jumped: Option<Instant>,
     /// Free sessions that are due, and since when.
     due: BTreeMap<SessionId, Instant>,
@@ -136,8 +144,17 @@ impl Oracle {
         self.lock().longest_wait
     }
 
-    /// A writer hears of its append.
-    pub fn told(&self, key: SessionKey, events: &[EventId], answer: &Result<Committed, StoreError>) {
+    /// A writer sends its append.
+    pub fn sent(&self, key: SessionKey, events: &[EventId]) {
+        let mut inner = self.lock();
+        for id in events {
+            let heard = inner.words.entry(*id).or_insert(Heard { key, word: Word::Refused, under_way: 0 });
+            heard.under_way += 1;
+        }
+    }
+
+    /// It hears what became of it.
+    pub fn told(&self, events: &[EventId], answer: &Result<Committed, StoreError>) {
         let word = match answer {
             Ok(_) => Word::Acknowledged,
             Err(StoreError::Ambiguous(_)) => Word::Unsaid,
@@ -145,18 +162,24 @@ impl Oracle {
         };
         let mut inner = self.lock();
         for id in events {
-            let heard = inner.words.entry(*id).or_insert((key, word));
+            let Some(heard) = inner.words.get_mut(id) else { continue };
+            heard.under_way -= 1;
             // Once nobody knows, only a yes tells more: a later try may be refused although the first was written.
-            if heard.1 == Word::Refused || word == Word::Acknowledged {
-                heard.1 = word;
+            if heard.word == Word::Refused || word == Word::Acknowledged {
+                heard.word = word;
             }
         }
     }
 
     /// What every writer was told last.
     #[must_use]
-    pub fn words(&self) -> BTreeMap<EventId, (SessionKey, Word)> {
-        self.lock().words.clone()
+    pub fn words(&self) -> Vec<(EventId, SessionKey, Word)> {
+        let inner = self.lock();
+        let last = |heard: &Heard| match heard.word {
+            Word::Refused if heard.under_way > 0 => Word::Unsaid,
+            word => word,
+        };
+        inner.words.iter().map(|(id, heard)| (*id, heard.key, last(heard))).collect()
     }
 
     /// An executor of a call that is not inert begins: its start must be durable (L21, S8). The line of its process.

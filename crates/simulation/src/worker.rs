@@ -149,17 +149,13 @@ async fn turn(process: &Process, session: &Session, dice: &Dice) -> Result<(), H
 pub async fn clear_the_queue(process: &Process) -> Result<usize, Halt> {
     let mut taken = 0;
     loop {
-        let claims = process.store.claim(LOCAL_TENANT, process.owner.clone(), 8, limits::LEASE_TTL).await?;
-        if claims.is_empty() {
-            return Ok(taken);
-        }
-        for claim in claims {
-            let Claim::Granted(lease) = claim else { continue };
-            taken += 1;
-            let session = process.gate.hold(lease, "agent").await?;
-            session.attend().await?;
-            session.release().await?;
-        }
+        // One at a time: a lease is renewed only from when its session is held.
+        let mut claims = process.store.claim(LOCAL_TENANT, process.owner.clone(), 1, limits::LEASE_TTL).await?;
+        let Some(Claim::Granted(lease)) = claims.pop() else { return Ok(taken) };
+        let session = process.gate.hold(lease, "agent").await?;
+        session.attend().await?;
+        session.release().await?;
+        taken += 1;
     }
 }
 
