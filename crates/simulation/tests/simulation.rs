@@ -21,7 +21,7 @@ fn told(tally: &Tally) -> String {
 }
 
 #[test]
-fn f01_f15_l19_l42_l73_l75_s01_s17_no_seed_breaks_a_rule() {
+fn f01_f15_f21_l19_l21_l42_l73_l75_no_seed_breaks_a_rule() {
     let seeds = if soak() { MANY } else { SEEDS };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let tally = run_seeds(0..seeds, threads, 1);
