@@ -15,7 +15,6 @@ use tokio::sync::watch;
 
 use crate::dice::Dice;
 use crate::ground::Ground;
-use crate::hints;
 use crate::link::Link;
 
 /// One process's way to the store.
@@ -23,7 +22,6 @@ pub struct Connection {
     ground: Arc<Ground>,
     link: Arc<Link>,
     dice: Dice,
-    hints: watch::Receiver<u64>,
 }
 
 /// Whether a lost answer leaves its caller in doubt.
@@ -39,10 +37,8 @@ impl Connection {
     /// The way of the process `name`.
     #[must_use]
     pub fn new(ground: &Arc<Ground>, link: &Arc<Link>, name: &str) -> Self {
-        let seed = ground.options.seed;
-        let hints = hints::relayed(ground, Dice::of(seed, &format!("hints {name}")));
-        let dice = Dice::of(seed, &format!("connection {name}"));
-        Self { ground: Arc::clone(ground), link: Arc::clone(link), dice, hints }
+        let dice = Dice::of(ground.options.seed, &format!("connection {name}"));
+        Self { ground: Arc::clone(ground), link: Arc::clone(link), dice }
     }
 
     async fn read<T>(&self, work: impl Future<Output = Answer<T>> + Send) -> Answer<T> {
@@ -95,6 +91,7 @@ impl Log for Connection {
             if let Some(head) = self.ground.store.head(key).await? {
                 self.ground.oracle.committed(key, &writer, &head, &committed);
             }
+            self.ground.listeners.tell();
             Ok(committed)
         };
         self.ground.oracle.sent(key, &ids);
@@ -244,6 +241,6 @@ impl Search for Connection {
 
 impl Notices for Connection {
     fn changes(&self) -> watch::Receiver<u64> {
-        self.hints.clone()
+        self.ground.listeners.join()
     }
 }

@@ -12,6 +12,7 @@ use portcullis_store::{AskFilter, Commit, Log as _, MemoryArtifacts, MemoryStore
 use tokio::time::Instant;
 
 use crate::clock::SimClock;
+use crate::hints::Listeners;
 use crate::jobs;
 use crate::options::Options;
 use crate::oracle::Oracle;
@@ -27,6 +28,7 @@ pub struct Ground {
     pub liveness: Arc<FixedLiveness>,
     pub artifacts: Arc<MemoryArtifacts>,
     pub oracle: Arc<Oracle>,
+    pub listeners: Listeners,
     pub sessions: Vec<SessionKey>,
     pub tools: Vec<(&'static str, Tool)>,
     pub checkpoint_key: CheckpointKey,
@@ -53,6 +55,7 @@ impl Ground {
         let sessions = (0..options.sessions).map(new_key).collect();
         let calls_left = AtomicU64::new(options.calls);
         Ok(Self {
+            listeners: Listeners::new(&options),
             options,
             begun,
             store,

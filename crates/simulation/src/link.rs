@@ -1,7 +1,9 @@
 //! The line between one process and the rest of the world. A process that is dead reaches nothing any more: no
 //! store, no tool's effect. That is all of a crash that anybody else could see.
 
-use tokio::sync::watch;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
 
 /// How the line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,35 +18,40 @@ pub enum Line {
 /// One process's line.
 #[derive(Debug)]
 pub struct Link {
-    line: watch::Sender<Line>,
-    /// How often it was cut: an answer that was under way then is lost.
-    cuts: std::sync::atomic::AtomicU64,
+    /// How it is, and how often it was cut: an answer that was under way then is lost.
+    line: Mutex<(Line, u64)>,
+    /// Wakes in the order of arrival. A `watch` channel would not: it wakes its waiters in an order of chance.
+    turned: Notify,
 }
 
 impl Default for Link {
     fn default() -> Self {
-        Self { line: watch::Sender::new(Line::Up), cuts: std::sync::atomic::AtomicU64::new(0) }
+        Self { line: Mutex::new((Line::Up, 0)), turned: Notify::new() }
     }
 }
 
 impl Link {
-    /// Changes the line. The dead stay dead.
-    pub fn set(&self, line: Line) {
-        let changed = self.line.send_if_modified(|now| {
-            let changes = *now != Line::Dead && *now != line;
-            if changes {
-                *now = line;
-            }
-            changes
-        });
-        if changed && line == Line::Cut {
-            self.cuts.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        }
+    fn line(&self) -> MutexGuard<'_, (Line, u64)> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes the line. The dead stay dead.
+    pub fn set(&self, line: Line) {
+        {
+            let mut now = self.line();
+            if now.0 == Line::Dead || now.0 == line {
+                return;
+            }
+            now.0 = line;
+            now.1 += u64::from(line == Line::Cut);
+        }
+        self.turned.notify_waiters();
+    }
+
+    /// How often it was cut.
     #[must_use]
     pub fn cuts(&self) -> u64 {
-        self.cuts.load(std::sync::atomic::Ordering::SeqCst)
+        self.line().1
     }
 
     /// Waits until the line is up; for ever if the process is dead.
@@ -63,7 +70,15 @@ impl Link {
     }
 
     async fn when(&self, is: impl Fn(Line) -> bool) {
-        // The sender is ours, so the wait ends only with the condition.
-        let _ = self.line.subscribe().wait_for(|line| is(*line)).await;
+        loop {
+            let mut turned = std::pin::pin!(self.turned.notified());
+            // In line before the look: no turn is missed between the two.
+            turned.as_mut().enable();
+            let now = self.line().0;
+            if is(now) {
+                return;
+            }
+            turned.await;
+        }
     }
 }
