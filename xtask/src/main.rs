@@ -16,6 +16,7 @@ mod repo;
 mod rules;
 mod rust_source;
 mod scratch;
+mod simulate;
 mod soak;
 mod spdx;
 mod suite;
@@ -36,6 +37,7 @@ Usage: cargo xtask COMMAND [ARGS]
   laws [--write]     the table law -> tests in ARCHITECTURE.md: compare, or write it anew
   mutants [NAME...]  apply each patch of mutants/ in turn; its named tests must fail
   bench [ARGS...]    the measurements, in release mode (package `portcullis-bench`)
+  simulate [ARGS...] simulated worlds from seeds, in release mode (package `portcullis-simulation`)
   soak [ARGS...]     the test suite with PORTCULLIS_SOAK=1, for which tests multiply their counts
   help               this text
 
@@ -64,6 +66,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "laws" => (laws::HELP, laws::run),
         "mutants" => (mutants::HELP, mutants::run),
         "bench" => (bench::HELP, bench::run),
+        "simulate" => (simulate::HELP, simulate::run),
         "soak" => (soak::HELP, soak::run),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -29,7 +29,7 @@ pub const LINES: &[(&str, u8)] = &[
 pub const LEAF_LINE: u8 = 8;
 
 /// Workspace packages that are tools of the repository: they stand outside the order, and no crate may depend on them.
-pub const TOOL_PACKAGES: &[&str] = &["xtask", "portcullis-bench"];
+pub const TOOL_PACKAGES: &[&str] = &["xtask", "portcullis-bench", "portcullis-simulation"];
 
 /// Crates that nothing before the leaves may reach, even indirectly.
 pub const HEAVY: &[&str] = &["rusqlite", "tokio-postgres", "object_store", "rquickjs", "rmcp", "axum"];

@@ -130,7 +130,7 @@ pub struct HeadChange {
     pub blocked: i64,
     /// Input that waits for a worker was appended.
     pub pending_input: bool,
-    /// An ask was answered: the session has work even while blocked.
+    /// An ask was answered, or closed without an answer: the session has work even while blocked.
     pub answered: bool,
     /// A wake was taken up: until its holder is done with it, it is work like any other.
     pub woken: bool,
@@ -254,7 +254,12 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 change.blocked -= 1;
                 change.answered = true;
             }
-            Body::AskClosed(closed) if pending(closed.ask_id) => change.blocked -= 1,
+            Body::AskClosed(closed) if pending(closed.ask_id) => {
+                change.blocked -= 1;
+                // Its call waits for whoever attends next, and so does input that came while it was pending: if the
+                // one who closed it dies here, somebody must come (S11).
+                change.answered = true;
+            }
             Body::ToolQueued(_) => {
                 change.pending_input = true;
                 change.no_failure();

@@ -13,7 +13,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_event::{Observed, facts::MenuFrozen};
 use portcullis_policy::{Asker, Policy};
 use portcullis_secret::{Redactor, Sealer, SecretText};
-use portcullis_store::{Artifacts, Blob, Claim, LeaseOwner, SessionKey, Store, StoreError};
+use portcullis_store::{Artifacts, Blob, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -309,14 +309,21 @@ impl Gate {
         let key = SessionKey { tenant: self.inner.tenant, session };
         match self.inner.store.claim_session(key, owner, limits::LEASE_TTL).await? {
             Claim::Held { owner, .. } => Ok(Opened::Held(owner)),
-            Claim::Granted(lease) => {
-                let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
-                let shared = Arc::new(shared);
-                self.inner.baselines.enter(&shared);
-                let renewing = keep_lease(&shared);
-                Ok(Opened::Ready(Session { shared, _renewing: renewing }))
-            }
+            Claim::Granted(lease) => Ok(Opened::Ready(self.hold(lease, agent).await?)),
         }
+    }
+
+    /// The same for a lease that [`portcullis_store::Queue::claim`] gave: how a worker takes up what is due.
+    ///
+    /// # Errors
+    /// If the store fails. The lease then runs out by itself, and the session is due again.
+    pub async fn hold(&self, lease: Lease, agent: &str) -> Result<Session, StoreError> {
+        let key = SessionKey { tenant: self.inner.tenant, session: lease.session };
+        let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
+        let shared = Arc::new(shared);
+        self.inner.baselines.enter(&shared);
+        let renewing = keep_lease(&shared);
+        Ok(Session { shared, _renewing: renewing })
     }
 
     /// Waits for every call in flight, at most as long as a shutdown may take.

@@ -218,6 +218,7 @@ async fn commit_a(
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
                 tokio::select! {
+                    biased;
                     () = cancel.cancelled() => {
                         let facts = take_back(&mut commit, calls);
                         return Ok(Err((facts, cancelled_before_start())));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portcullis_base::{AppendId, IntentId, TurnId, limits};
 use portcullis_contract::Caller;
-use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, Observed, Stamp, State};
+use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, Stamp, State};
 use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -275,7 +275,10 @@ impl Session {
         let idle_at = {
             let state = shared.state();
             let nothing_left = state.asks.answered().next().is_none() && state.session.queued.is_empty();
-            nothing_left.then_some(state.seq)
+            // A call that was begun here and could not be settled is work for the next one, who comes only to what
+            // is due (S9, S11).
+            let all_wait = state.intents.open().all(|intent| intent.state == IntentState::Parked);
+            (nothing_left && all_wait).then_some(state.seq)
         };
         let store = &shared.gate.store;
         // Together: the store's group commit makes one sync of both.
@@ -324,6 +327,8 @@ pub(crate) fn keep_lease(shared: &Arc<SessionShared>) -> DropGuard {
         loop {
             let left = good_until.saturating_sub(session.gate.clock.monotonic());
             tokio::select! {
+                // In a fixed order, like every choice of this crate: a run can be repeated from its seed.
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(limits::LEASE_RENEW.min(left)) => {}
             }

@@ -13,7 +13,7 @@ use portcullis_event::facts::Reply;
 use portcullis_event::{Body, Chain, CheckpointKey, IntentState, State};
 use portcullis_pipeline::{Disposition, Halt};
 use portcullis_store::testkit::{Fault, FaultKind, FaultyStore, FixedLiveness};
-use portcullis_store::{AskFilter, Liveness, LocalArtifacts, Store};
+use portcullis_store::{AskFilter, Claim, Liveness, LocalArtifacts, Store};
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 
 fn tools(effects: &Effects) -> [(&'static str, portcullis_contract::Tool); 3] {
@@ -215,6 +215,30 @@ async fn l73_a_started_call_of_a_dead_process_is_unknown_and_never_rerun() {
     assert_eq!(seen.side_effects.state, portcullis_base::SideEffectState::Unknown);
     assert!(!seen.ok && !seen.retryable && seen.synthetic);
     assert!(session.attend().await.expect("attended").is_empty(), "recovery run twice equals once");
+    assert_eq!(world.effects.all(), ["once"]);
+}
+
+#[tokio::test]
+async fn s09_s11_a_session_given_back_with_an_unsettled_call_is_due_and_a_worker_settles_it() {
+    let world = World::new().await;
+    // Append B is refused, and the process lives on: it gives the session back like any other.
+    let store =
+        Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 3, kind: FaultKind::ErrorBefore })));
+    let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
+    let session = process.open().await;
+    assert!(matches!(call_in(&session, "change", r#"{"text":"once"}"#).await, Err(Halt::PersistFailed(_))));
+    session.release().await.expect("released");
+
+    let worker = world.process(tools(&world.effects));
+    let ttl = portcullis_base::limits::LEASE_TTL;
+    let claims = world.store.claim(world.key().tenant, worker.owner.clone(), 8, ttl).await.expect("claimed");
+    let [Claim::Granted(lease)] = &claims[..] else { panic!("nobody would ever come: {claims:?}") };
+    let session = worker.gate.hold(lease.clone(), "tester").await.expect("held");
+    let attended = session.attend().await.expect("attended");
+    assert_eq!(common::observed(&attended[0].disposition).code.known(), Some(Code::OutcomeUnknown));
+    session.release().await.expect("released");
+    let head = world.store.head(world.key()).await.expect("head").expect("there");
+    assert_eq!(head.next_due_at, None, "nothing is left to do");
     assert_eq!(world.effects.all(), ["once"]);
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Note, Process, World, acting, acts, fresh_message, look, observed, proposal, runtime, touches};
 use portcullis_base::{Code, Risk, RiskSet, limits};
-use portcullis_contract::{Concurrency, Resolved, Semantics, Tool};
+use portcullis_contract::{Concurrency, Resolved, Semantics, Tool, ToolFailure};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Append, Disposition, Proposal, Scheduling, TurnEnd};
 use portcullis_store::testkit::CountingStore;
@@ -77,10 +77,44 @@ impl Board {
             .expect("a sound tool")
     }
 
+    /// Works like the others and then fails.
+    fn sulk(&self) -> Tool {
+        let board = self.clone();
+        let sulk = acting(Semantics::read_only(), move |input: Note, _| {
+            let board = board.clone();
+            async move {
+                board.work(&input.text).await;
+                Err(ToolFailure::new("sulking", format!("not {}", input.text)))
+            }
+        });
+        sulk.build().expect("a sound tool")
+    }
+
+    /// Empties a cell and then fails: what it did stays.
+    fn spoil(&self) -> Tool {
+        let board = self.clone();
+        let spoil = acting(acts(), move |input: Note, context| {
+            let board = board.clone();
+            async move {
+                board.work(&input.text).await;
+                board.cells.lock().expect("no test panics with it").remove(&input.text);
+                context.did(common::happened(&input.text));
+                Err(ToolFailure::new("spoiled", format!("{} is empty", input.text)))
+            }
+        });
+        spoil.build().expect("a sound tool")
+    }
+
     fn tools(&self) -> Vec<(&'static str, Tool)> {
         let network = RiskSet::from([Risk::Read, Risk::Network]);
         let fetch = Semantics { risk: network, ..Semantics::read_only() };
-        vec![("peek", self.peek(Semantics::read_only())), ("fetch", self.peek(fetch)), ("put", self.put())]
+        vec![
+            ("peek", self.peek(Semantics::read_only())),
+            ("fetch", self.peek(fetch)),
+            ("put", self.put()),
+            ("sulk", self.sulk()),
+            ("spoil", self.spoil()),
+        ]
     }
 }
 
@@ -144,7 +178,7 @@ proptest! {
     fn l39_l40_a_turn_means_the_same_at_any_width(
         calls in prop::collection::vec(
             prop_oneof![
-                4 => "(peek|fetch):[a-e]", 2 => "put:[a-e]{1,2}", 1 => "peek:[a-e]{2}", 1 => "nosuch:[a-e]"
+                4 => "(peek|fetch|sulk):[a-e]", 2 => "put:[a-e]{1,2}", 1 => "spoil:[a-e]", 1 => "peek:[a-e]{2}", 1 => "nosuch:[a-e]"
             ],
             1..14,
         ),

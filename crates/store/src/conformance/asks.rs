@@ -95,3 +95,20 @@ pub async fn s10_an_unknown_ask_takes_no_answer(make: Make) {
     let answer = store.commit(client(&world, key, world.replied(nobody, Reply::AllowOnce))).await;
     assert_eq!(answer, Err(StoreError::NoAsk(nobody)));
 }
+
+/// Whoever closed it may die before the call is settled, and input may have come while it was pending (store §4).
+pub async fn s11_an_ask_that_is_closed_unanswered_makes_its_session_due(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    for state in [Closing::Expired, Closing::Superseded, Closing::Voided] {
+        let (key, ask) = park(&world, store).await;
+        store.commit(world.input(key, "behind the ask")).await.expect("input");
+        let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+        assert_eq!(due, None, "while blocked only the end of the ask makes it due");
+        let lease = world.claim(store, key, 2).await.expect("a lease");
+        let closed = world.draft(&AskClosed { ask_id: ask, state, by: "test".to_owned() });
+        store.commit(world.work(key, &lease, vec![closed])).await.expect("closed");
+        let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+        assert!(due.is_some(), "{state:?}: if its holder dies now, somebody comes");
+    }
+}

@@ -68,6 +68,7 @@ macro_rules! conformance {
             s10_an_expired_ask_takes_no_answer
             s10_an_unknown_ask_takes_no_answer
             s11_a_release_does_not_forget_what_came_meanwhile
+            s11_an_ask_that_is_closed_unanswered_makes_its_session_due
             s12_input_makes_a_session_due_and_a_block_holds_it
             s12_claim_takes_due_sessions_only
             s12_a_wake_is_due_at_its_time_and_taken_up_once

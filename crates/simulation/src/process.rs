@@ -1,0 +1,113 @@
+//! One process: a gate of its own over its own way to the store.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portcullis_base::{Clock, Entropy, IdGen, LocationId, WorkerId, limits};
+use portcullis_contract::ToolName;
+use portcullis_event::LOCAL_TENANT;
+use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, RegistrationGuard, Registry};
+use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
+use portcullis_secret::{Redactor, Sealer, SealingKey};
+use portcullis_store::{LeaseOwner, Liveness, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::SimClock;
+use crate::connection::Connection;
+use crate::ground::Ground;
+use crate::jobs::RULES;
+use crate::link::{Line, Link};
+
+/// Where every call of a run works.
+const LOCATION: LocationId = LocationId::from_u128(7);
+
+/// A process of a run, alive or not.
+pub struct Process {
+    pub name: String,
+    pub ground: Arc<Ground>,
+    pub link: Arc<Link>,
+    pub clock: Arc<SimClock>,
+    pub store: Arc<Connection>,
+    pub gate: Gate,
+    pub owner: LeaseOwner,
+    interrupt: Mutex<CancellationToken>,
+    _registered: RegistrationGuard,
+}
+
+impl Process {
+    /// A new process with all tools.
+    ///
+    /// # Errors
+    /// A fault of the simulation itself, in words.
+    pub fn start(ground: &Arc<Ground>, name: String) -> Result<Arc<Self>, String> {
+        let link = Arc::new(Link::default());
+        let clock = Arc::new(SimClock::new(ground.begun));
+        let store = Arc::new(Connection::new(ground, &link, &name));
+        let ids = Arc::clone(&ground.ids) as Arc<dyn IdGen>;
+        let registry = Registry::new(Arc::clone(&ids), Arc::clone(&clock) as Arc<dyn Clock>);
+        let mut tools = BTreeMap::new();
+        for (name, tool) in &ground.tools {
+            let name: ToolName = name.parse().map_err(|e| format!("{name}: {e}"))?;
+            tools.insert(name, tool.clone());
+        }
+        let registered =
+            registry.registrar(Placement::Location(LOCATION)).register(tools).map_err(|e| e.to_string())?;
+        let rules = parse_rules(RULES, "simulation.toml", Layer::User).map_err(|e| e.to_string())?;
+        let policy = PolicyBuilder::new().rules(rules).build().map_err(|e| e.to_string())?;
+        let gate = Gate::new(GateParts {
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            artifacts: Arc::clone(&ground.artifacts) as _,
+            registry,
+            policy,
+            sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
+            redactor: Redactor::none(),
+            variables: BTreeMap::new(),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            ids,
+            entropy: Arc::clone(&ground.ids) as Arc<dyn Entropy>,
+            tenant: LOCAL_TENANT,
+            location: LOCATION,
+            project: "project".to_owned(),
+            principal: "person".to_owned(),
+            approvals: Approvals::Wait,
+            baselines: BaselineBook::default(),
+            artifact_quota: limits::ARTIFACT_QUOTA,
+            ask_expiry: ground.options.ask_expiry,
+        });
+        let worker = WorkerId::make(&*ground.ids, clock.now());
+        ground.oracle.born(worker, Arc::clone(&link));
+        let owner = LeaseOwner { worker, host: "simulation".to_owned(), pid: 1, started: 1, what: name.clone() };
+        Ok(Arc::new(Self {
+            name,
+            ground: Arc::clone(ground),
+            link,
+            clock,
+            store,
+            gate,
+            owner,
+            interrupt: Mutex::default(),
+            _registered: registered,
+        }))
+    }
+
+    /// Ends it between two of its steps: from here on it reaches nothing. What it had sent may still arrive.
+    pub fn kill(&self) {
+        self.link.set(Line::Dead);
+        self.ground.oracle.died(self.owner.worker);
+        if self.ground.options.proven_deaths {
+            self.ground.liveness.set(self.owner.worker, Liveness::Dead);
+        }
+    }
+
+    /// What stops the calls that are made now.
+    #[must_use]
+    pub fn interrupt(&self) -> CancellationToken {
+        self.interrupt.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A person presses Ctrl-C.
+    pub fn interrupt_now(&self) {
+        let mut interrupt = self.interrupt.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *interrupt).cancel();
+    }
+}
