@@ -60,3 +60,20 @@ async fn l69_no_half_of_a_secret_is_left_where_a_search_cuts_a_line() {
     let CallOutcome::Observed(seen) = outcome else { panic!("{outcome:?}") };
     assert!(!serde_json::to_string(seen.session_view()).expect("JSON").contains(&SECRET[..4]));
 }
+
+/// A page may end inside a line, wherever the caller says.
+#[tokio::test]
+async fn l69_no_half_of_a_secret_is_left_where_a_page_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = Runtime::builder().variable("TOKEN", SecretText::new(SECRET.to_owned())).workspace(folder.path());
+    let runtime = runtime.build().expect("a runtime");
+    let session = runtime.create_session("s").await.expect("a session");
+    std::fs::write(folder.path().join("a.txt"), format!("TOKEN={SECRET} and more\n")).expect("written");
+    for most in 1..60 {
+        let input = serde_json::json!({"file_path": "a.txt", "max_chars": most}).to_string();
+        let outcome = runtime.call(session, "read", &input).await.expect("no fault");
+        let CallOutcome::Observed(seen) = outcome else { panic!("{outcome:?}") };
+        let shown = serde_json::to_string(seen.session_view()).expect("JSON");
+        assert!(seen.ok() && !shown.contains(&SECRET[..4]), "{most}: {shown}");
+    }
+}

@@ -7,6 +7,7 @@ use portcullis_contract::{
     BuildError, Content, DefaultPolicy, Precondition, Prepared, Semantics, Strategy, Tool, ToolContext, ToolFailure,
     UserText,
 };
+use portcullis_pipeline::PathRules;
 use portcullis_sandbox::{self as sandbox, ContentKind, FileContent, LineEnding, TextFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -193,8 +194,8 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
             async move { found.map(|()| Prepared::default()) }
         })
         .execute_resolved(move |input, resolved, context| {
-            let place = parts.place(&resolved);
-            async move { read(input, place.map_err(failure)?, context).await }
+            let (place, rules) = (parts.place(&resolved), parts.rules.clone());
+            async move { read(input, place.map_err(failure)?, rules, context).await }
         })
         .to_model(to_model)
         .to_user(|_, output| to_user(output))
@@ -202,7 +203,12 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .build()
 }
 
-async fn read(input: ReadInput, place: sandbox::Resolved, context: ToolContext) -> Result<ReadOutput, ToolFailure> {
+async fn read(
+    input: ReadInput,
+    place: sandbox::Resolved,
+    rules: PathRules,
+    context: ToolContext,
+) -> Result<ReadOutput, ToolFailure> {
     let wanted = input.wanted().map_err(ToolFailure::precondition)?;
     input.warn(&context);
     let size = sandbox::stat(&place).map_err(failure)?.size;
@@ -210,7 +216,9 @@ async fn read(input: ReadInput, place: sandbox::Resolved, context: ToolContext) 
         let content = sandbox::read_file(&place, limits::FILE_MAX).map_err(failure)?;
         match sandbox::content_kind(&content.bytes) {
             ContentKind::Media(mime) => read_medium(&place, mime, content, &context),
-            ContentKind::Text | ContentKind::Binary => read_text(&place, content, wanted, &input.limits(), &context),
+            ContentKind::Text | ContentKind::Binary => {
+                read_text(&place, content, (wanted, &input.limits()), &rules, &context)
+            }
         }
     })
     .await
@@ -234,13 +242,17 @@ fn read_medium(
 fn read_text(
     place: &sandbox::Resolved,
     content: FileContent,
-    wanted: Wanted,
-    limits: &PageLimits,
+    (wanted, limits): (Wanted, &PageLimits),
+    rules: &PathRules,
     context: &ToolContext,
 ) -> Result<ReadOutput, ToolFailure> {
     let FileContent { bytes, sha256, size, mtime, .. } = content;
     let text = TextFile::parse(bytes).map_err(|not| failure(not.at(place.path())))?;
-    let page = page_of(&text, wanted, limits);
+    let mut page = page_of(&text, wanted, limits);
+    if page.inside_line {
+        page.text =
+            Some(beginning(text.lines(LineRange { first: page.first_line, last: page.first_line }), limits, rules));
+    }
     let delivered = LineRange { first: page.first_line, last: page.last_line };
     let lines = if delivered.is_empty() { Vec::new() } else { vec![delivered] };
     // A page past the end of a file delivers nothing of it, and so is no read of it.
@@ -293,6 +305,12 @@ fn page_of(file: &TextFile, wanted: Wanted, limits: &PageLimits) -> Page {
         bom: file.has_bom(),
         text: Some(text.to_owned()),
     }
+}
+
+/// As much of a line that no page holds as fits, secrets masked before the cut can fall into one.
+fn beginning(line: &str, limits: &PageLimits, rules: &PathRules) -> String {
+    let masked = rules.masked(line.as_bytes());
+    String::from_utf8_lossy(&masked[..page::head(&masked, limits).len]).into_owned()
 }
 
 fn last_line_start(text: &str) -> usize {
