@@ -5,6 +5,7 @@ mod asks;
 mod baselines;
 mod intents;
 mod session;
+mod tasks;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +13,14 @@ pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
 pub use intents::{Intent, Intents};
 pub use session::{QueuedCall, Session};
+pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 
 use portcullis_base::{Digest, canonical_json};
 
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 1;
+pub const FOLD_VERSION: u32 = 2;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,7 @@ pub struct State {
     pub intents: Intents,
     pub asks: Asks,
     pub baselines: Baselines,
+    pub tasks: Tasks,
 }
 
 impl State {
@@ -39,6 +42,7 @@ impl State {
         self.seq = event.seq;
         let body = event.body_ref();
         self.session.apply(event, &body);
+        self.tasks.apply(event, &body, &self.intents);
         self.intents.apply(event, &body);
         self.asks.apply(event, &body);
         self.baselines.apply(event, &body);
