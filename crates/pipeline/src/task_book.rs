@@ -5,12 +5,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use portcullis_base::{SessionId, TaskId};
-use portcullis_event::Body;
 use portcullis_event::facts::TaskCompleted;
-use portcullis_store::StoreError;
+use portcullis_event::{Body, Event};
+use portcullis_store::{SessionKey, Store, StoreError};
 
-use crate::gate::GateInner;
-use crate::session::SessionShared;
+use crate::gate::{Gate, GateInner};
+use crate::session::{SessionShared, load_state};
 use crate::spool::SoFar;
 
 /// Why a task cannot be seen.
@@ -20,6 +20,30 @@ pub enum TaskError {
     NotFound(TaskId),
     #[error("{0}")]
     Store(StoreError),
+}
+
+impl Gate {
+    /// How a task of a session ended, from the log, whoever ran it. `None`: there is no such task, or no end of it.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn task_end(&self, session: SessionId, task: TaskId) -> Result<Option<TaskCompleted>, StoreError> {
+        let key = SessionKey { tenant: self.inner.tenant, session };
+        let (state, _) = load_state(&*self.inner.store, key).await?;
+        match state.tasks.get(task).and_then(|task| task.end) {
+            Some(end) => read_end(&*self.inner.store, key, end.seq).await,
+            None => Ok(None),
+        }
+    }
+}
+
+/// The end that stands at `seq`; `None` if its words were erased.
+async fn read_end(store: &dyn Store, key: SessionKey, seq: u64) -> Result<Option<TaskCompleted>, StoreError> {
+    let events = store.read(key, seq - 1, 1).await?;
+    Ok(match events.first().map(Event::body) {
+        Some(Body::TaskCompleted(fact)) => Some(fact),
+        _ => None,
+    })
 }
 
 /// A task as it stands.
@@ -97,12 +121,8 @@ async fn look(shared: &SessionShared, id: TaskId) -> Result<TaskSeen, TaskError>
     let Some(task) = shared.state().tasks.get(id).cloned() else { return Err(TaskError::NotFound(id)) };
     let standing = match (task.end, live) {
         (Some(end), _) => {
-            let events = shared.gate.store.read(shared.key, end.seq - 1, 1).await.map_err(TaskError::Store)?;
-            match events.first().map(portcullis_event::Event::body) {
-                Some(Body::TaskCompleted(fact)) => Standing::Ended(Box::new(fact)),
-                // Its words were erased; that it ended stands.
-                _ => Standing::Lost,
-            }
+            let fact = read_end(&*shared.gate.store, shared.key, end.seq).await.map_err(TaskError::Store)?;
+            fact.map_or(Standing::Lost, |fact| Standing::Ended(Box::new(fact)))
         }
         (None, Some(live)) => Standing::Running(live.streams.so_far()),
         (None, None) => Standing::Lost,

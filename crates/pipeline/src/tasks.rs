@@ -99,4 +99,12 @@ impl Session {
         self.shared.tasks.cancel_all();
         self.tasks_ended().await;
     }
+
+    /// Waits for the background tasks of this session; `cancel` ends them.
+    pub async fn tasks_until(&self, cancel: &CancellationToken) {
+        tokio::select! {
+            () = self.tasks_ended() => {}
+            () = cancel.cancelled() => self.cancel_tasks().await,
+        }
+    }
 }
