@@ -488,6 +488,7 @@ async fn l73_a_task_of_a_dead_process_is_unknown_once_and_its_keys_are_free() {
 #[tokio::test(start_paused = true)]
 async fn l73_whoever_wants_the_key_of_a_dead_task_recovers_it() {
     let mut world = World::new().await;
+    let _clock = follow_tokio(&world.clock);
     let old = world.process(tools(&Signs::default()));
     let zombie = old.open().await;
     go(&zombie, "x").await;
