@@ -50,6 +50,18 @@ pub const KEPT_ITEMS: usize = 256;
 /// Safe calls of one session that run together, and of one process.
 pub const MAX_PARALLEL_SAFE: usize = 8;
 pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;
+/// Background tasks of one session: each holds its keys, and up to [`SPOOL_MEM`] for every stream it captures.
+pub const MAX_TASKS: usize = 32;
+/// How long `task_wait` waits at most: a model that waits longer hears nothing else meanwhile.
+pub const TASK_WAIT: Duration = Duration::from_secs(60);
+/// Bytes of one live delta of progress.
+pub const PROGRESS_LIVE: usize = 8_192;
+/// Live deltas that a slow watcher may be behind; then the oldest are dropped.
+pub const PROGRESS_QUEUE: usize = 256;
+/// Checkpoints in the log: one at most this often, so many in all of one invocation, and bytes of each.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+pub const PROGRESS_CHECKPOINTS: u32 = 64;
+pub const PROGRESS_CHECKPOINT: usize = 4_096;
 /// Invocations waiting in one session.
 pub const QUEUE: usize = 256;
 /// Pending wakes of one session: an append about wakes looks at all of them, and more is a loop that plans.

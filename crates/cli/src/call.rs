@@ -37,7 +37,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     let words = format!("waiting for {}", safe_line(&args.tool, 80));
     let (outcome, interrupted) = interruptible(term, &words, &cancel, running.outcome()).await?;
     let ended = match held(outcome)? {
-        CallOutcome::Observed(observation) => show(&world, session, observation.session_view(), term)?,
+        CallOutcome::Observed(seen) => show_all(&world, &runtime, session, seen.session_view(), term).await?,
         CallOutcome::Waiting(ask) => answer_or_wait(&world, &runtime, ask, approvals, term).await?,
         CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
@@ -179,6 +179,40 @@ pub async fn see_through(
     }
 }
 
+/// The same for a call that went on as a background task and was waited for: how that ended, too.
+async fn show_all(
+    world: &World,
+    runtime: &Runtime,
+    session: SessionId,
+    observed: &Observed,
+    term: &Term,
+) -> anyhow::Result<Ended> {
+    let end = match observed.task_id() {
+        Some(task) => runtime.task_end(session, task).await?,
+        None => None,
+    };
+    let Some(end) = end else { return show(world, session, observed, term) };
+    let ended = if end.code.known().is_some_and(Code::is_ok) { Ended::Done } else { Ended::Failed };
+    if term.json {
+        let mut document = serde_json::to_value(observed)?;
+        document["session_id"] = json!(session);
+        document["task"] = serde_json::to_value(&end)?;
+        term.document(&document)?;
+        return Ok(ended);
+    }
+    show(world, session, observed, term)?;
+    if !end.text.is_empty() {
+        term.print(&safe(&end.text))?;
+    }
+    let line = format!("{} ended: {}; {}", end.task_id, end.code, safe_line(&end.summary, 200));
+    if ended == Ended::Done {
+        term.note(&styled(DIM, &line))
+    } else {
+        term.error(&line)
+    }
+    Ok(ended)
+}
+
 /// Prints an observation and where its record is.
 pub fn show(world: &World, session: SessionId, observed: &Observed, term: &Term) -> anyhow::Result<Ended> {
     if term.json {
@@ -249,7 +283,7 @@ async fn answer_or_wait(
     }
     runtime.reply(ask, person::answer(reply, "flag", words)).await?;
     let (observed, interrupted) = see_through(world, runtime, row, term).await?;
-    Ok(show(world, row.session_id, &observed, term)?.or_interrupted(interrupted))
+    Ok(show_all(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use portcullis_base::{AskId, IntentId, SessionId};
+use portcullis_base::{AskId, IntentId, InvocationId, SessionId};
 use portcullis_event::{Body, Event};
 use serde_json::json;
 
@@ -40,15 +40,13 @@ pub async fn each(
 
 async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
     let mut inspecting = None;
-    let mut asks = BTreeMap::new();
+    let mut known = Known::default();
     each(world, args.session, args.until, |page| {
         let mut text = String::new();
         for event in page {
             let body = event.body();
-            if let Body::Asked(asked) = &body {
-                asks.insert(asked.ask_id, asked.intent_id);
-            }
-            let intent = intent_of(&body, &asks);
+            known.learn(&body);
+            let intent = intent_of(&body, &known);
             let words = in_words(event, &body);
             if term.json {
                 let line =
@@ -70,7 +68,24 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
     Ok(Ended::Done)
 }
 
-fn intent_of(body: &Body, asks: &BTreeMap<AskId, IntentId>) -> Option<IntentId> {
+/// Whose asks and invocations there were: some events name only those.
+#[derive(Default)]
+struct Known {
+    asks: BTreeMap<AskId, IntentId>,
+    invocations: BTreeMap<InvocationId, IntentId>,
+}
+
+impl Known {
+    fn learn(&mut self, body: &Body) {
+        match body {
+            Body::Asked(fact) => drop(self.asks.insert(fact.ask_id, fact.intent_id)),
+            Body::Started(fact) => drop(self.invocations.insert(fact.invocation_id, fact.intent_id)),
+            _ => {}
+        }
+    }
+}
+
+fn intent_of(body: &Body, known: &Known) -> Option<IntentId> {
     Some(match body {
         Body::ToolUse(fact) => fact.intent_id,
         Body::IntentProposed(fact) => fact.intent_id,
@@ -83,9 +98,12 @@ fn intent_of(body: &Body, asks: &BTreeMap<AskId, IntentId>) -> Option<IntentId> 
         Body::Completed(fact) => fact.intent_id,
         Body::Observed(fact) => fact.intent_id,
         Body::Recovered(fact) => fact.intent_id,
+        Body::TaskCompleted(fact) => fact.intent_id,
         Body::ArtifactStored(fact) => return fact.intent_id,
-        Body::Replied(fact) => return asks.get(&fact.ask_id).copied(),
-        Body::AskClosed(fact) => return asks.get(&fact.ask_id).copied(),
+        Body::Replied(fact) => return known.asks.get(&fact.ask_id).copied(),
+        Body::AskClosed(fact) => return known.asks.get(&fact.ask_id).copied(),
+        Body::Progressed(fact) => return known.invocations.get(&fact.invocation_id).copied(),
+        Body::Backgrounded(fact) => return known.invocations.get(&fact.invocation_id).copied(),
         _ => return None,
     })
 }
@@ -131,6 +149,11 @@ fn in_words(event: &Event, body: &Body) -> String {
         }
         Body::ArtifactStored(fact) => format!("kept {} bytes as {}", fact.artifact.bytes, fact.artifact.id),
         Body::Observed(fact) => format!("observed: {}: {}", fact.code, safe_line(&fact.summary, 200)),
+        Body::Progressed(fact) => format!("said: {}", safe_line(&fact.checkpoint, 200)),
+        Body::Backgrounded(fact) => format!("goes on in the background as {}", fact.task_id),
+        Body::TaskCompleted(fact) => {
+            format!("{} ended: {}: {}", fact.task_id, fact.code, safe_line(&fact.summary, 200))
+        }
         Body::Recovered(fact) => format!("recovered: {}", safe_line(&fact.decision, 80)),
         Body::Unknown { kind, .. } => format!("{} (not known to this program)", safe(kind.as_str())),
         _ => event.kind.to_string(),

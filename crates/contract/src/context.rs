@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use portcullis_base::{
-    ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TurnId, limits,
+    ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TaskId, TurnId,
+    limits,
 };
 use portcullis_secret::SecretText;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,30 @@ pub struct Cancelled;
     limits::KEPT_ITEMS
 )]
 pub struct TooMuchEvidence;
+
+/// How a call goes on in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Background {
+    /// Its end wakes the session.
+    pub wake: bool,
+}
+
+/// A call that cannot go on in the background. It goes on as before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotBackgrounded {
+    /// Its tool does not say that it may.
+    #[error("this tool is not declared `backgroundable`, so its call cannot go on after its observation")]
+    NotDeclared,
+    /// The session has as many tasks as it may.
+    #[error(
+        "this session has {} background tasks already; wait for one with task_wait, or end one with task_cancel",
+        limits::MAX_TASKS
+    )]
+    TooMany,
+    /// It is over: its context outlived it.
+    #[error("this call has ended, so it cannot go on in the background")]
+    Ended,
+}
 
 /// Bytes a tool hands over as evidence.
 #[derive(Debug, Clone)]
@@ -90,8 +115,13 @@ pub trait Host: Send + Sync {
     fn artifact_id(&self) -> ArtifactId;
     /// A new captured stream.
     fn open_spool(&self, name: &str) -> Box<dyn SpoolSink>;
-    /// A live delta; never durable, may be dropped.
+    /// What the call says of itself: a live delta, and now and then a durable checkpoint.
     fn progress(&self, text: &str);
+    /// Lets the call go on as a task.
+    ///
+    /// # Errors
+    /// If it may not; nothing has changed then.
+    fn background(&self, how: Background) -> Result<TaskId, NotBackgrounded>;
 }
 
 /// A stream being captured. Whatever was written before a cancel or timeout is kept (L45).
@@ -165,9 +195,22 @@ impl ToolContext {
         self.cancel.is_cancelled()
     }
 
-    /// Shows a live delta to whoever watches.
+    /// Shows a live delta to whoever watches, at most [`limits::PROGRESS_LIVE`] bytes of it. If the tool is declared
+    /// `stream_progress` and is not inert, the newest one is also kept in the log, at most every
+    /// [`limits::PROGRESS_EVERY`].
     pub fn progress(&self, text: &str) {
         self.host.progress(text);
+    }
+
+    /// Goes on as a background task: the call is observed now as `background_started`, and what the executor returns
+    /// later is the end of the task. The task keeps its keys, and its clock runs on to the longest timeout of its tool.
+    /// A second time it is the same task.
+    ///
+    /// # Errors
+    /// If the tool is not declared `backgroundable`, or the session has too many tasks. Then nothing has changed, and
+    /// the call goes on as before.
+    pub fn background(&self, how: Background) -> Result<TaskId, NotBackgrounded> {
+        self.host.background(how)
     }
 
     /// Captures a stream of any length in constant memory.

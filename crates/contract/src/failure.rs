@@ -3,7 +3,7 @@
 
 use portcullis_base::{Code, Reason, SideEffects};
 
-use crate::{Precondition, TooMuchEvidence};
+use crate::{NotBackgrounded, Precondition, TooMuchEvidence};
 
 /// A deliberately classified failure of an executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,5 +102,11 @@ impl ToolFailure {
 impl From<TooMuchEvidence> for ToolFailure {
     fn from(over: TooMuchEvidence) -> Self {
         Self::new("too_much_evidence", over.to_string())
+    }
+}
+
+impl From<NotBackgrounded> for ToolFailure {
+    fn from(refused: NotBackgrounded) -> Self {
+        Self::new("not_backgrounded", refused.to_string())
     }
 }

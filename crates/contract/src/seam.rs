@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use portcullis_base::{Code, InvocationId, Reason, Risk, SideEffects, Window};
+use portcullis_base::{Code, InvocationId, Reason, Risk, SideEffect, SideEffects, Window};
 use portcullis_secret::SecretText;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -192,6 +192,12 @@ pub fn context(parts: ContextParts) -> (ToolContext, Reports) {
 pub struct Reports(Arc<Mutex<Reported>>);
 
 impl Reports {
+    /// What was done so far.
+    #[must_use]
+    pub fn done_so_far(&self) -> Vec<SideEffect> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).side_effects.clone()
+    }
+
     /// Takes what was reported so far.
     #[must_use]
     pub fn take(&self) -> Reported {

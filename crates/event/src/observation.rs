@@ -3,7 +3,7 @@
 
 use portcullis_base::{
     ArtifactRef, AskId, Code, FileFact, GrantId, IncidentId, IntentId, InvocationId, MenuId, ObservationId, Phase,
-    Reason, Recorded, Recovery, SideEffects, Trust, TurnId,
+    Reason, Recorded, Recovery, SideEffects, TaskId, Trust, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -133,6 +133,15 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// The background task that the call goes on as.
+    #[must_use]
+    pub fn task_id(&self) -> Option<TaskId> {
+        if self.code.known() != Some(Code::BackgroundStarted) {
+            return None;
+        }
+        self.structured.as_ref()?.get("task_id")?.as_str()?.parse().ok()
+    }
+
     /// The document a model is shown: camelCase, bounded, no ids it cannot use, no host path.
     #[must_use]
     pub fn model_view(&self) -> Value {

@@ -1,6 +1,6 @@
 //! The payloads of background tasks: calls whose observation came before their end (tool-contract §14).
 
-use portcullis_base::{ArtifactRef, IntentId, InvocationId, TaskId};
+use portcullis_base::{ArtifactRef, Code, IntentId, InvocationId, Recorded, TaskId};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Exit;
@@ -10,6 +10,12 @@ use crate::facts::Exit;
 pub struct Backgrounded {
     pub invocation_id: InvocationId,
     pub task_id: TaskId,
+    /// Its end wakes the session.
+    #[serde(default, skip_serializing_if = "crate::facts::is_false")]
+    pub wake: bool,
+    /// It gave its keys back in this append; else it holds them to its end.
+    #[serde(default, skip_serializing_if = "crate::facts::is_false")]
+    pub keys_freed: bool,
 }
 
 /// The end of a task, with its own bounded view; in the append of the call's `tool.invocation.completed`.
@@ -18,6 +24,8 @@ pub struct TaskCompleted {
     pub task_id: TaskId,
     pub intent_id: IntentId,
     pub exit: Exit,
+    /// The code that an observation of this end would have.
+    pub code: Recorded<Code>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

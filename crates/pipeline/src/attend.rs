@@ -54,6 +54,7 @@ impl Session {
         let _attending = self.shared.attending.lock().await;
         let shared = &self.shared;
         shared.catch_up().await?;
+        self.recover_tasks().await?;
         let mut attended = Vec::new();
         let open: Vec<fold::Intent> = shared.state().intents.open().cloned().collect();
         for intent in open {
@@ -346,6 +347,7 @@ impl GateInner {
 impl Session {
     /// Only the part of recovery that frees keys; answered asks are for whoever attends in full.
     async fn recover_started(&self) -> Result<(), Halt> {
+        self.recover_tasks().await?;
         let shared: &SessionShared = &self.shared;
         let started: Vec<fold::Intent> =
             shared.state().intents.open().filter(|i| i.state == IntentState::Started).cloned().collect();

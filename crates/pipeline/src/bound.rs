@@ -28,7 +28,7 @@ use crate::spool::{Captured, CapturedBytes};
 const WARNINGS: usize = 32;
 
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
-    let Settled { invocation, mut observed, mut content, streams, kept, refused } = settled;
+    let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused } = settled;
     let intent = &invocation.authorized.validated.visible.intent;
     let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
 
@@ -93,7 +93,7 @@ fn brief(session: &SessionShared, observed: &mut Observed, content: &mut Option<
 }
 
 /// What the model is shown of this settlement, in bytes: its channel, whichever that is (R9).
-fn shown_bytes(observed: &Observed) -> usize {
+pub(crate) fn shown_bytes(observed: &Observed) -> usize {
     let text: usize = observed.content.iter().filter_map(|part| part.text.as_ref()).map(String::len).sum();
     let structured = observed.structured.as_ref().filter(|_| observed.structured_is_channel);
     text + structured.and_then(|value| canonical_json(value).ok()).map_or(0, |json| json.len())

@@ -1,20 +1,26 @@
 //! Phase 5, `Invocation → RawResult`: the one place where user code runs. A panic, a timeout and a
-//! cancel end here as facts; a tool cannot forge any of them.
+//! cancel end here as facts; a tool cannot forge any of them. A call that goes on in the background leaves
+//! this phase as [`Away`], still running.
 
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use portcullis_base::limits;
-use portcullis_contract::seam::{self, ContextParts, Executed, Reported};
-use portcullis_contract::{Concurrency, Interrupt};
+use futures_util::future::{BoxFuture, CatchUnwind};
+use portcullis_base::{SideEffect, limits};
+use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reported, Reports};
+use portcullis_contract::{Background, Concurrency, Interrupt, ToolContext};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::host::{Asked, InvocationHost, WayOut};
+use crate::progress::{Newest, Words, write_checkpoints};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
-use crate::spool::{Captured, InvocationHost};
+use crate::spool::{Captured, Streams};
 
 /// How an execution ended.
 pub(crate) enum Outcome {
@@ -34,74 +40,244 @@ pub(crate) struct RawResult {
     pub(crate) duration: Duration,
 }
 
-pub(crate) async fn execute(session: &SessionShared, invocation: Invocation) -> RawResult {
-    let gate = &session.gate;
-    let host = Arc::new(InvocationHost::new(
-        Arc::clone(&gate.artifacts),
-        session.key.tenant,
-        Arc::clone(&gate.redactor),
-        Arc::clone(&gate.ids),
-        Arc::clone(&gate.clock),
-    ));
-    let stop = CancellationToken::new();
+/// How the phase ended.
+pub(crate) enum Ran {
+    Ended(Box<RawResult>),
+    Away(Box<Away>),
+}
+
+/// A call that goes on in the background.
+pub(crate) struct Away {
+    pub(crate) invocation: Invocation,
+    pub(crate) running: Running,
+    /// It ended before anybody could see to it.
+    pub(crate) ended: Option<Outcome>,
+    pub(crate) asked: Asked,
+}
+
+pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation) -> Ran {
     let semantics = seam::semantics(&invocation.tool);
-    let variables =
-        semantics.variables.iter().filter_map(|v| Some((v.name.clone(), gate.variables.get(&v.name)?.clone())));
-    let (context, reports) = seam::context(ContextParts {
+    let host = Arc::new(host(session, &invocation));
+    let stop = CancellationToken::new();
+    let (context, reports) = context(session, &invocation, &host, &stop);
+    // Before the clock starts: time in the queue never counts (L46).
+    let _beside = match semantics.concurrency {
+        Concurrency::Safe => session.gate.beside.acquire().await.ok(),
+        Concurrency::Exclusive | Concurrency::Keyed => None,
+    };
+    // A tool that is let finish heeds no interrupt, but a lost lease it must: another process may
+    // already be at work on the same thing.
+    let interrupt = semantics.interrupt;
+    let interrupted = if interrupt == Interrupt::Finish { &session.lost } else { &invocation.cancel }.clone();
+    let mut running = Running::new(session, host, reports, stop);
+    if interrupted.is_cancelled() {
+        // Stopped while its start was being written: it never runs.
+        return running.end(invocation, Outcome::Cancelled).await;
+    }
+    if let Err(panicked) = running.begin(session, &invocation, context) {
+        return running.end(invocation, panicked).await;
+    }
+    let outcome = match running.watch(invocation.timeout, &interrupted).await {
+        Watched::Ended(outcome, None) => outcome,
+        Watched::Ended(outcome, Some(asked)) => return away(invocation, running, Some(outcome), asked),
+        Watched::Asked(asked) => return away(invocation, running, None, asked),
+        Watched::TimedOut => running.stopped(Outcome::TimedOut).await,
+        Watched::Interrupted => {
+            if interrupt == Interrupt::Detach
+                && !session.lost.is_cancelled()
+                && let Some(asked) = running.detach()
+            {
+                return away(invocation, running, None, asked);
+            }
+            running.stopped(Outcome::Cancelled).await
+        }
+    };
+    running.end(invocation, outcome).await
+}
+
+fn away(invocation: Invocation, running: Running, ended: Option<Outcome>, asked: Asked) -> Ran {
+    Ran::Away(Box::new(Away { invocation, running, ended, asked }))
+}
+
+fn host(session: &SessionShared, invocation: &Invocation) -> InvocationHost {
+    let gate = &session.gate;
+    let semantics = seam::semantics(&invocation.tool);
+    let redactor = || Arc::clone(&gate.redactor);
+    let artifacts = Arc::clone(&gate.artifacts);
+    InvocationHost {
+        streams: Arc::new(Streams::new(artifacts, session.key.tenant, redactor(), semantics.backgroundable)),
+        words: Words {
+            feed: gate.progress.clone(),
+            session_id: session.key.session,
+            intent_id: invocation.authorized.validated.visible.intent.id,
+            invocation_id: invocation.id,
+            redactor: redactor(),
+            // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
+            newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<Newest>::default),
+        },
+        way_out: WayOut::new(semantics.backgroundable, session.tasks.clone(), session.lost.clone()),
+        ids: Arc::clone(&gate.ids),
+        clock: Arc::clone(&gate.clock),
+    }
+}
+
+fn context(
+    session: &SessionShared,
+    invocation: &Invocation,
+    host: &Arc<InvocationHost>,
+    stop: &CancellationToken,
+) -> (ToolContext, Reports) {
+    let variables = seam::semantics(&invocation.tool).variables.iter();
+    let variables = variables.filter_map(|v| Some((v.name.clone(), session.gate.variables.get(&v.name)?.clone())));
+    seam::context(ContextParts {
         caller: Arc::clone(&invocation.authorized.validated.caller),
         invocation_id: invocation.id,
         attempt: invocation.attempt,
         timeout: invocation.timeout,
         cancel: stop.clone(),
         variables: Arc::new(variables.collect()),
-        host: Arc::clone(&host) as Arc<dyn seam::Host>,
-    });
-    let interrupt = semantics.interrupt;
-    // Before the clock starts: time in the queue never counts (L46).
-    let _beside = match semantics.concurrency {
-        Concurrency::Safe => gate.beside.acquire().await.ok(),
-        Concurrency::Exclusive | Concurrency::Keyed => None,
-    };
-    let validated = &invocation.authorized.validated;
-    let begun = gate.clock.monotonic();
-    let running = AssertUnwindSafe(async {
-        // The call itself may panic before it gives a future.
-        seam::execute(&invocation.tool, &validated.input, validated.resolved.clone(), context).await
+        host: Arc::clone(host) as Arc<dyn seam::Host>,
     })
-    .catch_unwind();
-    // A tool that is let finish heeds no interrupt, but a lost lease it must: another process may
-    // already be at work on the same thing.
-    let stopped_by = if interrupt == Interrupt::Finish { &session.lost } else { &invocation.cancel };
-    let outcome = watch(running, invocation.timeout, stopped_by, &stop).await;
-    let duration = gate.clock.monotonic().saturating_sub(begun);
-    let streams = collect(host).await;
-    RawResult { outcome, reported: reports.take(), streams, duration, invocation }
 }
 
-/// Runs to the end, the deadline or the interrupt, whichever comes first.
-async fn watch(
-    running: impl Future<Output = Result<Executed, Box<dyn Any + Send>>>,
-    timeout: Duration,
-    interrupted: &CancellationToken,
-    stop: &CancellationToken,
-) -> Outcome {
-    let mut running = std::pin::pin!(running);
-    if interrupted.is_cancelled() {
-        // Stopped while its start was being written: it never runs.
-        return Outcome::Cancelled;
+/// What a look at running code found.
+enum Watched {
+    /// It ended; it may have asked for the background first.
+    Ended(Outcome, Option<Asked>),
+    Asked(Asked),
+    TimedOut,
+    Interrupted,
+}
+
+type Work = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Executed>>>;
+
+/// A tool's code at work, wherever it is moved.
+pub(crate) struct Running {
+    /// None before it has begun.
+    work: Option<Work>,
+    checkpoints: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    no_more_checkpoints: CancellationToken,
+    /// Tells the tool to stop.
+    stop: CancellationToken,
+    host: Arc<InvocationHost>,
+    reports: Reports,
+    session: Arc<SessionShared>,
+    begun: (Instant, Duration),
+}
+
+impl Running {
+    fn new(session: &Arc<SessionShared>, host: Arc<InvocationHost>, reports: Reports, stop: CancellationToken) -> Self {
+        Self {
+            work: None,
+            checkpoints: None,
+            no_more_checkpoints: CancellationToken::new(),
+            stop,
+            host,
+            reports,
+            begun: (Instant::now(), session.gate.clock.monotonic()),
+            session: Arc::clone(session),
+        }
     }
-    let ended = tokio::select! {
-        // The interrupt first: a call that ends in the same moment has been cancelled all the same (L24).
-        biased;
-        () = interrupted.cancelled() => Outcome::Cancelled,
-        done = &mut running => return finished(done),
-        () = tokio::time::sleep(timeout) => Outcome::TimedOut,
-    };
-    // Asked to stop: it has a short grace to do so by itself. Whatever it returns now is not a success (L24).
-    stop.cancel();
-    match tokio::time::timeout(limits::KILL_GRACE, running).await {
-        Ok(Err(panic)) => Outcome::Panicked(words(&*panic)),
-        Ok(Ok(_)) | Err(_) => ended,
+
+    fn begin(
+        &mut self,
+        session: &Arc<SessionShared>,
+        invocation: &Invocation,
+        context: ToolContext,
+    ) -> Result<(), Outcome> {
+        let validated = &invocation.authorized.validated;
+        // The call itself may panic before it gives a future.
+        let work = catch_unwind(AssertUnwindSafe(|| {
+            seam::execute(&invocation.tool, &validated.input, validated.resolved.clone(), context)
+        }));
+        let work = work.map_err(|panic| Outcome::Panicked(words(&*panic)))?;
+        self.work = Some(AssertUnwindSafe(work).catch_unwind());
+        if let Some(newest) = &self.host.words.newest {
+            let (newest, done) = (Arc::clone(newest), self.no_more_checkpoints.clone());
+            let turn = validated.visible.intent.turn_id;
+            let writing = write_checkpoints(Arc::clone(session), newest, turn, invocation.id, done);
+            self.checkpoints = Some(Box::pin(writing));
+        }
+        Ok(())
+    }
+
+    /// Runs until something happens, at most `timeout` from its beginning.
+    async fn watch(&mut self, timeout: Duration, interrupted: &CancellationToken) -> Watched {
+        let deadline = self.begun.0 + timeout;
+        let Self { work, checkpoints, host, .. } = self;
+        let work = async {
+            match work {
+                Some(work) => work.await,
+                None => std::future::pending().await,
+            }
+        };
+        let checkpoints = async {
+            match checkpoints {
+                Some(writing) => writing.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // The interrupt first: a call that ends in the same moment has been cancelled all the same (L24).
+            biased;
+            () = interrupted.cancelled() => Watched::Interrupted,
+            asked = host.way_out.asked() => Watched::Asked(asked),
+            done = work => Watched::Ended(finished(done), host.way_out.take()),
+            () = tokio::time::sleep_until(deadline) => Watched::TimedOut,
+            // Never: it ends only when it is told to.
+            () = checkpoints => Watched::Interrupted,
+        }
+    }
+
+    /// A task runs to its end, at most `timeout` from the beginning of its call.
+    pub(crate) async fn run_out(&mut self, timeout: Duration, cancel: &CancellationToken) -> Outcome {
+        match self.watch(timeout, cancel).await {
+            Watched::Ended(outcome, _) => outcome,
+            Watched::TimedOut => self.stopped(Outcome::TimedOut).await,
+            // It asks once, and that was seen to.
+            Watched::Asked(_) | Watched::Interrupted => self.stopped(Outcome::Cancelled).await,
+        }
+    }
+
+    /// Asked to stop: it has a short grace to do so by itself. Whatever it returns now is not a success (L24).
+    async fn stopped(&mut self, ended: Outcome) -> Outcome {
+        self.stop.cancel();
+        let Some(work) = &mut self.work else { return ended };
+        match tokio::time::timeout(limits::KILL_GRACE, work).await {
+            Ok(Err(panic)) => Outcome::Panicked(words(&*panic)),
+            Ok(Ok(_)) | Err(_) => ended,
+        }
+    }
+
+    /// Sends it into the background, if it may go there.
+    fn detach(&self) -> Option<Asked> {
+        self.host.background(Background::default()).ok()?;
+        self.host.way_out.take()
+    }
+
+    pub(crate) fn done_so_far(&self) -> Vec<SideEffect> {
+        self.reports.done_so_far()
+    }
+
+    pub(crate) fn so_long(&self) -> Duration {
+        self.session.gate.clock.monotonic().saturating_sub(self.begun.1)
+    }
+
+    async fn end(self, invocation: Invocation, outcome: Outcome) -> Ran {
+        Ran::Ended(Box::new(self.result(invocation, outcome).await))
+    }
+
+    /// What is left of it: its streams are collected, its code is gone.
+    pub(crate) async fn result(mut self, invocation: Invocation, outcome: Outcome) -> RawResult {
+        let duration = self.so_long();
+        drop(self.work.take());
+        self.host.way_out.close();
+        self.no_more_checkpoints.cancel();
+        if let Some(writing) = self.checkpoints.take() {
+            writing.await;
+        }
+        let streams = collect(Arc::clone(&self.host.streams)).await;
+        RawResult { outcome, reported: self.reports.take(), streams, duration, invocation }
     }
 }
 
@@ -118,10 +294,10 @@ pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-async fn collect(host: Arc<InvocationHost>) -> Vec<Captured> {
-    if !host.has_streams() {
+async fn collect(streams: Arc<Streams>) -> Vec<Captured> {
+    if streams.is_empty() {
         return Vec::new();
     }
     // Large streams are synced to disk here.
-    tokio::task::spawn_blocking(move || host.collect()).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || streams.collect()).await.unwrap_or_default()
 }

@@ -14,17 +14,18 @@ use portcullis_event::{Observed, facts::MenuFrozen};
 use portcullis_policy::{Asker, Policy};
 use portcullis_secret::{Redactor, Sealer, SecretText};
 use portcullis_store::{Artifacts, Blob, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::{Admission, start};
 use crate::append::Append;
+use crate::background::go_on;
 use crate::bound::bound;
 use crate::calls::Order;
 use crate::closed::PathRules;
 use crate::evidence::{ArtifactShelf, Usage};
-use crate::execute::execute;
+use crate::execute::{Ran, execute};
 use crate::grace::Grace;
 use crate::grants::GrantBook;
 use crate::intent::{Intent, Origin, Proposal};
@@ -33,11 +34,13 @@ use crate::lookup::lookup;
 use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
 use crate::permission::{allows, permission};
+use crate::progress::Progress;
 use crate::registry::{Registered, Registry};
 use crate::schedule::schedule;
 use crate::session::{Observation, Session, SessionShared, keep_lease};
 use crate::step::{Halt, Step};
 use crate::stored_input::input_hash;
+use crate::task_book::TaskBook;
 use crate::validate::validate;
 
 /// Whether anybody can be asked.
@@ -99,6 +102,8 @@ pub(crate) struct GateInner {
     /// Room for safe calls of all sessions together.
     pub(crate) beside: Semaphore,
     pub(crate) grants: GrantBook,
+    /// What running calls say of themselves, for whoever watches.
+    pub(crate) progress: broadcast::Sender<Progress>,
     baselines: BaselineBook,
     /// The last offer made for each session: two turns with no change between them share one.
     offers: Mutex<HashMap<SessionId, CachedOffer>>,
@@ -136,9 +141,14 @@ impl GateInner {
         Some(format!("`{id}`{place}"))
     }
 
+    /// A session that this process holds.
+    pub(crate) fn held(&self, session: SessionId) -> Option<Arc<SessionShared>> {
+        self.baselines.held(session)
+    }
+
     /// Whether a person let this very call run.
     pub(crate) fn was_answered(&self, session: SessionId, intent: IntentId) -> bool {
-        let Some(shared) = self.baselines.session(session) else { return false };
+        let Some(shared) = self.held(session) else { return false };
         let state = shared.state();
         let ask = state.intents.get(intent).and_then(|intent| intent.ask_id).and_then(|ask| state.asks.get(ask));
         ask.is_some_and(allows)
@@ -159,15 +169,19 @@ impl BaselineBook {
     /// What a session was shown of a file.
     #[must_use]
     pub fn get(&self, session: SessionId, path: &str) -> Option<Baseline> {
-        let shared = self.session(session)?;
+        let shared = self.held(session)?;
         // By the name it was written under (L69).
         let path = shared.gate.redactor.redact_text(path);
         shared.state().baselines.get(&path).cloned()
     }
 
-    /// A session that is held now.
-    fn session(&self, session: SessionId) -> Option<Arc<SessionShared>> {
+    fn held(&self, session: SessionId) -> Option<Arc<SessionShared>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session)?.upgrade()
+    }
+
+    fn all_held(&self) -> Vec<Arc<SessionShared>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().filter_map(Weak::upgrade).collect()
     }
 
     fn enter(&self, shared: &Arc<SessionShared>) {
@@ -225,6 +239,7 @@ impl Gate {
             keys: KeyLine::default(),
             grace: Grace::default(),
             beside: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
+            progress: broadcast::Sender::new(limits::PROGRESS_QUEUE),
             baselines: parts.baselines,
             offers: Mutex::default(),
         };
@@ -278,6 +293,19 @@ impl Gate {
         PathRules::new(Arc::downgrade(&self.inner))
     }
 
+    /// The background tasks of sessions that this process holds.
+    #[must_use]
+    pub fn tasks(&self) -> TaskBook {
+        TaskBook::new(Arc::downgrade(&self.inner))
+    }
+
+    /// What running calls of every session say of themselves, from now on. A watcher that falls behind by more than
+    /// [`limits::PROGRESS_QUEUE`] misses the oldest.
+    #[must_use]
+    pub fn progress(&self) -> broadcast::Receiver<Progress> {
+        self.inner.progress.subscribe()
+    }
+
     /// What would be offered to a session now.
     #[must_use]
     pub fn offer(&self, session: SessionId) -> Arc<Offer> {
@@ -326,8 +354,11 @@ impl Gate {
         Ok(Session { shared, _renewing: renewing })
     }
 
-    /// Waits for every call in flight, at most as long as a shutdown may take.
+    /// Stops background tasks and waits for every call in flight, at most as long as a shutdown may take.
     pub async fn shutdown(&self) {
+        for session in self.inner.baselines.all_held() {
+            session.tasks.cancel_all();
+        }
         self.inner.tracker.close();
         let _ = tokio::time::timeout(limits::SHUTDOWN, self.inner.tracker.wait()).await;
     }
@@ -422,8 +453,12 @@ pub(crate) async fn pass(
         (facts, Step::Next(invocation)) => (facts, invocation),
         (facts, ended) => return settle(session, ended, facts).await,
     };
-    let raw = execute(session, invocation).await;
+    let ran = execute(session, invocation).await;
     order.my_turn().await;
+    let raw = match ran {
+        Ran::Ended(raw) => *raw,
+        Ran::Away(away) => return Ok(go_on(session, *away, facts)),
+    };
     let settled = normalize(session, raw, &mut facts);
     let observed = bound(session, settled, &mut facts).await;
     Ok(write_back(session, observed, facts))

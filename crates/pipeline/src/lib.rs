@@ -6,8 +6,8 @@
 //!
 //! Read it in the order of the phases:
 //! [`gate`] (the doors and the path) → `lookup` → `validate` → `permission` → `schedule` →
-//! `execute` → `normalize` → `bound`; then `session` (how facts become durable) and `attend` (what
-//! happens after a crash or an answer).
+//! `execute` → `normalize` → `bound`; then `session` (how facts become durable) `attend` (what
+//! happens after a crash or an answer) and `background` (calls that outlive their observation).
 #![allow(clippy::disallowed_methods, reason = "this crate is the one that opens tools")]
 
 mod admission;
@@ -15,6 +15,7 @@ mod append;
 mod ask;
 mod at_work;
 mod attend;
+mod background;
 mod bound;
 mod calls;
 mod closed;
@@ -27,6 +28,7 @@ mod gate;
 mod grace;
 mod grants;
 mod handed_over;
+mod host;
 mod intent;
 mod keys;
 mod lookup;
@@ -36,6 +38,7 @@ mod names;
 mod normalize;
 mod permission;
 mod preview;
+mod progress;
 mod recorded;
 mod refuse;
 mod registry;
@@ -44,6 +47,8 @@ mod session;
 mod spool;
 mod step;
 mod stored_input;
+mod task_book;
+mod tasks;
 mod validate;
 mod weighed;
 mod withdraw;
@@ -59,7 +64,10 @@ pub use gate::{Approvals, BaselineBook, Disposition, Gate, GateParts, Opened};
 pub use grants::{GrantBook, GrantError, NewGrant, Remembered, Revocation, Terms};
 pub use intent::Proposal;
 pub use menu::{MenuEntry, Offer, Turn};
+pub use progress::Progress;
 pub use recorded::Sought;
 pub use registry::{Placement, Registrar, RegistrationError, RegistrationGuard, Registry};
 pub use session::{Observation, Session};
+pub use spool::SoFar;
 pub use step::Halt;
+pub use task_book::{Standing, TaskBook, TaskError, TaskSeen};

@@ -77,6 +77,10 @@ impl LoopGuard {
 
 /// What a model or the world could tell one end from another by; ids and times are not part of it.
 fn end_of(observed: &Observed) -> Digest {
+    if observed.code.known() == Some(Code::BackgroundStarted) {
+        // All else it says is the id of its task.
+        return digest(&json!(observed.code));
+    }
     let texts: Vec<_> = observed.content.iter().map(|part| part.text.as_deref().unwrap_or_default()).collect();
     let effects = &observed.side_effects;
     let items: Vec<_> = effects.items.iter().map(|item| (&item.kind, &item.target)).collect();

@@ -21,6 +21,7 @@ use crate::spool::Captured;
 /// A result in the common shape, not yet bounded.
 pub(crate) struct Settled {
     pub(crate) invocation: Invocation,
+    pub(crate) exit: Exit,
     pub(crate) observed: Observed,
     /// What the model is to see, whole. `None`: the structured value is its channel (R9).
     pub(crate) content: Option<Vec<Content>>,
@@ -95,7 +96,15 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         None => streams_as_content(&streams),
     };
     settle_flags(session, &mut observed, read_only);
-    Settled { invocation, observed, content, streams, kept: reported.kept, refused: reported.refused }
+    Settled {
+        invocation,
+        exit: meaning.exit,
+        observed,
+        content,
+        streams,
+        kept: reported.kept,
+        refused: reported.refused,
+    }
 }
 
 fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {

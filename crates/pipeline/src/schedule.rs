@@ -10,7 +10,7 @@ use portcullis_base::{Code, InvocationId, MessageId, SessionId, limits};
 use portcullis_contract::{Concurrency, Tool, seam};
 use portcullis_event::facts::{Plan, Scheduled, Started};
 use portcullis_store::{LockKey, StoreError};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
@@ -52,9 +52,18 @@ pub(crate) struct Slot {
     lane: Option<OwnedMutexGuard<()>>,
     keys: Option<KeyHold>,
     working: Option<Working>,
+    /// Dropped with the rest: tells a task that the observation of its call is durable, or cannot become so.
+    _written: Option<oneshot::Sender<()>>,
 }
 
 impl Slot {
+    /// Takes out what a call that goes on in the background gives back with its observation: the lane, and its
+    /// keys if it says so. The rest stays until the end of the task is durable.
+    pub(crate) fn settle(&mut self, keys_too: bool, written: oneshot::Sender<()>) -> Self {
+        let keys = if keys_too { self.keys.take() } else { None };
+        Self { lane: self.lane.take(), keys, working: None, _written: Some(written) }
+    }
+
     pub(crate) fn is_taken(&self) -> bool {
         self.lane.is_some() || self.keys.is_some() || self.working.is_some()
     }
@@ -117,7 +126,7 @@ pub(crate) async fn schedule(
     let line = session.gate.keys.join(session.key.session, keys.iter().map(|lock| lock.key.clone()).collect());
     let queue_pos = line.as_ref().map_or(0, |waiting| u32::try_from(waiting.before()).unwrap_or(u32::MAX));
     if let Some(waiting) = &line
-        && let Err(refusal) = turn_at(waiting, &cancel).await
+        && let Err(refusal) = turn_at(session, waiting, &cancel).await
     {
         void_answered(session, intent, &mut facts);
         return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
@@ -135,7 +144,7 @@ pub(crate) async fn schedule(
             }
         }
     }
-    let slot = Slot { lane, keys: line, working };
+    let slot = Slot { lane, keys: line, working, _written: None };
     let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, slot };
     Ok((facts, Step::Next(invocation)))
 }
@@ -177,20 +186,27 @@ impl Drop for InLine<'_> {
 }
 
 /// Waits until those of this process who came earlier are done with the keys.
-async fn turn_at(waiting: &KeyHold, cancel: &CancellationToken) -> Result<(), Refusal> {
+async fn turn_at(session: &SessionShared, waiting: &KeyHold, cancel: &CancellationToken) -> Result<(), Refusal> {
     tokio::select! {
         biased;
         () = waiting.granted() => Ok(()),
         () = cancel.cancelled() => Err(cancelled_before_start()),
         () = tokio::time::sleep(KEY_WAIT) => Err(match waiting.blocked_by() {
-            Some((key, holder)) => key_held(&key, holder),
+            Some((key, holder)) => key_held(session, &key, holder),
             None => Refusal::new(Code::LockConflict, "its keys came free only just now; try again"),
         }),
     }
 }
 
-fn key_held(key: &str, holder: SessionId) -> Refusal {
-    let text = format!("`{key}` is held by session {holder}; try again when it is done");
+fn key_held(session: &SessionShared, key: &str, holder: SessionId) -> Refusal {
+    let own = if holder == session.key.session { session.state().tasks.holding(key) } else { None };
+    let text = match own {
+        Some(task) => format!(
+            "`{key}` is held by {task}, a background task of this session; wait for it with task_wait, or end it \
+             with task_cancel"
+        ),
+        None => format!("`{key}` is held by session {holder}; try again when it is done"),
+    };
     Refusal::new(Code::LockConflict, text)
 }
 
@@ -214,7 +230,7 @@ async fn commit_a(
             Err(StoreError::LockHeld { key, session: holder }) => {
                 if session.gate.clock.monotonic() >= give_up {
                     let facts = take_back(&mut commit, calls);
-                    return Ok(Err((facts, key_held(&key, holder))));
+                    return Ok(Err((facts, key_held(session, &key, holder))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
                 tokio::select! {

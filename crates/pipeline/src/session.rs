@@ -16,6 +16,7 @@ use crate::gate::GateInner;
 use crate::intent::Intent;
 use crate::loops::LoopGuard;
 use crate::step::Halt;
+use crate::tasks::TaskList;
 
 /// Events read at once while a log is folded.
 const PAGE: usize = 1_000;
@@ -39,6 +40,8 @@ pub(crate) struct SessionShared {
     /// Those who stand in that line.
     pub(crate) in_line: AtomicUsize,
     pub(crate) at_work: AtWork,
+    /// Calls that go on after their observation.
+    pub(crate) tasks: TaskList,
     pub(crate) loops: LoopGuard,
     /// Held by whoever attends.
     pub(crate) attending: tokio::sync::Mutex<()>,
@@ -67,6 +70,7 @@ impl SessionShared {
             lane: Arc::default(),
             in_line: AtomicUsize::new(0),
             at_work: AtWork::default(),
+            tasks: TaskList::default(),
             loops: LoopGuard::default(),
             attending: tokio::sync::Mutex::default(),
             state: Mutex::new(state),
@@ -262,7 +266,7 @@ impl Session {
     }
 
     /// Gives the lease back, delivers the ledger's entries, and keeps a snapshot if it is worth it.
-    /// It waits for a call that is still at work. What fails here changes nothing of what was settled:
+    /// It waits for a call or a background task that is still at work; [`Session::cancel_tasks`] ends those. What fails here changes nothing of what was settled:
     /// a snapshot is a cache, the outbox waits, and a lease that is not given back runs out.
     ///
     /// # Errors
@@ -271,6 +275,7 @@ impl Session {
         let shared = &self.shared;
         let _lane = shared.lane.lock().await;
         shared.at_work.done().await;
+        shared.tasks.all_ended().await;
         let snapshot = shared.save_snapshot().await;
         let idle_at = {
             let state = shared.state();

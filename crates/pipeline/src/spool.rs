@@ -1,12 +1,13 @@
 //! Captured streams (15.3): any length, constant memory. What was written before a cancel, a
 //! timeout or a panic is kept, because the runtime holds it, not the tool.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_base::{ArtifactId, Clock, IdGen, TenantId, Window, limits};
+use portcullis_base::{TenantId, Window, limits};
 use portcullis_contract::SpoolRef;
-use portcullis_contract::seam::{Host, SpoolSink};
+use portcullis_contract::seam::SpoolSink;
 use portcullis_secret::{RedactingStream, Redactor};
 use portcullis_store::{ArtifactWriter, Artifacts, Stored};
 
@@ -14,9 +15,42 @@ use portcullis_store::{ArtifactWriter, Artifacts, Stored};
 enum Body {
     /// Small enough to ride in an append.
     Inline(Vec<u8>),
-    Spilled(Box<dyn ArtifactWriter>),
+    Spilled(Box<dyn ArtifactWriter>, Option<Ends>),
     /// Could not be kept; the reason.
     Lost(String),
+}
+
+/// The beginning and the end of a stream that is on its way to disk, for whoever looks while it runs.
+struct Ends {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+}
+
+/// The most of a stream's end that is held, as much as of its beginning.
+const TAIL: usize = limits::SPOOL_MEM - limits::ARTIFACT_INLINE_MAX;
+
+impl Ends {
+    fn push(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
+        let over = (self.tail.len() + bytes.len()).saturating_sub(TAIL);
+        self.tail.drain(..over);
+        self.tail.extend(bytes);
+    }
+}
+
+/// What can be seen of a stream while it is being written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoFar {
+    pub name: String,
+    /// Bytes written by the tool.
+    pub total_bytes: u64,
+    /// Bytes kept, secrets masked; the places below are counted in these.
+    pub kept_bytes: u64,
+    /// The beginning.
+    pub head: Vec<u8>,
+    /// Where `tail` begins; what lies between can be read when the task has ended.
+    pub tail_at: u64,
+    pub tail: Vec<u8>,
 }
 
 struct Capture {
@@ -30,6 +64,8 @@ struct Capture {
     redactor: Option<RedactingStream>,
     artifacts: Arc<dyn Artifacts>,
     tenant: TenantId,
+    /// Someone may look at it while it runs.
+    watched: bool,
 }
 
 impl Capture {
@@ -57,11 +93,37 @@ impl Capture {
                 let mut writer = self.artifacts.begin(self.tenant)?;
                 writer.write(held)?;
                 writer.write(bytes)?;
-                self.body = Body::Spilled(writer);
+                let ends = self.watched.then(|| {
+                    let mut ends = Ends { head: std::mem::take(held), tail: VecDeque::new() };
+                    ends.push(bytes);
+                    ends
+                });
+                self.body = Body::Spilled(writer, ends);
                 Ok(())
             }
-            Body::Spilled(writer) => writer.write(bytes),
+            Body::Spilled(writer, ends) => {
+                if let Some(ends) = ends {
+                    ends.push(bytes);
+                }
+                writer.write(bytes)
+            }
             Body::Lost(_) => Ok(()),
+        }
+    }
+
+    fn so_far(&self) -> SoFar {
+        let (head, tail) = match &self.body {
+            Body::Inline(held) => (held.clone(), Vec::new()),
+            Body::Spilled(_, Some(ends)) => (ends.head.clone(), ends.tail.iter().copied().collect()),
+            Body::Spilled(_, None) | Body::Lost(_) => (Vec::new(), Vec::new()),
+        };
+        SoFar {
+            name: self.name.clone(),
+            total_bytes: self.total,
+            kept_bytes: self.kept,
+            head,
+            tail_at: self.kept - tail.len() as u64,
+            tail,
         }
     }
 
@@ -135,59 +197,42 @@ impl Captured {
     }
 }
 
-/// The runtime's side of one invocation's context.
-pub(crate) struct InvocationHost {
+/// The streams of one invocation.
+pub(crate) struct Streams {
     captures: Mutex<Vec<Arc<Mutex<Capture>>>>,
     artifacts: Arc<dyn Artifacts>,
     tenant: TenantId,
     redactor: Arc<Redactor>,
-    ids: Arc<dyn IdGen>,
-    clock: Arc<dyn Clock>,
+    watched: bool,
 }
 
-impl InvocationHost {
-    pub(crate) fn new(
-        artifacts: Arc<dyn Artifacts>,
-        tenant: TenantId,
-        redactor: Arc<Redactor>,
-        ids: Arc<dyn IdGen>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self { captures: Mutex::default(), artifacts, tenant, redactor, ids, clock }
+impl Streams {
+    /// `watched`: someone may look at them while they are written, so that their ends are held.
+    pub(crate) fn new(artifacts: Arc<dyn Artifacts>, tenant: TenantId, redactor: Arc<Redactor>, watched: bool) -> Self {
+        Self { captures: Mutex::default(), artifacts, tenant, redactor, watched }
+    }
+
+    fn captures(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Capture>>>> {
+        self.captures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends every stream and makes the large ones durable. Blocks on the disk.
     pub(crate) fn collect(&self) -> Vec<Captured> {
-        let captures = std::mem::take(&mut *self.captures.lock().unwrap_or_else(PoisonError::into_inner));
+        let captures = std::mem::take(&mut *self.captures());
         captures.iter().map(|capture| collect(&mut lock(capture))).collect()
     }
 
-    pub(crate) fn has_streams(&self) -> bool {
-        !self.captures.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-}
-
-fn collect(capture: &mut Capture) -> Captured {
-    capture.flush_redactor();
-    let bytes = match std::mem::replace(&mut capture.body, Body::Lost("the stream had ended".to_owned())) {
-        Body::Inline(bytes) => CapturedBytes::Inline(Arc::new(bytes)),
-        Body::Spilled(writer) => match writer.finish() {
-            Ok(stored) => CapturedBytes::Stored(stored),
-            Err(error) => CapturedBytes::Lost(error.to_string()),
-        },
-        Body::Lost(why) => CapturedBytes::Lost(why),
-    };
-    let Capture { total, kept, dropped, .. } = *capture;
-    Captured { name: capture.name.clone(), total, kept, dropped, bytes }
-}
-
-impl Host for InvocationHost {
-    fn artifact_id(&self) -> ArtifactId {
-        ArtifactId::make(&*self.ids, self.clock.now())
+    pub(crate) fn is_empty(&self) -> bool {
+        self.captures().is_empty()
     }
 
-    fn open_spool(&self, name: &str) -> Box<dyn SpoolSink> {
-        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What they hold now.
+    pub(crate) fn so_far(&self) -> Vec<SoFar> {
+        self.captures().iter().map(|capture| lock(capture).so_far()).collect()
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Box<dyn SpoolSink> {
+        let mut captures = self.captures();
         let capture = Arc::new(Mutex::new(Capture {
             name: name.to_owned(),
             index: u32::try_from(captures.len()).unwrap_or(u32::MAX),
@@ -198,12 +243,23 @@ impl Host for InvocationHost {
             redactor: (!self.redactor.is_empty()).then(|| self.redactor.stream()),
             artifacts: Arc::clone(&self.artifacts),
             tenant: self.tenant,
+            watched: self.watched,
         }));
         captures.push(Arc::clone(&capture));
         Box::new(Sink(capture))
     }
+}
 
-    fn progress(&self, _text: &str) {
-        // Nobody watches live deltas yet: they are never durable, so there is nowhere to put them.
-    }
+fn collect(capture: &mut Capture) -> Captured {
+    capture.flush_redactor();
+    let bytes = match std::mem::replace(&mut capture.body, Body::Lost("the stream had ended".to_owned())) {
+        Body::Inline(bytes) => CapturedBytes::Inline(Arc::new(bytes)),
+        Body::Spilled(writer, _) => match writer.finish() {
+            Ok(stored) => CapturedBytes::Stored(stored),
+            Err(error) => CapturedBytes::Lost(error.to_string()),
+        },
+        Body::Lost(why) => CapturedBytes::Lost(why),
+    };
+    let Capture { total, kept, dropped, .. } = *capture;
+    Captured { name: capture.name.clone(), total, kept, dropped, bytes }
 }

@@ -11,8 +11,8 @@ use common::{
     Effects, Process, World, acting, acts, call_in, change, fresh_message, look, observed, parked, proposal, runtime,
     turn_of,
 };
-use portcullis_base::{AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId, WorkerId};
-use portcullis_contract::{DefaultPolicy, Semantics, Tool, ToolFailure};
+use portcullis_base::{AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId, InvocationId, WorkerId};
+use portcullis_contract::{Background, Concurrency, DefaultPolicy, Resolved, Semantics, Tool, ToolFailure};
 use portcullis_event::facts::Reply;
 use portcullis_event::{Actor, Body, Draft, Event, EventType, FOLD_VERSION, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
@@ -89,13 +89,15 @@ fn ends(re: &Re, text: &[char], from: &BTreeSet<usize>) -> BTreeSet<usize> {
 }
 
 /// `i`ntent `l`ookup `v`alidation `p`ermission `a`sked `r`eplied `c`losed s`q`ueued `s`tarted `d`one
-/// `u`nknown (recovered) e`x`tra artifact `E`. An approval that is void at dispatch is closed there, after
-/// the re-check that voided it.
+/// `u`nknown (recovered) e`x`tra artifact pro`g`ress `b`ackgrounded `t`ask ended `E`. An approval that is void at
+/// dispatch is closed there, after the re-check that voided it. A call that goes into the background has its
+/// observation before its end (docs/decisions.md).
 const LANGUAGE: &str = "ilE\
     |ilv+p?v*q?v*E\
     |ilv+pa(c|r)v*q?v*E\
     |ilv+parv*q?v*cE\
-    |ilv+p(ar)?v*qv*(s(d|u))+x*E";
+    |ilv+p(ar)?v*qv*(sg*(d|u))+x*E\
+    |ilv+p(ar)?v*qv*sg*bEg*(dx*|u)t";
 
 fn in_language(word: &str) -> bool {
     let text: Vec<char> = word.chars().collect();
@@ -116,6 +118,10 @@ fn l20_the_matcher_knows_the_language() {
         "ilvparvcE",
         "ilvpqsuE",
         "ilvparcE",
+        "ilvpqsgggdxE",
+        "ilvpqsbEdt",
+        "ilvpqsgbEggdxxt",
+        "ilvparvqsbEut",
     ] {
         assert!(in_language(word), "{word}");
     }
@@ -137,6 +143,16 @@ fn l20_the_matcher_knows_the_language() {
         "ilvpqsdpE",
         "ilxE",
         "ilvpqsdvE",
+        "ilvpqgsdE",
+        "ilvpqsdgE",
+        "ilvpqsbE",
+        "ilvpqsbEd",
+        "ilvpqsbdEt",
+        "ilvpqsEbdt",
+        "ilvpqsbEdtg",
+        "ilvpqsbEdtE",
+        "ilvpqsbEdtt",
+        "ilvpqsdEt",
     ] {
         assert!(!in_language(word), "{word}");
     }
@@ -146,6 +162,7 @@ fn l20_the_matcher_knows_the_language() {
 fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
     let mut words: BTreeMap<IntentId, String> = BTreeMap::new();
     let mut asks: BTreeMap<AskId, IntentId> = BTreeMap::new();
+    let mut started: BTreeMap<InvocationId, IntentId> = BTreeMap::new();
     for event in events {
         let found = match event.body() {
             Body::IntentProposed(b) => Some((b.intent_id, 'i')),
@@ -159,7 +176,13 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
             Body::Replied(b) => asks.get(&b.ask_id).map(|id| (*id, 'r')),
             Body::AskClosed(b) => asks.get(&b.ask_id).map(|id| (*id, 'c')),
             Body::Scheduled(b) => Some((b.intent_id, 'q')),
-            Body::Started(b) => Some((b.intent_id, 's')),
+            Body::Started(b) => {
+                started.insert(b.invocation_id, b.intent_id);
+                Some((b.intent_id, 's'))
+            }
+            Body::Progressed(b) => started.get(&b.invocation_id).map(|id| (*id, 'g')),
+            Body::Backgrounded(b) => started.get(&b.invocation_id).map(|id| (*id, 'b')),
+            Body::TaskCompleted(b) => Some((b.intent_id, 't')),
             Body::Completed(b) => Some((b.intent_id, 'd')),
             Body::Recovered(b) => Some((b.intent_id, 'u')),
             Body::ArtifactStored(b) => b.intent_id.map(|id| (id, 'x')),
@@ -175,7 +198,7 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
 
 // --- random lives -------------------------------------------------------------------------------------
 
-const TOOLS: [&str; 8] = ["look", "change", "asks", "fails", "breaks", "long", "nowhere", "picky"];
+const TOOLS: [&str; 9] = ["look", "change", "asks", "fails", "breaks", "long", "nowhere", "picky", "task"];
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -187,6 +210,8 @@ enum Op {
     /// A day passes.
     Expire,
     Attend,
+    /// Tasks get on.
+    Wait,
     /// Another process takes over; with `changed` its asking tool is another one.
     Restart {
         changed: bool,
@@ -211,9 +236,38 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (any::<prop::sample::Index>(), reply).prop_map(|(which, reply)| Op::Reply(which, reply)),
         1 => Just(Op::Expire),
         3 => Just(Op::Attend),
+        2 => Just(Op::Call(8, r#"{"text":"x"}"#)),
+        2 => Just(Op::Wait),
         2 => any::<bool>().prop_map(|changed| Op::Restart { changed }),
         1 => any::<u8>().prop_map(Op::Rules),
     ]
+}
+
+/// How long a task goes on after its observation.
+const TASK_LASTS: Duration = Duration::from_secs(7);
+
+fn task(effects: &Effects) -> Tool {
+    let effects = effects.clone();
+    let semantics = Semantics { backgroundable: true, stream_progress: true, ..acts() };
+    let run = move |input: common::Note, context: portcullis_contract::ToolContext| {
+        effects.add("task");
+        async move {
+            context.progress("begun");
+            context.background(Background { wake: input.text == "x" })?;
+            tokio::time::sleep(TASK_LASTS - Duration::from_secs(1)).await;
+            context.progress("nearly done");
+            Ok("long\n".repeat(20_000))
+        }
+    };
+    // No keys that others want: what waits for a task's keys is the matter of `tasks.rs`.
+    let resolve = |_: &common::Note, _: &portcullis_contract::Caller| {
+        Ok(Resolved { keys: vec!["task".to_owned()], ..Resolved::default() })
+    };
+    acting(Semantics { concurrency: Concurrency::Keyed, ..semantics }, run)
+        .keyed()
+        .resolve(resolve)
+        .build()
+        .expect("a sound tool")
 }
 
 fn tools(effects: &Effects, changed: bool) -> Vec<(&'static str, Tool)> {
@@ -243,6 +297,7 @@ fn tools(effects: &Effects, changed: bool) -> Vec<(&'static str, Tool)> {
         ("breaks", build(breaks)),
         ("long", build(long)),
         ("picky", build(never)),
+        ("task", task(effects)),
     ]
 }
 
@@ -333,6 +388,7 @@ impl Life {
             Op::Attend => {
                 self.session().attend().await.expect("attended");
             }
+            Op::Wait => tokio::time::sleep(TASK_LASTS).await,
             Op::Restart { changed } => {
                 self.changed = changed;
                 self.restart().await;
@@ -375,6 +431,7 @@ proptest! {
                 prop_assert_eq!(word.matches('E').count(), 1, "L19, S9: {} is {}", intent, word);
                 prop_assert!(in_language(&word), "L20: {} is {}", intent, word);
             }
+            prop_assert_eq!(State::fold(&events).tasks.open().count(), 0, "every task has its end");
             let rows = life.world.store.intents(life.world.key(), true).await.expect("rows");
             prop_assert!(rows.is_empty(), "{:?}", rows);
 

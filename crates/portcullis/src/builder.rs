@@ -257,6 +257,8 @@ impl RuntimeBuilder {
         }
         let artifact_tools = portcullis_tools::artifact_tools(gate.shelf())?;
         guards.push(registry.registrar(Placement::Location(location)).register(artifact_tools)?);
+        let task_tools = portcullis_tools::task_tools(&gate.tasks())?;
+        guards.push(registry.registrar(Placement::Location(location)).register(task_tools)?);
         guards.push(registry.registrar(Placement::Process).register(self.tools)?);
         Ok(Runtime {
             gate,

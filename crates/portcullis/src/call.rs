@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::queue::Turn;
 use crate::replies::Approver;
-use crate::runtime::{Runtime, give_back};
+use crate::runtime::{Runtime, give_back, give_back_until};
 use crate::{Answer, PendingAsk, RuntimeError};
 
 /// How a call stands.
@@ -31,7 +31,7 @@ pub struct RunningCall {
 }
 
 impl RunningCall {
-    /// Interrupts it, as its tool's semantics allow. One that waits for an answer is withdrawn.
+    /// Interrupts it, as its tool's semantics allow. A background task that it became ends. One that waits for an answer is withdrawn.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -55,7 +55,9 @@ impl RunningCall {
 }
 
 impl Runtime {
-    /// One intent through the whole gate, awaited.
+    /// One intent through the whole gate, awaited. If it goes on as a background task, that is awaited too, because
+    /// nobody would hold the session else: the outcome is the `background_started` of the call, and
+    /// [`Runtime::task_end`] tells how the task ended. [`Runtime::serve`] holds a session for tasks that go on.
     ///
     /// # Errors
     /// If the session is held by a live process, or the store failed on the way.
@@ -91,7 +93,7 @@ impl Runtime {
                 {
                     tracing::warn!(%session, "what else waits in the session could not be attended to: {halt}");
                 }
-                give_back(held).await;
+                give_back_until(held, &cancel).await;
                 outcome?
             }
         };

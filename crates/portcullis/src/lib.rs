@@ -32,6 +32,7 @@ mod queue;
 mod replies;
 mod runtime;
 mod serve;
+mod tasks;
 
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
@@ -41,18 +42,18 @@ pub use runtime::Runtime;
 
 pub use portcullis_base::{
     ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, EventId, FileFact, GrantId, IdGen, IntentId, Phase, Reason,
-    Risk, RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds,
+    Risk, RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds, TaskId,
 };
 pub use portcullis_contract::{
-    AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, Interrupt, Ownership,
-    Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Tool, ToolBuilder, ToolContext,
-    ToolDefinition, ToolFailure, ToolName, UserText,
+    AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, Interrupt,
+    NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Tool,
+    ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
-pub use portcullis_event::facts::Reply;
+pub use portcullis_event::facts::{Exit, Reply, TaskCompleted};
 pub use portcullis_pipeline::{
-    Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Registrar, RegistrationError,
-    RegistrationGuard, Remembered, Revocation,
+    Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Progress, Registrar,
+    RegistrationError, RegistrationGuard, Remembered, Revocation,
 };
 pub use portcullis_policy::{
     Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules,

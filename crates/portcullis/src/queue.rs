@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::runtime::{LEASE_POLL, Runtime, give_back};
+use crate::runtime::{LEASE_POLL, Runtime, give_back_until};
 use crate::{CallOutcome, RuntimeError};
 
 /// Notices are hints and may be lost; whoever waits for one looks again after this.
@@ -93,7 +93,7 @@ impl Runtime {
                 // Its holder is gone: nothing waits for nobody.
                 Opened::Ready(held) => {
                     let attended = held.attend_until(cancel).await;
-                    give_back(held).await;
+                    give_back_until(held, cancel).await;
                     attended?;
                 }
                 Opened::Held(_) => news(&mut changes, cancel).await,

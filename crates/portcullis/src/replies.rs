@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
 use crate::queue::news;
-use crate::runtime::{Runtime, give_back};
+use crate::runtime::{Runtime, give_back_until};
 
 pub(crate) type Approver = Arc<dyn Fn(PendingAsk) -> BoxFuture<'static, Reply> + Send + Sync>;
 
@@ -194,7 +194,7 @@ impl Runtime {
             match self.gate.open(row.session_id, self.owner.clone(), "local").await? {
                 Opened::Ready(held) => {
                     let moved = held.attend_until(cancel).await;
-                    give_back(held).await;
+                    give_back_until(held, cancel).await;
                     ran_here = moved?.iter().any(|moved| moved.intent_id == row.intent_id);
                     attended = true;
                 }

@@ -10,6 +10,7 @@ use portcullis_event::facts::SessionCreated;
 use portcullis_event::{Actor, Stamp};
 use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
 use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
 use crate::builder::RuntimeBuilder;
@@ -136,6 +137,12 @@ impl Runtime {
     pub async fn shutdown(&self) {
         self.gate.shutdown().await;
     }
+}
+
+/// The same once its background tasks have ended, which `cancel` makes them.
+pub(crate) async fn give_back_until(held: Session, cancel: &CancellationToken) {
+    held.tasks_until(cancel).await;
+    give_back(held).await;
 }
 
 /// Lets a session go. What fails here changes nothing of what was settled, so it is no error of a call.

@@ -29,7 +29,9 @@ impl Drop for Serving<'_> {
 impl Runtime {
     /// Holds a session until `stop`, and runs every call that others queue for it and every ask they
     /// answer: `portcullis call` and `approvals allow` then wait for this process. Calls of this very
-    /// runtime in the session are queued, too. `stop` also interrupts what runs, as its semantics allow.
+    /// runtime in the session are queued, too. `stop` also interrupts what runs, as its semantics allow, and ends
+    /// background tasks. While a session is served, a call that goes into the background is settled at once, and
+    /// `task_output`, `task_wait` and `task_cancel` are calls like any other.
     ///
     /// # Errors
     /// If another live process holds it, or the store fails.
@@ -49,6 +51,8 @@ impl Runtime {
             }
             news(&mut changes, stop).await;
         };
+        // Nobody is left to attend to what runs on.
+        held.cancel_tasks().await;
         give_back(held).await;
         served
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_base::IntentId;
-use portcullis_event::{IntentState, RowChange};
+use portcullis_event::RowChange;
 use portcullis_store::{Commit, IntentRow, SessionKey};
 use rusqlite::{Connection, params};
 
@@ -17,30 +17,17 @@ pub(crate) fn write(conn: &Connection, commit: &Commit, changes: Vec<RowChange>)
     let mut begun: BTreeMap<IntentId, IntentRow> = BTreeMap::new();
     for change in changes {
         match change {
-            RowChange::IntentAdmitted { intent_id, call_key, tool, definition_version, seq } => {
-                let row = IntentRow {
-                    session_id: key.session,
-                    intent_id,
-                    call_key,
-                    tool,
-                    definition_version,
-                    state: IntentState::Admitted,
-                    invocation_id: None,
-                    updated_seq: seq,
-                };
-                begun.insert(intent_id, row);
+            admitted @ RowChange::IntentAdmitted { .. } => {
+                begun.extend(IntentRow::admitted(key.session, admitted).map(|row| (row.intent_id, row)));
             }
             RowChange::IntentMoved { intent_id, state, invocation_id, seq } => match begun.get_mut(&intent_id) {
-                Some(row) => {
-                    row.state = state;
-                    row.invocation_id = invocation_id.or(row.invocation_id);
-                    row.updated_seq = seq;
-                }
+                Some(row) => row.moved(state, invocation_id, seq),
+                // As `IntentRow::moved`: what is settled stays so.
                 None => {
                     conn.prepare_cached(
                         "UPDATE intents SET state = ?4, invocation_id = coalesce(?5, invocation_id), \
                          updated_seq = ?6, sealed = CASE WHEN ?4 = 'observed' THEN NULL ELSE sealed END \
-                         WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3",
+                         WHERE tenant = ?1 AND session = ?2 AND intent_id = ?3 AND state <> 'observed'",
                     )?
                     .execute(params![
                         id(key.tenant.as_u128()),

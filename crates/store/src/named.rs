@@ -13,6 +13,7 @@ pub fn artifacts_named(event: &Event) -> Vec<ArtifactRef> {
             diff.and_then(|value| serde_json::from_value(value).ok()).into_iter().collect()
         }
         Body::Observed(observed) => observed.artifacts,
+        Body::TaskCompleted(ended) => ended.artifacts,
         _ => Vec::new(),
     }
 }

@@ -36,8 +36,11 @@ impl IntentRow {
         Some(Self { session_id, intent_id, call_key, tool, definition_version, state, invocation_id, updated_seq: seq })
     }
 
-    /// It came further.
+    /// It came further. What comes after its observation is the end of a task, and the intent stays settled.
     pub fn moved(&mut self, state: IntentState, invocation_id: Option<InvocationId>, seq: u64) {
+        if self.state == IntentState::Observed {
+            return;
+        }
         self.state = state;
         self.invocation_id = invocation_id.or(self.invocation_id);
         self.updated_seq = seq;

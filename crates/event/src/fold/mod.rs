@@ -5,6 +5,7 @@ mod asks;
 mod baselines;
 mod intents;
 mod session;
+mod tasks;
 mod wakes;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
 pub use intents::{Intent, Intents};
 pub use session::{QueuedCall, Session};
+pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
 
 use portcullis_base::{Digest, canonical_json};
@@ -31,6 +33,7 @@ pub struct State {
     pub asks: Asks,
     pub baselines: Baselines,
     pub wakes: Wakes,
+    pub tasks: Tasks,
 }
 
 impl State {
@@ -42,6 +45,7 @@ impl State {
         self.seq = event.seq;
         let body = event.body_ref();
         self.session.apply(event, &body);
+        self.tasks.apply(event, &body, &self.intents);
         self.intents.apply(event, &body);
         self.asks.apply(event, &body);
         self.baselines.apply(event, &body);

@@ -87,6 +87,7 @@ macro_rules! conformance {
             s14_no_call_reaches_another_tenant
             s15_rows_equal_the_fold
             s15_a_settled_intent_keeps_no_sealed_value
+            s15_the_end_of_a_task_leaves_its_intent_settled
             s16_a_snapshot_is_kept_by_code_version
             s17_an_idempotent_request_takes_effect_once
             l72_an_unknown_type_survives_unchanged

@@ -238,3 +238,25 @@ pub async fn s15_a_settled_intent_keeps_no_sealed_value(make: Make) {
     store.commit(commit).await.expect("an append");
     assert_eq!(store.sealed(key, inert).await, Ok(None), "settled in the append that brought it");
 }
+
+pub async fn s15_the_end_of_a_task_leaves_its_intent_settled(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    // Once with every fact in an append of its own, once with all in one.
+    for apart in [true, false] {
+        let (intent, proposed) = world.intent();
+        let (invocation, started) = world.started(intent);
+        let events = vec![proposed, started, world.observed(intent, "on its way"), world.completed(intent, invocation)];
+        let appends = if apart { events.into_iter().map(|event| vec![event]).collect() } else { vec![events] };
+        for events in appends {
+            store.commit(world.work(key, &lease, events)).await.expect("an append");
+        }
+        let rows = store.intents(key, false).await.expect("rows");
+        let row = rows.iter().find(|row| row.intent_id == intent).expect("its row");
+        assert_eq!((row.state, row.invocation_id), (IntentState::Observed, Some(invocation)), "apart: {apart}");
+        assert!(store.intents(key, true).await.expect("rows").is_empty(), "apart: {apart}");
+    }
+    compare(store, key).await;
+}

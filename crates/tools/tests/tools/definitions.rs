@@ -12,13 +12,16 @@ async fn inputs_are_the_published_ones_closed_and_described() {
     let world = World::new();
     let process = world.start();
     let tools = process.definitions(world.session().await);
-    let expected: [(&str, &[&str], &[&str]); 7] = [
+    let expected: [(&str, &[&str], &[&str]); 10] = [
         ("artifact_grep", &["id", "pattern"], &["id", "pattern", "literal", "context", "limit"]),
         ("artifact_read", &["id"], &["id", "range", "around", "lines", "tail"]),
         ("edit", &["file_path", "old_string", "new_string"], &["file_path", "old_string", "new_string", "replace_all"]),
         ("glob", &["pattern"], &["pattern", "path", "kind", "limit", "max_depth", "sort"]),
         ("grep", &["pattern"], &["pattern", "path", "literal", "ignore_case", "limit"]),
         ("read", &["file_path"], &["file_path", "view_range", "start_line", "line_count", "tail_lines", "max_chars"]),
+        ("task_cancel", &["task_id"], &["task_id"]),
+        ("task_output", &["task_id"], &["task_id", "range"]),
+        ("task_wait", &["task_id"], &["task_id", "timeout_ms"]),
         ("write", &["file_path", "content"], &["file_path", "content"]),
     ];
     assert_eq!(tools.keys().collect::<Vec<_>>(), expected.iter().map(|(name, ..)| name).collect::<Vec<_>>());
@@ -63,6 +66,12 @@ async fn governance_is_stated_as_the_contract_has_it() {
             assert_eq!((semantics.interrupt, semantics.truncation), (Interrupt::Cancel, strategy), "{name}");
             assert_eq!(semantics.default_policy, DefaultPolicy::Allow, "{name}");
         }
+        for name in ["task_output", "task_wait"] {
+            assert!(tools[name].semantics.inert(), "{name}");
+            assert_eq!(tools[name].semantics.default_policy, DefaultPolicy::Allow, "{name}");
+        }
+        let cancel = &tools["task_cancel"].semantics;
+        assert!(!cancel.read_only && cancel.default_policy == DefaultPolicy::Allow);
         assert_eq!(tools["read"].semantics.effects, EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]));
         for name in ["write", "edit"] {
             let semantics = &tools[name].semantics;

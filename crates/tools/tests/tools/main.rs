@@ -15,5 +15,6 @@ mod reading;
 mod refusals;
 mod search_limits;
 mod searching;
+mod tasks;
 mod unseen;
 mod world;

@@ -6,10 +6,10 @@ use std::sync::{Arc, LazyLock};
 
 use portcullis_base::limits;
 use portcullis_contract::{Tool, ToolName, seam};
-use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules};
+use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules, TaskBook};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
-use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools};
+use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools, task_tools};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -72,6 +72,7 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
     let mut tools = file_tools(parts).expect("file tools");
     let shelf = ArtifactShelf::new(world.store(), Arc::new(MemoryArtifacts::default()), crate::world::TENANT);
     tools.extend(artifact_tools(shelf).expect("artifact tools"));
+    tools.extend(task_tools(&TaskBook::default()).expect("task tools"));
     tools
 });
 
@@ -86,6 +87,9 @@ proptest! {
                 "glob" | "grep" => json!({"pattern": "x"}),
                 "artifact_read" => json!({"id": "art_00000000000000000000000001"}),
                 "edit" => json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
+                "task_cancel" | "task_output" | "task_wait" => {
+                    json!({"task_id": "task_00000000000000000000000001"})
+                }
                 "write" => json!({"file_path": "a", "content": "x"}),
                 _ => json!({"file_path": "a"}),
             };

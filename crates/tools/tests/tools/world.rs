@@ -21,7 +21,7 @@ use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{Artifacts, Commit, HostLiveness, Log as _, MemoryArtifacts, MemoryStore, SessionKey, Store};
-use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools};
+use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools, task_tools};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -162,6 +162,7 @@ impl World {
         })
         .expect("file tools");
         tools.extend(artifact_tools(shelf).expect("artifact tools"));
+        tools.extend(task_tools(&gate.tasks()).expect("task tools"));
         tools.extend(more);
         let registered = registrar.register(tools).expect("registered");
         let (ids, clock) = (self.ids.clone(), self.clock.clone());
