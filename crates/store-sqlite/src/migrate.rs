@@ -205,13 +205,13 @@ mod tests {
         let mut heads = conn
             .prepare("SELECT next_due_at, work_due_at, wake_due_at, priority FROM session_heads ORDER BY session")
             .expect("the new columns");
-        let found: Vec<(Option<i64>, Option<i64>, Option<i64>, i64)> = heads
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        let found: Vec<[Option<i64>; 4]> = heads
+            .query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
             .expect("rows")
             .collect::<rusqlite::Result<_>>()
             .expect("rows");
-        assert_eq!(found[..2], [(Some(7), Some(7), None, 2), (None, None, None, 1)]);
-        assert_eq!((found[2].0, found[2].3), (None, 1), "what is terminated is never due");
+        assert_eq!(found[..2], [[Some(7), Some(7), None, Some(2)], [None, None, None, Some(1)]]);
+        assert_eq!((found[2][0], found[2][3]), (None, Some(1)), "what is terminated is never due");
     }
 
     #[test]

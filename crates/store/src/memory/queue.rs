@@ -164,7 +164,9 @@ impl Queue for MemoryStore {
             tables.idempotency.remove(&key);
         }
         drop(tables);
-        self.changes.send_modify(|n| *n += 1);
+        if swept != Swept::default() {
+            self.changes.send_modify(|n| *n += 1);
+        }
         Ok(swept)
     }
 
