@@ -277,8 +277,12 @@ impl ArtifactShelf {
         if row.tombstone.is_some() {
             return Err(ShelfError::Expired { id, sha256, bytes: row.artifact.bytes });
         }
-        if let Some(bytes) = self.store.blob(self.tenant, sha256).await.map_err(ShelfError::Store)? {
-            return Ok((row.artifact, Arc::new(bytes)));
+        match self.store.blob(self.tenant, sha256).await {
+            Ok(Some(bytes)) => return Ok((row.artifact, Arc::new(bytes))),
+            Ok(None) => {}
+            // Other bytes are as good as none, and trying again brings nothing back.
+            Err(StoreError::Corrupt(_)) => return Err(ShelfError::Lost(id)),
+            Err(error) => return Err(ShelfError::Store(error)),
         }
         match self.artifacts.open(self.tenant, sha256) {
             Ok(window) => Ok((row.artifact, window)),
