@@ -53,7 +53,8 @@ impl Usage {
         Ok(())
     }
 
-    /// Over the quota: perhaps something was freed meanwhile, by this process or another.
+    /// Over the quota, before anything happens: perhaps something was freed meanwhile, by this process or another. What
+    /// other calls have reserved and not yet recorded is forgotten by this, and counts again with the next look.
     async fn look_again(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
         let known = self.used.load(Ordering::Acquire);
         if known.saturating_add(wanted) > self.quota {
