@@ -42,7 +42,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     }
     for event in &import.events {
         for sha256 in contents_named(event) {
-            if !here.contains(&sha256) && !is_kept(&world, &*artifacts, sha256).await? {
+            if !here.contains(&sha256) && !is_kept(&world, &artifacts, sha256).await? {
                 return Err(failed(format!(
                     "{}: it names the content {sha256} (event {}), which is neither in it nor in this store; export it \
                      again with --with-artifacts",

@@ -157,3 +157,44 @@ fn idle_sessions_expire_and_the_quota_counts_what_is_held() {
     world.configure("[retention]\nartifact_count = \"many\"\n");
     world.run(&["gc", "--dry-run"]).ends(2).warns("retention.artifact_count");
 }
+
+/// The first artifact of a size, as the store has it: its id and where its bytes are.
+fn one(world: &World, large: bool) -> (String, String) {
+    let raw = rusqlite::Connection::open(world.database()).expect("the file opens");
+    let sql = format!("SELECT artifact_id, lower(hex(sha256)) FROM artifacts WHERE (bytes > 65536) = {large} LIMIT 1");
+    let (id, sha256): (Vec<u8>, String) = raw.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("one");
+    let id = u128::from_be_bytes(id.try_into().expect("16 bytes"));
+    (portcullis_base::ArtifactId::from_u128(id).to_string(), sha256)
+}
+
+#[test]
+fn f14_lost_and_changed_bytes_are_named_and_never_served_as_empty() {
+    // Each fault in a store of its own: a file that is gone or changed, a row that is gone or changed.
+    for (large, gone) in [(true, true), (true, false), (false, true), (false, false)] {
+        let world = World::new();
+        edited_twice(&world);
+        let (id, sha256) = one(&world, large);
+        let input = format!(r#"{{"id":"{id}"}}"#);
+        world.run(&["call", "artifact_read", &input]).ends(0);
+        if large {
+            let kept = contents(&world.home.join("artifacts"));
+            let file = kept.into_iter().find(|path| path.ends_with(&sha256)).expect("its file");
+            let mut bytes = fs::read(&file).expect("read");
+            bytes[70_000] ^= 1;
+            if gone { fs::remove_file(&file).expect("gone") } else { fs::write(&file, bytes).expect("changed") }
+        } else {
+            let raw = rusqlite::Connection::open(world.database()).expect("the file opens");
+            let change = if gone { "DELETE FROM blobs" } else { "UPDATE blobs SET bytes = X'00' || substr(bytes, 2)" };
+            let changed = raw.execute(&format!("{change} WHERE lower(hex(sha256)) = ?1"), [&sha256]).expect("done");
+            assert_eq!(changed, 1);
+        }
+        let read = world.run(&["call", "artifact_read", &input, "--json"]).ends(1).json();
+        assert_eq!((&read["code"], &read["tool_code"]), (&"tool_failure".into(), &"artifact_lost".into()), "{read}");
+        let grep = format!(r#"{{"id":"{id}","pattern":"x"}}"#);
+        world.run(&["call", "artifact_grep", &grep]).ends(1).warns("artifact_lost");
+        world.run(&["audit", "verify"]).ends(1).says(&id);
+        // What is lost is no reason to lose more: nothing of it can be freed, and the rest goes on.
+        world.run(&["gc", "--apply"]).ends(0).says("0 files");
+        world.run(&["call", "read", r#"{"file_path":"big.txt","line_count":3}"#]).ends(0);
+    }
+}

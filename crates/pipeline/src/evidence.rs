@@ -53,7 +53,8 @@ impl Usage {
         Ok(())
     }
 
-    /// Over the quota: perhaps something was freed meanwhile, by this process or another.
+    /// Over the quota, before anything happens: perhaps something was freed meanwhile, by this process or another. What
+    /// other calls have reserved and not yet recorded is forgotten by this, and counts again with the next look.
     async fn look_again(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
         let known = self.used.load(Ordering::Acquire);
         if known.saturating_add(wanted) > self.quota {
@@ -277,8 +278,12 @@ impl ArtifactShelf {
         if row.tombstone.is_some() {
             return Err(ShelfError::Expired { id, sha256, bytes: row.artifact.bytes });
         }
-        if let Some(bytes) = self.store.blob(self.tenant, sha256).await.map_err(ShelfError::Store)? {
-            return Ok((row.artifact, Arc::new(bytes)));
+        match self.store.blob(self.tenant, sha256).await {
+            Ok(Some(bytes)) => return Ok((row.artifact, Arc::new(bytes))),
+            Ok(None) => {}
+            // Other bytes are as good as none, and trying again brings nothing back.
+            Err(StoreError::Corrupt(_)) => return Err(ShelfError::Lost(id)),
+            Err(error) => return Err(ShelfError::Store(error)),
         }
         match self.artifacts.open(self.tenant, sha256) {
             Ok(window) => Ok((row.artifact, window)),

@@ -26,8 +26,9 @@ fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff:
         }
     };
     acting(Semantics { default_policy: policy, ..acts() }, run)
-        .precheck(move |_, _, _| async move {
-            Ok(Prepared { diff: diff.map(|bytes| "d".repeat(bytes).into()), facts: Vec::new() })
+        .precheck(move |input: std::sync::Arc<Note>, _, _| async move {
+            // Equal contents are kept once and count once; each text has a diff of its own.
+            Ok(Prepared { diff: diff.map(|bytes| input.text.repeat(bytes).into()), facts: Vec::new() })
         })
         .to_model(|_, output| vec![Content::text(format!("kept as {}", output.as_str().unwrap_or_default()))])
         .build()
@@ -84,10 +85,10 @@ async fn l57_the_diff_of_an_ask_counts() {
     world.quota = 200_000;
     let process = world.process([("asks", rewrites(&world.effects, 10, DefaultPolicy::Ask, Some(60_000)))]);
     let mut asks = Vec::new();
-    for _ in 0..3 {
-        asks.push(parked(&process.call("asks", "a").await));
+    for text in ["a", "b", "c"] {
+        asks.push(parked(&process.call("asks", text).await));
     }
-    let seen = process.call("asks", "a").await;
+    let seen = process.call("asks", "d").await;
     let seen = observed(&seen);
     assert_eq!(seen.code.known(), Some(Code::RetentionFailed), "nobody is asked about what cannot be shown");
     assert!(world.store.artifact_usage(world.key().tenant).await.expect("usage") <= world.quota);
