@@ -455,7 +455,7 @@ async fn take_over(world: &World, old: &Process, tools: Vec<(&'static str, Tool)
 }
 
 #[tokio::test(start_paused = true)]
-async fn l73_a_task_of_a_dead_process_is_unknown_once_and_its_keys_are_free() {
+async fn l73_a_task_of_a_dead_process_is_unknown_once() {
     let world = World::new().await;
     let signs = Signs::default();
     let old = world.process(tools(&signs));
@@ -475,7 +475,7 @@ async fn l73_a_task_of_a_dead_process_is_unknown_once_and_its_keys_are_free() {
     assert_eq!(since, ["tool.recovered", "task.completed", "wake.queued"], "who asked to be woken is");
     assert_eq!(world.observations().await.len(), 1, "no second observation of {}", seen.intent_id);
     let (edited, _) = call_in(&session, "edit", r#"{"text":"e"}"#).await.expect("no halt");
-    assert!(observed(&edited).ok, "its key is free");
+    assert!(observed(&edited).ok, "and the session works on");
     is_lawful(&world).await;
 
     // The old process ends its work, and can tell nobody (S4).
