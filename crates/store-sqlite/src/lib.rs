@@ -6,9 +6,11 @@
 //!
 //! Invariant: an answer `Ok` is given only after the transaction that holds its rows was synced (S6).
 
+mod aftermath;
 mod apply;
 mod backup;
 mod ballast;
+mod batch;
 mod codec;
 mod connect;
 mod due;

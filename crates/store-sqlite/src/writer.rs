@@ -10,23 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use portcullis_event::chain_hash;
 use portcullis_store::{SessionKey, StoreError};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, watch};
 
-use crate::apply::has_event;
+use crate::aftermath::{check_tails, landed};
 use crate::ballast::Ballast;
-use crate::codec::json;
+use crate::batch::{BATCH, run_all, sql};
 use crate::connect::{BUSY_PATIENCE, Place};
-use crate::error::{Fail, is_busy, is_of_one_operation, plain};
+use crate::error::{is_busy, plain};
 use crate::headroom::Headroom;
 use crate::idle::{Upkeep, truncate};
 use crate::op::{Env, Op, Trace, Tx};
-use crate::{heads, query};
 
-/// Operations of one transaction: enough to share a sync, few enough to answer soon.
-const BATCH: usize = 256;
 /// Operations that may wait; whoever comes then waits to be let in.
 pub(crate) const QUEUE: usize = 1_024;
 /// When more pages than this stand only in the write-ahead log, closing folds them into the database.
@@ -388,68 +384,6 @@ impl Desk {
     }
 }
 
-/// Runs every operation of the batch, then those that are queued by now, up to a full batch.
-fn run_all(
-    tx: &Tx<'_>,
-    batch: &mut Vec<Box<dyn Op>>,
-    mut queue: Option<&mut mpsc::Receiver<Box<dyn Op>>>,
-) -> rusqlite::Result<()> {
-    let mut done = 0;
-    loop {
-        while let Some(op) = batch.get_mut(done) {
-            if done == 0 {
-                run_first(tx, &mut **op)?
-            } else {
-                run_one(tx, &mut **op)?
-            }
-            done += 1;
-        }
-        if done >= BATCH {
-            return Ok(());
-        }
-        match queue.as_deref_mut().map(mpsc::Receiver::try_recv) {
-            Some(Ok(next)) => batch.push(next),
-            _ => return Ok(()),
-        }
-    }
-}
-
-/// Runs the first operation of a batch. Nothing stands before it that must be kept, so it needs no savepoint, which
-/// would copy every page it changes: if it is refused, the transaction begins anew.
-fn run_first(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<()> {
-    if is_refused(tx, op)? {
-        sql(tx.conn, "ROLLBACK")?;
-        sql(tx.conn, "BEGIN IMMEDIATE")?;
-    }
-    Ok(())
-}
-
-/// Runs one operation; a refused one leaves nothing, the others go on.
-fn run_one(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<()> {
-    sql(tx.conn, "SAVEPOINT op")?;
-    if is_refused(tx, op)? {
-        sql(tx.conn, "ROLLBACK TO op")?;
-    }
-    sql(tx.conn, "RELEASE op")
-}
-
-/// Runs an operation and says whether what it wrote must go, for a reason that is its own.
-fn is_refused(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<bool> {
-    match op.run(tx) {
-        Ok(()) => Ok(false),
-        Err(Fail::Refused(_)) => Ok(true),
-        Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
-            op.refuse(plain(&error));
-            Ok(true)
-        }
-        Err(Fail::Sqlite(error)) => Err(error),
-    }
-}
-
-fn sql(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
-    conn.prepare_cached(statement)?.execute([]).map(|_| ())
-}
-
 #[cfg(not(test))]
 fn commit(conn: &Connection, _: &Shared) -> rusqlite::Result<()> {
     sql(conn, "COMMIT")
@@ -458,41 +392,6 @@ fn commit(conn: &Connection, _: &Shared) -> rusqlite::Result<()> {
 #[cfg(test)]
 fn commit(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
     tests::commit_or_break(conn, shared)
-}
-
-/// Whether the batch of these traces committed; `None` if that cannot be told. A batch is one
-/// transaction, so one trace speaks for all of it.
-fn landed(conn: &Connection, traces: &[Trace]) -> Option<bool> {
-    let found = match traces.first()? {
-        Trace::Event(key, event) => has_event(conn, *key, *event),
-        Trace::Lease { key, fence, owner } => heads::read(conn, *key).and_then(|head| {
-            let Some(head) = head else { return Ok(false) };
-            let held_by = head.lease_owner.as_ref().map(json).transpose()?;
-            Ok(head.fence == *fence && held_by.as_ref() == Some(owner))
-        }),
-    };
-    found.ok()
-}
-
-/// The newest event of each log is whole, is what its head says, and nothing stands behind it.
-fn check_tails(conn: &Connection, touched: &[SessionKey]) -> Result<(), String> {
-    for key in touched {
-        let head = heads::read(conn, *key).map_err(|error| error.to_string())?;
-        let Some(head) = head.filter(|head| head.last_seq > 0) else {
-            continue;
-        };
-        let tail = query::events(conn, *key, head.last_seq - 1, 2);
-        let tail = tail.map_err(|error| error.to_string())?;
-        let sound = matches!(tail.as_slice(), [last] if last.seq == head.last_seq
-            && last.hash == head.last_hash && chain_hash(last) == last.hash);
-        if !sound {
-            return Err(format!(
-                "the end of session {} does not agree with its head at event {}",
-                key.session, head.last_seq
-            ));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
