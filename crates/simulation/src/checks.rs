@@ -38,7 +38,7 @@ pub async fn all(ground: &Arc<Ground>) -> Result<Outcome, String> {
         conformance::compare(&*ground.store, *key).await;
         intents += Log { ground, key: *key, events: &log }.check();
         folds_alike(ground, &log);
-        if ground.options.seed % MOVED == 0 {
+        if ground.options.seed.is_multiple_of(MOVED) {
             moves(ground, *key, &log).await;
         }
         artifacts_are_there(ground, *key, &log).await?;

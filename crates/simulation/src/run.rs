@@ -115,7 +115,7 @@ async fn trouble(ground: &Arc<Ground>, crew: &mut [Worker], stop: &CancellationT
 }
 
 fn jump(clock: &crate::clock::SimClock, dice: &Dice) {
-    let far = i64::try_from(dice.pick(&[5, 40, 600, 3_600])).unwrap_or(5);
+    let far: i64 = dice.pick(&[5, 40, 600, 3_600]);
     let by = if dice.chance(50) { far } else { -far };
     clock.jump((clock.off_by() + by).clamp(-MOST_OFF, MOST_OFF) - clock.off_by());
 }
