@@ -335,22 +335,24 @@ impl Gate {
     /// If there is no such session or the store fails.
     pub async fn open(&self, session: SessionId, owner: LeaseOwner, agent: &str) -> Result<Opened, StoreError> {
         let key = SessionKey { tenant: self.inner.tenant, session };
+        let asked = self.inner.clock.monotonic();
         match self.inner.store.claim_session(key, owner, limits::LEASE_TTL).await? {
             Claim::Held { owner, .. } => Ok(Opened::Held(owner)),
-            Claim::Granted(lease) => Ok(Opened::Ready(self.hold(lease, agent).await?)),
+            Claim::Granted(lease) => Ok(Opened::Ready(self.hold(lease, asked, agent).await?)),
         }
     }
 
-    /// The same for a lease that [`portcullis_store::Queue::claim`] gave: how a worker takes up what is due.
+    /// The same for a lease that [`portcullis_store::Queue::claim`] gave: how a worker takes up what is due. `asked` is
+    /// the monotonic time from before the claim was sent: the lease may have begun to run right then (store §5).
     ///
     /// # Errors
     /// If the store fails. The lease then runs out by itself, and the session is due again.
-    pub async fn hold(&self, lease: Lease, agent: &str) -> Result<Session, StoreError> {
+    pub async fn hold(&self, lease: Lease, asked: Duration, agent: &str) -> Result<Session, StoreError> {
         let key = SessionKey { tenant: self.inner.tenant, session: lease.session };
         let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
         let shared = Arc::new(shared);
         self.inner.baselines.enter(&shared);
-        let renewing = keep_lease(&shared);
+        let renewing = keep_lease(&shared, asked);
         Ok(Session { shared, _renewing: renewing })
     }
 

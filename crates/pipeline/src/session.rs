@@ -322,13 +322,14 @@ fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
 }
 
 /// Renews a lease until it is dropped or lost. A holder that cannot renew stops itself before the
-/// lease ends: it writes nothing more and cancels what it runs.
-pub(crate) fn keep_lease(shared: &Arc<SessionShared>) -> DropGuard {
+/// lease ends: it writes nothing more and cancels what it runs. `claimed` is the time from before the
+/// claim was sent: its answer and the log may have been long under way.
+pub(crate) fn keep_lease(shared: &Arc<SessionShared>, claimed: Duration) -> DropGuard {
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let session = Arc::clone(shared);
     shared.gate.tracker.spawn(async move {
-        let mut good_until = session.gate.clock.monotonic() + limits::LEASE_TTL - limits::LEASE_MARGIN;
+        let mut good_until = claimed + limits::LEASE_TTL - limits::LEASE_MARGIN;
         loop {
             let left = good_until.saturating_sub(session.gate.clock.monotonic());
             tokio::select! {

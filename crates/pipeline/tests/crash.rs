@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::{Effects, World, call_in, change, look};
-use portcullis_base::{Clock, Code, IdGen, IntentId, ManualClock, SeededIds};
+use portcullis_base::{Clock, Code, IdGen, IntentId, ManualClock, SeededIds, limits};
 use portcullis_contract::DefaultPolicy;
 use portcullis_event::facts::Reply;
 use portcullis_event::{Body, Chain, CheckpointKey, IntentState, State};
@@ -230,16 +230,37 @@ async fn s09_s11_a_session_given_back_with_an_unsettled_call_is_due_and_a_worker
     session.release().await.expect("released");
 
     let worker = world.process(tools(&world.effects));
-    let ttl = portcullis_base::limits::LEASE_TTL;
-    let claims = world.store.claim(world.key().tenant, worker.owner.clone(), 8, ttl).await.expect("claimed");
+    let claims =
+        world.store.claim(world.key().tenant, worker.owner.clone(), 8, limits::LEASE_TTL).await.expect("claimed");
     let [Claim::Granted(lease)] = &claims[..] else { panic!("nobody would ever come: {claims:?}") };
-    let session = worker.gate.hold(lease.clone(), "tester").await.expect("held");
+    let session = worker.gate.hold(lease.clone(), world.clock.monotonic(), "tester").await.expect("held");
     let attended = session.attend().await.expect("attended");
     assert_eq!(common::observed(&attended[0].disposition).code.known(), Some(Code::OutcomeUnknown));
     session.release().await.expect("released");
     let head = world.store.head(world.key()).await.expect("head").expect("there");
     assert_eq!(head.next_due_at, None, "nothing is left to do");
     assert_eq!(world.effects.all(), ["once"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l42_s04_a_lease_runs_from_before_its_claim_was_sent() {
+    let world = World::new().await;
+    // The first call over this way is a renewal, and it fails.
+    let store =
+        Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth: 1, kind: FaultKind::ErrorBefore })));
+    let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
+    let asked = world.clock.monotonic();
+    let claim =
+        world.store.claim_session(world.key(), process.owner.clone(), limits::LEASE_TTL).await.expect("claimed");
+    let Claim::Granted(lease) = claim else { panic!("nobody else holds it") };
+    // The answer, or the log that has to be folded, is under way for so long that hardly anything is left.
+    world.clock.advance(limits::LEASE_TTL - limits::LEASE_MARGIN);
+    let session = process.gate.hold(lease, asked, "tester").await.expect("held");
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert!(store.struck(), "it tried to renew at once");
+    let (seen, _) = call_in(&session, "change", r#"{"text":"late"}"#).await.expect("no halt");
+    assert_eq!(common::observed(&seen).code.known(), Some(Code::CancelledBeforeStart));
+    assert_eq!(world.effects.count(), 0, "another may be at work on the same keys by now");
 }
 
 #[tokio::test]

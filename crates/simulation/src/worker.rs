@@ -51,11 +51,12 @@ async fn news(changes: &mut watch::Receiver<u64>, dice: &Dice) {
 async fn take_up(process: &Process, dice: &Dice) -> Vec<Session> {
     if process.ground.options.only_the_queue || dice.chance(60) {
         let limit = dice.between(1, 3) as usize;
+        let asked = process.clock.monotonic();
         let claimed = process.store.claim(LOCAL_TENANT, process.owner.clone(), limit, limits::LEASE_TTL).await;
         let mut held = Vec::new();
         for claim in claimed.unwrap_or_default() {
             if let Claim::Granted(lease) = claim
-                && let Ok(session) = process.gate.hold(lease, "agent").await
+                && let Ok(session) = process.gate.hold(lease, asked, "agent").await
             {
                 held.push(session);
             }
@@ -150,9 +151,10 @@ pub async fn clear_the_queue(process: &Process) -> Result<usize, Halt> {
     let mut taken = 0;
     loop {
         // One at a time: a lease is renewed only from when its session is held.
+        let asked = process.clock.monotonic();
         let mut claims = process.store.claim(LOCAL_TENANT, process.owner.clone(), 1, limits::LEASE_TTL).await?;
         let Some(Claim::Granted(lease)) = claims.pop() else { return Ok(taken) };
-        let session = process.gate.hold(lease, "agent").await?;
+        let session = process.gate.hold(lease, asked, "agent").await?;
         session.attend().await?;
         session.release().await?;
         taken += 1;
