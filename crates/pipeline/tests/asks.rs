@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use common::{World, change, look, observed, parked};
 use portcullis_base::{Code, Phase, SideEffectState, limits};
-use portcullis_contract::{DefaultPolicy, Semantics};
+use portcullis_contract::{DefaultPolicy, Diff, Prepared, Semantics, Tool};
 use portcullis_event::AskState;
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_pipeline::Disposition;
@@ -199,38 +202,45 @@ async fn l17_l20_a_parked_and_resumed_intent_leaves_the_promised_facts_in_order(
     );
 }
 
-/// A tool whose runtime check can be made to fail, and whose diff can change.
-fn picky(
+/// A tool that counts its effects, and whose runtime check finds out what `found` says.
+fn prepared(
     effects: &common::Effects,
-    fails: &std::sync::Arc<std::sync::atomic::AtomicBool>,
-) -> portcullis_contract::Tool {
-    let (effects, fails) = (effects.clone(), std::sync::Arc::clone(fails));
-    let seen = std::sync::Arc::clone(&fails);
-    portcullis_contract::Tool::builder::<common::Note, String>("Looks before it leaps.")
-        .semantics(portcullis_contract::Semantics::mutating())
-        .precheck(move |_, _, _| {
-            let changed = seen.load(std::sync::atomic::Ordering::SeqCst);
-            async move {
-                let diff = Some(if changed { "+another" } else { "+one" }.to_owned().into());
-                Ok(portcullis_contract::Prepared { diff, facts: vec![("risk".to_owned(), "none at all".to_owned())] })
-            }
-        })
-        .execute(move |input, _| {
-            effects.add(input.text.clone());
-            async move { Ok("done".to_owned()) }
-        })
+    policy: DefaultPolicy,
+    found: impl Fn() -> Prepared + Send + Sync + 'static,
+) -> Tool {
+    let effects = effects.clone();
+    let run = move |input: common::Note, _| {
+        effects.add(input.text.clone());
+        async move { Ok("done".to_owned()) }
+    };
+    common::acting(Semantics { default_policy: policy, ..common::acts() }, run)
+        .precheck(move |_, _, _| std::future::ready(Ok(found())))
         .build()
         .expect("a sound tool")
+}
+
+/// A tool whose diff can change.
+fn picky(effects: &common::Effects, changed: &Arc<AtomicBool>) -> Tool {
+    let changed = Arc::clone(changed);
+    prepared(effects, DefaultPolicy::Ask, move || {
+        let diff = if changed.load(Ordering::SeqCst) { "+another" } else { "+one" };
+        Prepared { diff: Some(diff.to_owned().into()), facts: vec![("risk".to_owned(), "none at all".to_owned())] }
+    })
+}
+
+/// A tool whose diff cannot be made.
+fn blind(effects: &common::Effects, policy: DefaultPolicy) -> Tool {
+    prepared(effects, policy, || Prepared { diff: Some(Diff::later(|| panic!("no diff"))), facts: Vec::new() })
 }
 
 #[tokio::test]
 async fn l36_an_approval_counts_only_for_what_was_shown() {
     let world = World::new().await;
-    let changed = std::sync::Arc::default();
+    let changed = Arc::default();
     let process = world.process([("t", picky(&world.effects, &changed))]);
     let ask = parked(&process.call("t", "a").await);
     world.reply(ask, Reply::AllowOnce).await.expect("answered");
-    changed.store(true, std::sync::atomic::Ordering::SeqCst);
+    changed.store(true, Ordering::SeqCst);
     let session = process.open().await;
     let attended = session.attend().await.expect("attended");
     let seen = observed(&attended[0].disposition);
@@ -238,27 +248,6 @@ async fn l36_an_approval_counts_only_for_what_was_shown() {
     assert_eq!(world.effects.count(), 0);
     let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
     assert_eq!(row.state, AskState::Voided);
-}
-
-/// A tool whose diff cannot be made.
-fn blind(effects: &common::Effects, policy: DefaultPolicy) -> portcullis_contract::Tool {
-    let effects = effects.clone();
-    portcullis_contract::Tool::builder::<common::Note, String>("Cannot say what it would change.")
-        .semantics(portcullis_contract::Semantics {
-            default_policy: policy,
-            ..portcullis_contract::Semantics::mutating()
-        })
-        .precheck(|_, _, _| async {
-            let diff = portcullis_contract::Diff::later(|| panic!("no diff"));
-            Ok(portcullis_contract::Prepared { diff: Some(diff), facts: Vec::new() })
-        })
-        .plan_access(|_, _| vec![common::touches("a")])
-        .execute(move |input, _| {
-            effects.add(input.text.clone());
-            async move { Ok("done".to_owned()) }
-        })
-        .build()
-        .expect("a sound tool")
 }
 
 #[tokio::test]
@@ -295,7 +284,7 @@ async fn l26_a_no_is_a_no_whatever_has_become_of_the_call() {
 #[tokio::test]
 async fn what_a_tool_says_never_takes_the_place_of_a_fact() {
     let world = World::new().await;
-    let process = world.process([("t", picky(&world.effects, &std::sync::Arc::default()))]);
+    let process = world.process([("t", picky(&world.effects, &Arc::default()))]);
     let ask = parked(&process.call("t", "a").await);
     let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
     assert_eq!(row.facts["risk"], serde_json::json!(["write"]));
