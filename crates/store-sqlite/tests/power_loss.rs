@@ -54,7 +54,7 @@ impl Dice {
 fn torn(old: &[u8], new: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut found = old.to_vec();
     // The length is of the file system's own records, which may be ahead of the data.
-    let len = if dice.roll() % 2 == 0 { new.len() } else { old.len() };
+    let len = if dice.roll().is_multiple_of(2) { new.len() } else { old.len() };
     found.resize(len.max(old.len().min(new.len())), 0);
     for (at, sector) in new.chunks(SECTOR).enumerate() {
         let at = at * SECTOR;
