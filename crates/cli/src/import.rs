@@ -21,6 +21,10 @@ use crate::world::{World, key};
 /// Bytes of events that are held at once: a session is taken in by one transaction.
 const EVENTS_MOST: usize = 1 << 30;
 
+/// Bytes of small contents that are held at once, to be rows of that transaction. Past it they are files, like large
+/// ones: a reader finds both by their hash.
+const CONTENTS_MOST: usize = 64 << 20;
+
 pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let manifest = export_check::manifest(file)?;
     let checked = export_check::check(file, &manifest, None)?;
@@ -31,7 +35,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let session = manifest.session_id;
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, manifest.events, "taking in events");
-    let (mut import, mut here) = read(file, &*artifacts, session, &progress)?;
+    let (mut import, mut here) = read(file, &*artifacts, session, CONTENTS_MOST, || progress.add(1))?;
     import.expired.clone_from(&manifest.expired);
     here.extend(manifest.expired_contents());
     if let Some(left) = left_to_do(&import.events) {
@@ -102,10 +106,11 @@ fn read(
     file: &Path,
     artifacts: &dyn Artifacts,
     session: portcullis_base::SessionId,
-    progress: &Bar,
+    contents_most: usize,
+    mut event_read: impl FnMut(),
 ) -> anyhow::Result<(Import, HashSet<Digest>)> {
     let mut import = Import { key: key(session), events: Vec::new(), blobs: Vec::new(), expired: Default::default() };
-    let (mut here, mut bytes, mut line) = (HashSet::new(), 0, Vec::new());
+    let (mut here, mut bytes, mut held, mut line) = (HashSet::new(), 0, 0, Vec::new());
     let mut lines = Lines::open(file)?;
     while lines.next(&mut line)? {
         if let Ok(event) = serde_json::from_slice::<Event>(&line) {
@@ -114,11 +119,14 @@ fn read(
                 return Err(failed(format!("{}: its events are more than 1 GiB, too many to take in", file.display())));
             }
             import.events.push(event);
-            progress.add(1);
+            event_read();
         } else if let Ok(ContentLine { content }) = serde_json::from_slice(&line) {
             let bytes = content.bytes().map_err(failed)?;
-            here.insert(content.sha256);
-            if bytes.len() <= ARTIFACT_INLINE_MAX {
+            if !here.insert(content.sha256) {
+                continue;
+            }
+            if bytes.len() <= ARTIFACT_INLINE_MAX && held + bytes.len() <= contents_most {
+                held += bytes.len();
                 import.blobs.push(Blob { sha256: content.sha256, bytes });
             } else {
                 let mut writer = artifacts.begin(LOCAL_TENANT)?;
@@ -136,4 +144,34 @@ async fn is_kept(world: &World, artifacts: &LocalArtifacts, sha256: Digest) -> a
         return Ok(true);
     }
     Ok(artifacts.renew(LOCAL_TENANT, sha256)? && artifacts.open(LOCAL_TENANT, sha256).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use portcullis_base::{SessionId, SystemIds};
+
+    use super::*;
+
+    #[test]
+    fn small_contents_past_the_budget_are_files_and_none_is_held_twice() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let artifacts = LocalArtifacts::open(&folder.path().join("kept"), Arc::new(SystemIds::new())).expect("opens");
+        let file = folder.path().join("export.jsonl");
+        let contents = ["a", "b", "a", "c", "d"].map(|letter| letter.repeat(1_000).into_bytes());
+        let line = |bytes: &Vec<u8>| {
+            let data = data_encoding::BASE64.encode(bytes);
+            json!({"content": {"sha256": Digest::of(bytes), "data": data}}).to_string() + "\n"
+        };
+        std::fs::write(&file, contents.iter().map(line).collect::<String>()).expect("written");
+        let (import, here) =
+            read(&file, &artifacts, SessionId::from_u128(1), 2_500, || panic!("no event")).expect("read");
+        assert_eq!(import.blobs.iter().map(|blob| blob.bytes[0]).collect::<Vec<_>>(), [b'a', b'b']);
+        assert_eq!(here.len(), 4);
+        for bytes in &contents[3..] {
+            let window = artifacts.open(LOCAL_TENANT, Digest::of(bytes)).expect("durable already");
+            assert_eq!(window.len(), 1_000);
+        }
+    }
 }

@@ -61,3 +61,21 @@ fn h08_no_call_changes_the_rules_of_a_person_that_lie_in_the_workspace() {
     world.workspace = world.config.join("portcullis");
     world.run(&["call", "read", READ]).ends(2).warns("your rules").one_error_line();
 }
+
+/// Nobody has written any rules yet: then no call writes the first ones either.
+#[test]
+fn h08_no_call_makes_the_rules_of_a_person_that_are_not_there_yet() {
+    let mut world = World::with_file("a.txt", "x\n");
+    world.config = world.workspace.join(".config");
+    let write = |name: &str| {
+        let input =
+            serde_json::json!({"file_path": name, "content": "[[rules]]\naction = \"*\"\neffect = \"allow\"\n"});
+        world.run(&["call", "write", &input.to_string(), "--approvals", "allow"])
+    };
+    for name in [".config/portcullis/config.toml", ".config/portcullis", ".config/portcullis/deeper/x.toml"] {
+        write(name).ends(1).warns("path_escape");
+    }
+    assert!(!world.workspace.join(".config").exists(), "nothing is left behind");
+    write(".config/other/config.toml").ends(0);
+    write(".config/portcullis/config.toml").ends(1).warns("path_escape");
+}

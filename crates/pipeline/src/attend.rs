@@ -12,7 +12,7 @@ use portcullis_base::{
 use portcullis_event::facts::{Checked, Closing, InputConsumed, InputError, Recovered, Stage};
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
-use portcullis_store::{Before, HostLiveness, LockKey};
+use portcullis_store::{Before, HostLiveness, LockKey, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::start;
@@ -120,18 +120,11 @@ impl Session {
                 if shared.state().intents.get(intent.intent_id).is_none_or(|now| now.state != IntentState::Started) {
                     return Ok(None);
                 }
-                let mut facts = Append::new();
                 if let Some(ask) = ask.filter(|ask| ask.state == AskState::Pending) {
                     // Held live by a process that is gone (R3).
-                    permission::close(
-                        shared,
-                        &stored(intent, String::new(), None),
-                        ask.ask_id,
-                        Closing::Voided,
-                        &mut facts,
-                    );
+                    self.close_unless_answered(intent, ask.ask_id, Closing::Voided).await?;
                 }
-                self.settle_unknown(intent, facts).await.map(Some)
+                self.settle_unknown(intent, Append::new()).await.map(Some)
             }
             (IntentState::Completed, _) => self.arrived(intent.intent_id).await,
             (IntentState::Observed, _) => Ok(None),
@@ -139,15 +132,30 @@ impl Session {
                 if ask.expires_at > shared.gate.clock.now() {
                     return Ok(None);
                 }
-                let mut facts = Append::new();
-                let entry = stored(intent, String::new(), None);
-                permission::close(shared, &entry, ask.ask_id, Closing::Expired, &mut facts);
-                shared.flush(facts).await?;
-                let ask = shared.state().asks.get(ask.ask_id).cloned();
-                self.readmit(intent, ask, cancel).await.map(Some)
+                let now = self.close_unless_answered(intent, ask.ask_id, Closing::Expired).await?;
+                self.readmit(intent, now, cancel).await.map(Some)
             }
             (_, ask) => self.readmit(intent, ask, cancel).await.map(Some),
         }
+    }
+
+    /// Closes a pending ask and gives it as it is then. Someone may have answered in that very moment, by a clock that
+    /// was a little behind this one perhaps: then their answer counts.
+    pub(crate) async fn close_unless_answered(
+        &self,
+        intent: &fold::Intent,
+        ask: AskId,
+        closing: Closing,
+    ) -> Result<Option<fold::Ask>, Halt> {
+        let shared = &self.shared;
+        let mut facts = Append::new();
+        permission::close(shared, &stored(intent, String::new(), None), ask, closing, &mut facts);
+        match shared.flush(facts).await {
+            Ok(()) => {}
+            Err(Halt::PersistFailed(StoreError::AskSettled { .. })) => shared.catch_up().await?,
+            Err(halt) => return Err(halt),
+        }
+        Ok(shared.state().asks.get(ask).cloned())
     }
 
     /// Through every phase again, with the stored input.

@@ -1,6 +1,6 @@
 //! Registration (tool-contract §7): who contributes which tool, and which one a name means now.
 //!
-//! Invariants: a failed registration changes nothing (L12); closing a contribution reveals what it
+//! Invariants: a failed registration or refresh changes nothing (L12, L18); closing a contribution reveals what it
 //! hid and touches nothing else (L11); plugins hold a [`Registrar`], never the registry.
 
 use std::collections::{BTreeMap, HashSet};
@@ -48,6 +48,34 @@ struct Inner {
     generation: u64,
 }
 
+impl Inner {
+    /// Whether a place takes these tools beside what it has, leaving out the contribution that they would replace.
+    fn admits(
+        &self,
+        placement: Placement,
+        instead_of: Option<u64>,
+        tools: &BTreeMap<ToolName, Tool>,
+    ) -> Result<(), RegistrationError> {
+        if self.closed.contains(&placement) {
+            return Err(RegistrationError::ScopeClosed(match placement {
+                Placement::Process => "process",
+                Placement::Location(_) => "location",
+                Placement::Session(_) => "session",
+            }));
+        }
+        let stays = |c: &&Contribution| c.placement == placement && Some(c.seq) != instead_of;
+        let here = self.contributions.iter().filter(stays);
+        let present: Vec<&ToolName> = here.flat_map(|c| c.tools.keys()).chain(tools.keys()).collect();
+        for name in tools.keys() {
+            let differs = |other: &&&ToolName| **other != name && other.as_str().eq_ignore_ascii_case(name.as_str());
+            if let Some(existing) = present.iter().find(differs) {
+                return Err(RegistrationError::CaseConflict { name: name.clone(), existing: (*existing).clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The tools of a process, in all its places.
 #[derive(Clone)]
 pub struct Registry {
@@ -80,6 +108,13 @@ impl Registry {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Every change below is made after its checks, in one statement that cannot panic halfway.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Each tool under an id of its own.
+    fn registered(&self, tools: BTreeMap<ToolName, Tool>) -> BTreeMap<ToolName, Registered> {
+        let now = self.clock.now();
+        let register = |tool| Registered { id: RegistrationId::make(&*self.ids, now), tool };
+        tools.into_iter().map(|(name, tool)| (name, register(tool))).collect()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -137,31 +172,13 @@ impl Registrar {
     /// If the place is closed or a name conflicts there; nothing has changed then.
     pub fn register(&self, tools: BTreeMap<ToolName, Tool>) -> Result<RegistrationGuard, RegistrationError> {
         let mut inner = self.registry.lock();
-        if inner.closed.contains(&self.placement) {
-            return Err(RegistrationError::ScopeClosed(match self.placement {
-                Placement::Process => "process",
-                Placement::Location(_) => "location",
-                Placement::Session(_) => "session",
-            }));
-        }
-        let here = inner.contributions.iter().filter(|c| c.placement == self.placement);
-        let present: Vec<&ToolName> = here.flat_map(|c| c.tools.keys()).chain(tools.keys()).collect();
-        for name in tools.keys() {
-            let differs = |other: &&&ToolName| **other != name && other.as_str().eq_ignore_ascii_case(name.as_str());
-            if let Some(existing) = present.iter().find(differs) {
-                return Err(RegistrationError::CaseConflict { name: name.clone(), existing: (*existing).clone() });
-            }
-        }
-        let now = self.registry.clock.now();
-        let tools = tools
-            .into_iter()
-            .map(|(name, tool)| (name, Registered { id: RegistrationId::make(&*self.registry.ids, now), tool }))
-            .collect();
+        inner.admits(self.placement, None, &tools)?;
+        let tools = self.registry.registered(tools);
         let seq = inner.next;
         inner.next += 1;
         inner.generation += 1;
         inner.contributions.push(Contribution { seq, placement: self.placement, tools });
-        Ok(RegistrationGuard { registry: self.registry.clone(), seq })
+        Ok(RegistrationGuard { registry: self.registry.clone(), seq, placement: self.placement })
     }
 }
 
@@ -170,9 +187,28 @@ impl Registrar {
 pub struct RegistrationGuard {
     registry: Registry,
     seq: u64,
+    placement: Placement,
 }
 
 impl RegistrationGuard {
+    /// Puts all of `tools` in the place of what this guard held, at once, and keeps its rank among the contributions of
+    /// its placement. It is for a source that asks anew what it offers: a refresh that brought no map has nothing to put
+    /// here, and one that brought a wrong map leaves the old tools (L18). Each tool is a new registration, so a call of
+    /// one that was shown before is stale (L15).
+    ///
+    /// # Errors
+    /// If the place is closed or a name conflicts there; nothing has changed then.
+    pub fn replace(&mut self, tools: BTreeMap<ToolName, Tool>) -> Result<(), RegistrationError> {
+        let mut inner = self.registry.lock();
+        inner.admits(self.placement, Some(self.seq), &tools)?;
+        let tools = self.registry.registered(tools);
+        if let Some(own) = inner.contributions.iter_mut().find(|c| c.seq == self.seq) {
+            own.tools = tools;
+            inner.generation += 1;
+        }
+        Ok(())
+    }
+
     /// Removes the contribution now.
     pub fn close(self) {
         drop(self);

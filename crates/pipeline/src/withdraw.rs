@@ -3,13 +3,9 @@
 use portcullis_base::AskId;
 use portcullis_event::AskState;
 use portcullis_event::facts::Closing;
-use portcullis_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-use crate::append::Append;
-use crate::attend::stored;
 use crate::gate::Disposition;
-use crate::permission;
 use crate::session::Session;
 use crate::step::Halt;
 
@@ -25,16 +21,10 @@ impl Session {
         shared.catch_up().await?;
         let Some(found) = shared.state().asks.get(ask).cloned() else { return Ok(None) };
         let Some(intent) = shared.state().intents.get(found.intent_id).cloned() else { return Ok(None) };
-        if found.state == AskState::Pending {
-            let mut facts = Append::new();
-            permission::close(shared, &stored(&intent, String::new(), None), ask, Closing::Superseded, &mut facts);
-            match shared.flush(facts).await {
-                Ok(()) => {}
-                Err(Halt::PersistFailed(StoreError::AskSettled { .. })) => shared.catch_up().await?,
-                Err(halt) => return Err(halt),
-            }
-        }
-        let now = shared.state().asks.get(ask).cloned();
+        let now = match found.state {
+            AskState::Pending => self.close_unless_answered(&intent, ask, Closing::Superseded).await?,
+            _ => Some(found),
+        };
         self.move_on(&intent, now, cancel).await
     }
 }

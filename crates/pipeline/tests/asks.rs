@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{World, change, look, observed, parked};
-use portcullis_base::{Code, Phase, SideEffectState, limits};
+use portcullis_base::{Clock as _, Code, ManualClock, Phase, SideEffectState, limits};
 use portcullis_contract::{DefaultPolicy, Diff, Prepared, Semantics, Tool};
 use portcullis_event::AskState;
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_pipeline::Disposition;
+use portcullis_store::testkit::FaultyStore;
 use portcullis_store::{AskFilter, Claim, StoreError};
 
 #[tokio::test]
@@ -103,6 +104,30 @@ async fn s11_a_sweep_and_a_worker_settle_an_expired_ask_that_nobody_looked_at() 
     assert_eq!(world.store.sweep().await.expect("swept").expired, 0);
     assert_eq!(claim().await, [], "and nothing is left");
     assert_eq!(world.effects.count(), 0);
+}
+
+/// The store's clock is a little behind this process's, and says whether an answer came in time (S10).
+#[tokio::test]
+async fn s10_an_answer_in_the_moment_of_its_expiry_counts() {
+    for (reply, effects, code) in [(Reply::AllowOnce, 1, Code::Ok), (Reply::Deny, 0, Code::UserDenied)] {
+        let mut world = World::new().await;
+        let asking = world.process([("change", change(&world.effects, DefaultPolicy::Ask))]);
+        let ask = parked(&asking.call("change", "a").await);
+        world.clock = Arc::new(ManualClock::new(world.clock.now().plus(limits::ASK_EXPIRY)));
+        let world = Arc::new(world);
+        let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), None));
+        let ahead =
+            world.process_over(Arc::clone(&store) as _, [("change", change(&world.effects, DefaultPolicy::Ask))]);
+        let session = ahead.open().await;
+        let answering = Arc::clone(&world);
+        store.before_next(move || async move { answering.reply(ask, reply).await.expect("in time for the store") });
+        let attended = session.attend().await.expect("no halt");
+        assert_eq!(observed(&attended[0].disposition).code.known(), Some(code));
+        assert_eq!(world.effects.count(), effects);
+        let row = world.store.ask(world.key().tenant, ask).await.expect("read").expect("there");
+        assert_eq!(row.state, AskState::Answered);
+        session.release().await.expect("the session goes on");
+    }
 }
 
 #[tokio::test]

@@ -84,6 +84,7 @@ const NAMES: [&str; 5] = ["a", "b", "c", "A", "B"];
 #[derive(Debug, Clone)]
 enum Op {
     Register { place: usize, names: BTreeSet<usize> },
+    Replace { which: prop::sample::Index, names: BTreeSet<usize> },
     Close(prop::sample::Index),
     ClosePlace(usize),
 }
@@ -91,7 +92,8 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let names = prop::collection::btree_set(0..NAMES.len(), 0..3);
     prop_oneof![
-        8 => (0..5usize, names).prop_map(|(place, names)| Op::Register { place, names }),
+        8 => (0..5usize, names.clone()).prop_map(|(place, names)| Op::Register { place, names }),
+        4 => (any::<prop::sample::Index>(), names).prop_map(|(which, names)| Op::Replace { which, names }),
         5 => any::<prop::sample::Index>().prop_map(Op::Close),
         1 => (2..5usize).prop_map(Op::ClosePlace),
     ]
@@ -120,15 +122,30 @@ impl Model {
         })
     }
 
-    fn register(&mut self, id: usize, place: usize, names: BTreeSet<usize>) -> bool {
-        let here = self.live.iter().filter(|c| c.place == place).flat_map(|c| &c.names);
-        let all: Vec<usize> = here.chain(&names).copied().collect();
+    fn admits(&self, place: usize, instead_of: Option<usize>, names: &BTreeSet<usize>) -> bool {
+        let stays = self.live.iter().filter(|c| c.place == place && Some(c.id) != instead_of);
+        let all: Vec<usize> = stays.flat_map(|c| &c.names).chain(names).copied().collect();
         let conflict = names.iter().any(|n| all.iter().any(|o| o != n && NAMES[*o].eq_ignore_ascii_case(NAMES[*n])));
-        if conflict || self.closed.contains(&place) {
-            return false;
+        !conflict && !self.closed.contains(&place)
+    }
+
+    fn register(&mut self, id: usize, place: usize, names: BTreeSet<usize>) -> bool {
+        let admits = self.admits(place, None, &names);
+        if admits {
+            self.live.push(Listed { id, place, names });
         }
-        self.live.push(Listed { id, place, names });
-        true
+        admits
+    }
+
+    /// What `id` brought becomes what `new` brings, where it stands in the list.
+    fn replace(&mut self, id: usize, new: usize, names: BTreeSet<usize>) -> bool {
+        let Some(at) = self.live.iter().position(|c| c.id == id) else { return false };
+        let place = self.live[at].place;
+        let admits = self.admits(place, Some(id), &names);
+        if admits {
+            self.live[at] = Listed { id: new, place, names };
+        }
+        admits
     }
 
     fn offer(&self, places: [usize; 3]) -> (BTreeMap<String, String>, BTreeSet<String>) {
@@ -184,6 +201,21 @@ proptest! {
                             Err(_) => {
                                 let after = (lookups(&process, world.session), lookups(&process, STRANGER));
                                 prop_assert_eq!(before, after, "L12: a refused registration changes nothing");
+                            }
+                        }
+                    }
+                    Op::Replace { which, names } => {
+                        if !guards.is_empty() {
+                            let at = which.index(guards.len());
+                            let (id, guard) = &mut guards[at];
+                            let tools = names.iter().map(|i| (name(NAMES[*i]), pool()[n].clone())).collect();
+                            let replaced = guard.replace(tools);
+                            prop_assert_eq!(replaced.is_ok(), model.replace(*id, n, names));
+                            if replaced.is_ok() {
+                                *id = n;
+                            } else {
+                                let after = (lookups(&process, world.session), lookups(&process, STRANGER));
+                                prop_assert_eq!(before, after, "L18: a refused refresh changes nothing");
                             }
                         }
                     }
@@ -298,6 +330,48 @@ async fn l12_atomicity() {
     assert_eq!(lookups(&process, world.session), before);
     drop(nothing);
     assert_eq!(lookups(&process, world.session), before);
+}
+
+#[tokio::test]
+async fn l18_a_refresh_replaces_all_or_nothing() {
+    let world = World::new().await;
+    let process = world.process([]);
+    let location = Placement::Location(LOCATION);
+    let both = BTreeMap::from([(name("a"), pool()[1].clone()), (name("b"), pool()[1].clone())]);
+    let mut source = process.registry.registrar(location).register(both).expect("registered");
+    let _newer = put(&process, location, "C", pool()[2].clone());
+    let before = lookups(&process, world.session);
+
+    // A conflict with what another brought: neither the good half comes nor the old goes.
+    let wrong = BTreeMap::from([(name("a"), pool()[3].clone()), (name("c"), pool()[3].clone())]);
+    let refused = source.replace(wrong).err();
+    assert_eq!(refused, Some(RegistrationError::CaseConflict { name: name("c"), existing: name("C") }));
+    assert_eq!(lookups(&process, world.session), before);
+
+    // Its own old names are in nobody's way, and what it no longer brings is gone.
+    source.replace(one("A", pool()[4].clone())).expect("only a case of its own name has changed");
+    let now = BTreeMap::from([("A", "4"), ("C", "2")].map(|(n, e)| (n.to_owned(), e.to_owned())));
+    assert_eq!(winners(&process, world.session), now);
+    // It stays behind who came after it.
+    source.replace(one("C", pool()[5].clone())).expect("an overlay");
+    assert_eq!(winners(&process, world.session), BTreeMap::from([("C".to_owned(), "2".to_owned())]));
+
+    process.registry.close(location);
+    assert_eq!(source.replace(one("z", pool()[6].clone())), Err(RegistrationError::ScopeClosed("location")));
+    assert!(winners(&process, world.session).is_empty());
+}
+
+#[tokio::test]
+async fn l15_stale_rejection_after_a_refresh() {
+    let world = World::new().await;
+    let process = world.process([]);
+    let mut source = put(&process, Placement::Location(LOCATION), "t", numbered(&world.effects, 1));
+    let by = || {
+        source.replace(one("t", numbered(&world.effects, 2))).expect("replaced");
+        vec![source]
+    };
+    let (_guards, now) = stale_after(&world, &process, by).await;
+    assert_eq!(now.as_deref(), Some("2"));
 }
 
 #[tokio::test]

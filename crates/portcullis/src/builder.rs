@@ -97,7 +97,7 @@ impl RuntimeBuilder {
     }
 
     /// A folder or file that no tool sees, even if it lies in the workspace: where the store and its keys
-    /// are. It must exist when the runtime is built. A workspace in a hidden folder is refused.
+    /// are. Where it does not exist yet, no tool makes it. A workspace in a hidden folder is refused.
     pub fn hide(mut self, path: impl AsRef<Path>) -> Self {
         self.hidden.push(path.as_ref().to_owned());
         self

@@ -17,6 +17,7 @@
 mod edit;
 mod error;
 mod handle;
+mod hidden;
 mod media;
 mod mount;
 mod name;

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::handle::Identity;
+use crate::hidden::Hidden;
 use crate::{FileError, Name, Resolved, VirtualPath};
 
 /// Configuration and rules of a workspace: readable, never the agent's to change.
@@ -99,6 +100,11 @@ impl Mount {
         self.owner
     }
 
+    /// Its directory and each one above it, nearest first.
+    pub(crate) fn itself_and_above(&self) -> impl Iterator<Item = Identity> {
+        std::iter::once(self.identity).chain(self.above.iter().copied())
+    }
+
     /// Whether the text of a path beneath the mount already names the configuration. In any case:
     /// on a file system that ignores it, `.Portcullis` is the same directory, even before it exists.
     pub(crate) fn names_config(relative: &[Name]) -> bool {
@@ -142,42 +148,6 @@ fn ancestors(dir: &Dir, identity: Identity) -> io::Result<Vec<Identity>> {
         found.push(here);
         below = here;
         next = up(&at);
-    }
-}
-
-/// Host directories that no walk enters and files that nothing opens, as objects.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Hidden(Arc<[Identity]>);
-
-impl Hidden {
-    /// Refuses an object that is hidden. `from` is the last place that can be seen.
-    pub(crate) fn check(&self, found: Identity, from: &VirtualPath) -> Result<(), FileError> {
-        if self.0.contains(&found) { Err(FileError::PathEscape { at: Some(from.clone()) }) } else { Ok(()) }
-    }
-
-    /// Whether this object is hidden.
-    pub(crate) fn contains(&self, found: Identity) -> bool {
-        self.0.contains(&found)
-    }
-
-    /// Whether nothing is.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The same for an opened directory; asks nothing of the kernel while nothing is hidden.
-    pub(crate) fn check_dir(&self, dir: &Dir, from: &VirtualPath) -> Result<(), FileError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        self.check(Identity::of_dir(dir).map_err(|e| FileError::io(from, e))?, from)
-    }
-
-    /// The same for the directory of a mount: what lies in a hidden folder is as hidden as the folder.
-    pub(crate) fn check_mount(&self, mount: &Mount) -> Result<(), FileError> {
-        std::iter::once(mount.identity)
-            .chain(mount.above.iter().copied())
-            .try_for_each(|found| self.check(found, &mount.root))
     }
 }
 
@@ -225,12 +195,11 @@ impl MountTable {
     }
 
     /// The same table without these host folders and files: what lies in one is outside, whatever name
-    /// or link leads there and whichever mount it is beneath. They are known as objects, so one must
-    /// exist to be hidden, and stays hidden when it is renamed.
+    /// or link leads there and whichever mount it is beneath. One that is there is known as an object and stays
+    /// hidden when it is renamed; at the place of one that is not, or of a file, nothing can be made either.
     #[must_use]
     pub fn hiding<'p>(mut self, paths: impl IntoIterator<Item = &'p Path>) -> Self {
-        let found = paths.into_iter().filter_map(|folder| rustix::fs::stat(folder).ok());
-        self.hidden = Hidden(self.hidden.0.iter().copied().chain(found.map(|stat| Identity::of(&stat))).collect());
+        self.hidden = self.hidden.and(paths);
         self
     }
 

@@ -73,6 +73,7 @@ impl<'r> Parents<'r> {
     fn enter(&mut self, name: &Name, path: &VirtualPath, above: &VirtualPath, create: bool) -> Result<(), FileError> {
         let child = match open_child_dir(&self.dir, name) {
             Err(Errno::NOENT) if create => {
+                self.resolved.hidden().check_new(&self.dir, std::iter::once(name.as_str()), above)?;
                 self.make(name, path)?;
                 open_child_dir(&self.dir, name)
             }

@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use rustix::io::Errno;
 
 use crate::handle::{Entry, Identity, kind_of, look, open_child_dir};
-use crate::mount::Hidden;
+use crate::hidden::Hidden;
 use crate::name::{Step, steps};
 use crate::parents::open_beneath;
 use crate::vpath::WORKSPACE;
@@ -226,6 +226,12 @@ impl<'t> Walk<'t> {
         let dir = self.dirs.last().unwrap_or_else(|| self.mount.dir());
         match look(dir, &name).map_err(|e| FileError::io(&path, e))? {
             Entry::Missing => {
+                let further = self.todo.iter().filter_map(|step| match step {
+                    Step::Into(name) => Some(name.as_str()),
+                    Step::Up => None,
+                });
+                let names = std::iter::once(name.as_str()).chain(further);
+                self.table.hidden().check_new(dir, names, &self.path())?;
                 self.names.push(name);
                 for step in std::mem::take(&mut self.todo) {
                     match step {

@@ -118,6 +118,8 @@ impl Target<'_> {
             Entry::Missing => {}
             Entry::Link | Entry::Found(_) => return Err(exists()),
         }
+        let hidden = self.resolved.hidden();
+        hidden.check_new(&self.parents.dir, std::iter::once(self.name.as_str()), self.path)?;
         // The temporary file becomes the file, so it is created as the file would be: the kernel
         // applies the umask and the directory's default access list.
         let mode = match self.resolved.mount().owner() {
@@ -130,8 +132,8 @@ impl Target<'_> {
         self.parents.check_unmoved(self.path)?;
         let stat = temp.stat().map_err(|e| self.io(e))?;
         match temp.place_new(self.name) {
-            Ok(()) => self.check_not_config(&stat).map(|()| stat).inspect_err(|_| {
-                // The configuration was a link to a name where nothing stood: now it would be this.
+            Ok(()) => self.check_new(&stat).map(|()| stat).inspect_err(|_| {
+                // The configuration, or what is hidden, was a link to a name where nothing stood: now it would be this.
                 let _ = rustix::fs::unlinkat(&self.parents.dir, self.name.as_str(), AtFlags::empty());
             }),
             Err(Errno::EXIST) => Err(exists()),
@@ -183,6 +185,12 @@ impl Target<'_> {
         self.resolved.hidden().check(Identity::of(&stat), self.path)?;
         let content = read_opened(&file, &stat, limits::FILE_MAX, self.path)?;
         if content.sha256 == expected { Ok((file, stat, content)) } else { Err(stale(Some(content.sha256))) }
+    }
+
+    /// What was just made is nothing that may not be made.
+    fn check_new(&self, stat: &Stat) -> Result<(), FileError> {
+        self.check_not_config(stat)?;
+        self.resolved.hidden().check(Identity::of(stat), self.path)
     }
 
     /// The configuration file is read-only under every name it has.

@@ -21,24 +21,41 @@ pub(crate) fn bounded(limit: usize) -> i64 {
 /// Events after a seq. A payload that its own table has lost reads as empty: an erased one has no
 /// `payload_id`, so this one fails verification instead of passing for erased.
 pub(crate) fn events(conn: &Connection, key: SessionKey, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
-    conn.prepare_cached(
+    let mut found = Vec::new();
+    events_while(conn, key, (after, limit), |event| {
+        found.push(event);
+        true
+    })?;
+    Ok(found)
+}
+
+/// The same one by one, and no further than `take` wants: the rest is not read.
+pub(crate) fn events_while(
+    conn: &Connection,
+    key: SessionKey,
+    (after, limit): (u64, usize),
+    mut take: impl FnMut(Event) -> bool,
+) -> rusqlite::Result<()> {
+    let mut found = conn.prepare_cached(
         "SELECT e.seq, e.event_id, e.type, e.at, e.actor, e.worker_id, e.fence, e.wake_id, \
          e.turn_id, e.session_thread_id, e.append_id, e.v, \
          CASE WHEN e.payload_id IS NULL THEN e.payload ELSE coalesce(p.payload, '') END, \
          e.payload_hash, e.prev_hash, e.hash \
          FROM events e LEFT JOIN payloads p ON p.payload_id = e.payload_id \
          WHERE e.tenant = ?1 AND e.session = ?2 AND e.seq > ?3 ORDER BY e.seq LIMIT ?4",
-    )?
-    .query_map(
-        params![
-            id(key.tenant.as_u128()),
-            id(key.session.as_u128()),
-            i64::try_from(after).unwrap_or(i64::MAX),
-            bounded(limit)
-        ],
-        event,
-    )?
-    .collect()
+    )?;
+    let wanted = params![
+        id(key.tenant.as_u128()),
+        id(key.session.as_u128()),
+        i64::try_from(after).unwrap_or(i64::MAX),
+        bounded(limit)
+    ];
+    for event in found.query_map(wanted, event)? {
+        if !take(event?) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {

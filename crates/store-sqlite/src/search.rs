@@ -12,8 +12,7 @@ use crate::query;
 const TIE_BITS: u32 = 21;
 /// The milliseconds that fit before them: until the year 2109.
 const LAST_MILLI: i64 = (1 << 42) - 1;
-/// Events read at once, and bytes of payloads after which a batch is full: what one batch holds in memory.
-const PAGE: usize = 64;
+/// Bytes of payloads after which a batch is full: what one batch holds in memory, but for the event that fills it.
 const BATCH_BYTES: usize = 1 << 20;
 /// Events of one batch of an idle store: an append that comes meanwhile waits for no more than this.
 const IDLE_BATCH: usize = 256;
@@ -66,13 +65,12 @@ pub(crate) fn catch_up(conn: &Connection, tenant: TenantId, limit: usize) -> rus
     let mut bytes = 0;
     for Behind { key, mut seq } in behind(conn, tenant, limit)? {
         let log = log_of(conn, key)?;
-        while batch.len() < limit && bytes < BATCH_BYTES {
-            let page = query::events(conn, key, seq, PAGE.min(limit - batch.len()))?;
-            let Some(last) = page.last() else { break };
-            seq = last.seq;
-            bytes += page.iter().filter_map(|event| event.payload.as_ref()).map(String::len).sum::<usize>();
-            batch.extend(page.into_iter().map(|event| (log, event)));
-        }
+        query::events_while(conn, key, (seq, limit - batch.len()), |event| {
+            seq = event.seq;
+            bytes += event.payload.as_ref().map_or(0, String::len);
+            batch.push((log, event));
+            bytes < BATCH_BYTES
+        })?;
         conn.prepare_cached("UPDATE search_logs SET seq = ?2 WHERE log = ?1")?.execute(params![log, seq])?;
         if batch.len() >= limit || bytes >= BATCH_BYTES {
             break;

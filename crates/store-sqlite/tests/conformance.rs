@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_store::conformance::{Backend, f06_of, f15_of, s15_of};
+use portcullis_store::conformance::{Backend, f06_of, f15_of, f17_of, s15_of};
 use portcullis_store::testkit::World;
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use proptest::prelude::*;
@@ -26,6 +26,14 @@ portcullis_store::conformance!(sqlite);
 #[test]
 fn f06_f13_each_of_many_wakes_due_at_once_is_consumed_once() {
     f06_of(sqlite, 150, 20);
+}
+
+#[test]
+fn f17_whatever_the_seed_a_tenant_cannot_tell_that_there_is_another() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for seed in 1..=4 {
+        runtime.block_on(f17_of(sqlite, seed * 100));
+    }
 }
 
 proptest! {

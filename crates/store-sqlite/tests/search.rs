@@ -83,3 +83,16 @@ async fn taking_in_is_no_part_of_an_append() {
     let docs: u64 = raw.query_row("SELECT count(*) FROM search_docs", [], |row| row.get(0)).expect("a number");
     assert_eq!((docs, store.search_lag(world.tenant).await), (0, Ok(21)));
 }
+
+#[tokio::test]
+async fn a_batch_is_full_by_its_bytes_as_well() {
+    let (world, store, key, _raw, _folder) = scene().await;
+    let large = "word ".repeat(120_000);
+    for _ in 0..4 {
+        store.commit(world.input(key, &large)).await.expect("an append");
+    }
+    // The session's creation and two inputs are more than 1 MiB; what is left waits for the next batch.
+    assert_eq!(store.catch_up(world.tenant, 100).await, Ok(3));
+    assert_eq!(store.catch_up(world.tenant, 100).await, Ok(2));
+    assert_eq!(store.catch_up(world.tenant, 100).await, Ok(0));
+}

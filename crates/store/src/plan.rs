@@ -185,7 +185,11 @@ pub(crate) fn to_ledger<B: EventBody>(
 fn check_writer(commit: &Commit) -> Result<(), StoreError> {
     let refused = |writer, kind: &EventType| Err(StoreError::NotTheirs { writer, kind: kind.clone() });
     // Looked at here already: an entry that can never be delivered would hold up all that come after it.
-    for OutboxEntry { work: OutboxKind::Session { event_type, .. }, .. } in &commit.outbox {
+    for OutboxEntry { tenant, work: OutboxKind::Session { session_id, event_type, .. }, .. } in &commit.outbox {
+        // Of another tenant nothing can be reached, and nothing is known (S14).
+        if *tenant != commit.key.tenant {
+            return Err(StoreError::NoSession(*session_id));
+        }
         let kind = EventType::recorded(event_type.clone());
         if !outbox_may_append(&kind) {
             return refused("an outbox", &kind);

@@ -14,7 +14,7 @@ use super::PassedOver;
 use super::entry::WalkDir;
 use super::list::Item;
 use crate::handle::{Identity, kind_of, open_child_dir};
-use crate::mount::Hidden;
+use crate::hidden::Hidden;
 use crate::{Kind, Name, Resolved};
 
 const FILE: &str = ".gitignore";

@@ -1,6 +1,7 @@
 //! The mount table: longest path wins, read-only is read-only, the configuration always is.
 
 use std::fs;
+use std::path::PathBuf;
 
 use portcullis_base::{Digest, Reason};
 use portcullis_sandbox::{Access, FileError, Mount, MountTable, TreeOwner, VirtualPath, read_file};
@@ -128,15 +129,14 @@ fn a_hidden_folder_is_outside_under_every_name() {
     w.file("home/note", b"note");
     w.link("alias", "home/data/keys");
     w.link("key", "home/data/keys/k");
-    let (data, missing) = (w.ws.join("home/data"), w.ws.join("none"));
-    w.table = w.table.clone().hiding([data.as_path(), missing.as_path()]);
+    let data = w.ws.join("home/data");
+    w.table = w.table.clone().hiding([data.as_path()]);
     let host = data.join("keys/k");
     let names = ["home/data", "home/data/keys/k", "home/data/new", "alias/k", "key", "home/data/../note"];
     for raw in names.into_iter().chain([host.to_str().expect("utf-8")]) {
         assert_eq!(w.refused(raw).reason(), Some(Reason::PathEscape), "{raw}");
     }
     assert_eq!(read_file(&w.resolve("home/note"), 10).expect("beside it").bytes, b"note");
-    w.create("none/x", b"").expect("what did not exist is not hidden");
 
     // Moved into the way after the path was resolved: the actions notice it themselves.
     let found = w.resolve("later/keys/k");
@@ -169,6 +169,47 @@ fn a_hidden_file_is_outside_under_every_name() {
     assert_eq!(read_file(&later, 10).expect_err("hidden").reason(), Some(Reason::PathEscape));
     let overwritten = overwrite_at(&later, Digest::of(b"secret"), b"x");
     assert_eq!(overwritten.expect_err("hidden").reason(), Some(Reason::PathEscape));
+}
+
+#[test]
+fn h08_what_is_hidden_before_it_is_there_is_never_made() {
+    let mut w = world();
+    w.file("there/note", b"note");
+    w.link("linked", "leads-here/rules");
+    let places = [".config/rules", "there/rules", "mine.toml", "linked"].map(|place| w.ws.join(place));
+    let early = w.resolve("there/rules/new");
+    w.table = w.table.clone().hiding(places.iter().map(PathBuf::as_path));
+    let names = [
+        ".config/rules",
+        ".config/rules/deep/config.toml",
+        ".CONFIG/Rules/x",
+        "there/rules",
+        "there/rules/x",
+        "mine.toml",
+        "there/../mine.toml",
+    ];
+    for raw in names {
+        assert_eq!(w.refused(raw).reason(), Some(Reason::PathEscape), "{raw}");
+    }
+    // Where a link of the hidden place leads: known only once something stands there, and taken away again.
+    for raw in ["leads-here/rules", "leads-here/rules/x"] {
+        assert_eq!(w.create(raw, b"allow").expect_err("made").reason(), Some(Reason::PathEscape), "{raw}");
+    }
+    assert_eq!(w.listing(), ["linked", "there", "there/note"], "nothing is left behind");
+    // Beside them everything can be made, and what was resolved under another table is not looked at by this one.
+    w.create(".config/other/x", b"").expect("beside");
+    w.create("mine.toml.bak", b"").expect("beside");
+    assert_eq!(w.refused(".config/rules/x").reason(), Some(Reason::PathEscape), "its folder is there now");
+    create_at(&early, b"x").expect("a table that hides nothing");
+
+    // Whoever made it: from then on it cannot be seen, and a file that was saved anew neither.
+    w.file("mine.toml", b"rules");
+    for raw in ["mine.toml", "there/rules/new"] {
+        assert_eq!(w.refused(raw).reason(), Some(Reason::PathEscape), "{raw}");
+    }
+    fs::rename(w.ws.join("mine.toml.bak"), w.ws.join("mine.toml")).expect("saved anew");
+    assert_eq!(w.refused("mine.toml").reason(), Some(Reason::PathEscape));
+    assert!(!format!("{:?}", w.table).contains(w.ws.to_str().expect("utf-8")), "H6");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod log;
 mod rows;
 mod search;
 mod storm;
+mod swapped;
 mod tenants;
 mod wakes;
 
@@ -30,6 +31,7 @@ pub use log::*;
 pub use rows::*;
 pub use search::*;
 pub use storm::*;
+pub use swapped::*;
 pub use tenants::*;
 pub use wakes::*;
 
@@ -116,6 +118,7 @@ macro_rules! conformance {
             search_finds_whole_words_newest_first_once_taken_in
             search_takes_any_text_as_words
             s14_search_reaches_no_other_tenant
+            f17_a_tenant_cannot_tell_that_there_is_another
             an_erased_session_keeps_its_hashes_and_nothing_else
             nothing_is_added_to_an_erased_session
             what_a_policy_takes_becomes_a_tombstone_and_then_goes

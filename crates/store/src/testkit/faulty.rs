@@ -1,7 +1,8 @@
 //! A store that fails on order: the N-th call that writes goes wrong in one of four ways (F2).
 
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,25 +41,35 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
+/// What others do while a call is on its way.
+type Interlude = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
 /// Fails as planned. After a crash every call fails: build a new pipeline over the inner store.
 pub struct FaultyStore<S: ?Sized> {
     inner: Arc<S>,
     plan: Option<Fault>,
     calls: AtomicU64,
     crashed: AtomicBool,
+    interlude: Mutex<Option<Interlude>>,
 }
 
 impl<S: Store + ?Sized> FaultyStore<S> {
     /// Without a `plan` it only counts.
     #[must_use]
     pub fn new(inner: Arc<S>, plan: Option<Fault>) -> Self {
-        Self { inner, plan, calls: AtomicU64::new(0), crashed: AtomicBool::new(false) }
+        Self { inner, plan, calls: AtomicU64::new(0), crashed: AtomicBool::new(false), interlude: Mutex::default() }
     }
 
     /// How many calls of commit, claim, renew and release were made.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// `interlude` happens between the next such call and its effect.
+    pub fn before_next<F: Future<Output = ()> + Send + 'static>(&self, interlude: impl FnOnce() -> F + Send + 'static) {
+        let interlude: Interlude = Box::new(|| Box::pin(interlude()));
+        *self.interlude.lock().unwrap_or_else(PoisonError::into_inner) = Some(interlude);
     }
 
     /// Whether the planned call happened: an enumeration ends with the first N for which it did not.
@@ -93,6 +104,10 @@ impl<S: Store + ?Sized> FaultyStore<S> {
     async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send) -> Result<T, StoreError> {
         self.alive()?;
         let nth = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let interlude = self.interlude.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(interlude) = interlude {
+            interlude().await;
+        }
         let Some(fault) = self.plan.filter(|fault| fault.nth == nth) else {
             return call.await;
         };
