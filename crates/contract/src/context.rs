@@ -6,11 +6,11 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use portcullis_base::{
     ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TaskId, TurnId,
     limits,
 };
-use futures_util::future::BoxFuture;
 use portcullis_secret::SecretText;
 use tokio_util::sync::CancellationToken;
 

@@ -186,8 +186,7 @@ fn decided(
 ) {
     let visible = &question.validated.visible;
     let intent = &visible.intent;
-    let Weighed { resources, partial, default_policy } =
-        Weighed::of(session, question.access, default_policy(visible));
+    let Weighed { resources, partial, default_policy } = Weighed::of(session, question.access, default_policy(visible));
     let fact = Decided {
         intent_id: intent.id,
         decision,

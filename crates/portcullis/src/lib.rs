@@ -47,8 +47,7 @@ pub use portcullis_base::{
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, Interrupt,
     NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Stopped,
-    Tool,
-    ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{Exit, Reply, TaskCompleted};
