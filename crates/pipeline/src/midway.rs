@@ -10,7 +10,7 @@ use std::time::Duration;
 use portcullis_base::{AskId, limits};
 use portcullis_contract::{AccessRequest, Stopped, seam};
 use portcullis_event::facts::Closing;
-use portcullis_event::{AskState, fold};
+use portcullis_event::{AskState, IntentState, fold};
 use portcullis_policy::Decision;
 use portcullis_store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -20,7 +20,7 @@ use crate::ask::Question;
 use crate::permission::{Denied, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
 use crate::refuse::Refusal;
 use crate::schedule::Invocation;
-use crate::session::SessionShared;
+use crate::session::{Session, SessionShared};
 use crate::step::Halt;
 
 /// Questions of one call that nobody has looked at yet; past it the next one waits.
@@ -223,6 +223,18 @@ async fn news(changes: &mut watch::Receiver<u64>, invocation: &Invocation, most:
         () = invocation.cancel.cancelled() => {}
         () = changed => {}
         () = tokio::time::sleep(most) => {}
+    }
+}
+
+impl Session {
+    /// Asks that running calls of this session hold live: they go on by themselves when somebody answers.
+    #[must_use]
+    pub fn held(&self) -> Vec<AskId> {
+        let state = self.shared.state();
+        let started = |ask: &&fold::Ask| {
+            state.intents.get(ask.intent_id).is_some_and(|intent| intent.state == IntentState::Started)
+        };
+        state.asks.pending().filter(started).map(|ask| ask.ask_id).collect()
     }
 }
 
