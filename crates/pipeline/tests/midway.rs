@@ -38,6 +38,8 @@ fn script(effects: &Effects, semantics: Semantics) -> (Tool, Told) {
                 said?;
                 effects.add(part);
                 context.did(happened(part));
+                // Each part takes its time, which counts.
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Ok(format!("did {}", input.text))
         }
