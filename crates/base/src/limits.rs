@@ -50,6 +50,8 @@ pub const KEPT_ITEMS: usize = 256;
 /// Safe calls of one session that run together, and of one process.
 pub const MAX_PARALLEL_SAFE: usize = 8;
 pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;
+/// How often one call may ask the gate midway: each answer is an append of its own.
+pub const GATE_REQUESTS: usize = 1_000;
 /// Background tasks of one session: each holds its keys, and up to [`SPOOL_MEM`] for every stream it captures.
 pub const MAX_TASKS: usize = 32;
 /// How long `task_wait` waits at most: a model that waits longer hears nothing else meanwhile.

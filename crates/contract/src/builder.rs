@@ -125,6 +125,15 @@ where
         self
     }
 
+    /// Says that everything this tool does is an intent of its own, such as a script whose every step goes through
+    /// the gate; needed for `dynamic_access`. A tool that does things itself states them in `plan_access`, before it
+    /// starts.
+    #[must_use]
+    pub fn parts_are_intents(mut self) -> Self {
+        self.parts_are_intents = true;
+        self
+    }
+
     /// What the call will touch. Without it: itself, if it only reads; otherwise something opaque,
     /// which always asks.
     #[must_use]

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use portcullis_base::{
     ArtifactId, ArtifactKind, FileFact, IntentId, InvocationId, MessageId, SessionId, SideEffect, TaskId, TurnId,
     limits,
@@ -13,7 +14,7 @@ use portcullis_base::{
 use portcullis_secret::SecretText;
 use tokio_util::sync::CancellationToken;
 
-use crate::SpoolRef;
+use crate::{AccessRequest, SpoolRef};
 
 /// Who called. Every id was supplied by the session's runner; none is inferred.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +66,23 @@ pub enum NotBackgrounded {
     TooMany,
     /// It is over: its context outlived it.
     #[error("this call has ended, so it cannot go on in the background")]
+    Ended,
+}
+
+/// The gate did not say yes. What was asked for must not be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// Its tool does not say that it finds accesses midway. Nothing was asked, and nothing has changed.
+    #[error("this tool is not declared `dynamic_access`, so its call cannot ask the gate midway")]
+    NotDeclared,
+    /// The gate said no, or nobody could say yes. The call is settled by that, whatever it returns now (L25).
+    #[error("the gate stopped this call; return as soon as you can")]
+    ByGate,
+    /// The call has asked as often as one may. Nothing was asked, and nothing has changed.
+    #[error("one call may ask the gate at most {} times; do the work in several calls", limits::GATE_REQUESTS)]
+    TooOften,
+    /// It is over: its context outlived it.
+    #[error("this call has ended, so it cannot ask the gate any more")]
     Ended,
 }
 
@@ -122,6 +140,8 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If it may not; nothing has changed then.
     fn background(&self, how: Background) -> Result<TaskId, NotBackgrounded>;
+    /// Whether an access that was found midway may happen. `Ok` only once the right to it is durable.
+    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), Stopped>>;
 }
 
 /// A stream being captured. Whatever was written before a cancel or timeout is kept (L45).
@@ -211,6 +231,16 @@ impl ToolContext {
     /// the call goes on as before.
     pub fn background(&self, how: Background) -> Result<TaskId, NotBackgrounded> {
         self.host.background(how)
+    }
+
+    /// Asks the gate whether an access that could only be found midway may happen (R3). While a person is asked the
+    /// call stands still: it keeps its keys, and its clock stops.
+    ///
+    /// # Errors
+    /// If the tool is not declared `dynamic_access`, or the gate does not say yes. Then the access must not happen. Once
+    /// the gate has stopped a call it answers it no more, and the call's observation is the gate's.
+    pub async fn gate(&self, request: AccessRequest) -> Result<(), Stopped> {
+        self.host.gate(request).await
     }
 
     /// Captures a stream of any length in constant memory.

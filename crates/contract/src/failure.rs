@@ -3,7 +3,7 @@
 
 use portcullis_base::{Code, Reason, SideEffects};
 
-use crate::{NotBackgrounded, Precondition, TooMuchEvidence};
+use crate::{NotBackgrounded, Precondition, Stopped, TooMuchEvidence};
 
 /// A deliberately classified failure of an executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,6 +102,13 @@ impl ToolFailure {
 impl From<TooMuchEvidence> for ToolFailure {
     fn from(over: TooMuchEvidence) -> Self {
         Self::new("too_much_evidence", over.to_string())
+    }
+}
+
+/// So that `?` ends a call that was stopped. If the gate stopped it, this is not what is observed (L25).
+impl From<Stopped> for ToolFailure {
+    fn from(stopped: Stopped) -> Self {
+        Self::new("stopped_at_the_gate", stopped.to_string())
     }
 }
 

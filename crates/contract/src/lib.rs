@@ -30,7 +30,7 @@ pub use access::{AccessRequest, Action, Resource, ResourceKind};
 pub use builder::{BuildError, ToolBuilder};
 pub use codec::InputFault;
 pub use content::{Anchor, Content, SpoolRef, UserText};
-pub use context::{Background, Caller, Cancelled, NotBackgrounded, Spool, TooMuchEvidence, ToolContext};
+pub use context::{Background, Caller, Cancelled, NotBackgrounded, Spool, Stopped, TooMuchEvidence, ToolContext};
 pub use definition::{DefinitionVersion, ExecutorId, ExecutorKind, ToolDefinition};
 pub use diff::Diff;
 pub use failure::ToolFailure;

@@ -75,12 +75,16 @@ pub fn plan_access(tool: &Tool, name: &ToolName, input: &Decoded, resolved: &Res
         };
         planned.push(AccessRequest::new(Action::new(name.as_str()), resource, semantics.risk.clone()));
     }
+    planned.into_iter().map(|request| aliased(tool, request)).collect()
+}
+
+/// An access under the action that the tool's uses go by.
+#[must_use]
+pub fn aliased(tool: &Tool, mut request: AccessRequest) -> AccessRequest {
     if let Some(alias) = &tool.alias {
-        for request in &mut planned {
-            request.action = alias.clone();
-        }
+        request.action = alias.clone();
     }
-    planned
+    request
 }
 
 pub fn precheck(

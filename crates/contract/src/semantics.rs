@@ -221,10 +221,12 @@ impl Semantics {
         }
     }
 
-    /// Whether a call cannot touch the world, and so costs one append (10.2).
+    /// Whether a call cannot touch the world, and so costs one append (10.2). One that may stop at the gate midway has
+    /// its start in the log first: what is asked there comes after it.
     #[must_use]
     pub fn inert(&self) -> bool {
         self.read_only
+            && !self.dynamic_access
             && self.risk.iter().all(|risk| *risk == Risk::Read)
             && self.variables.iter().all(|v| v.kind != VariableKind::Secret)
     }
@@ -248,6 +250,10 @@ impl Semantics {
         }
         if self.dynamic_access && !parts_are_intents {
             return Some("dynamic_access is only for tools whose parts are intents of their own");
+        }
+        if self.dynamic_access && self.backgroundable {
+            // The gate's word is the call's settlement (L25); one that went on after its observation has none left.
+            return Some("dynamic_access contradicts backgroundable");
         }
         None
     }

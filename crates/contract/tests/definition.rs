@@ -168,6 +168,11 @@ fn every_contradiction_of_the_semantics_is_refused() {
     let timeout = Timeout { default_ms: 2, max_ms: 1 };
     assert!(refused(Semantics { timeout, ..read_only() }), "a longest time below the usual one");
     assert!(refused(Semantics { dynamic_access: true, ..mutating() }), "dynamic_access of a plain tool");
+    let midway = Semantics { dynamic_access: true, ..mutating() };
+    let parts = |semantics| builder::<OneWay, String>("Does it.", semantics).parts_are_intents().build();
+    assert!(parts(midway.clone()).is_ok());
+    let after = parts(Semantics { backgroundable: true, ..midway });
+    assert!(matches!(after, Err(BuildError::Contradiction(_))), "stopped by the gate after its observation");
 }
 
 #[test]

@@ -225,6 +225,9 @@ pub struct Asked {
     /// What a remembered allow would answer and for whom (13.5); none if no rule is suggested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grantable: Option<Grantable>,
+    /// Held live inside this running invocation (R3): an answer lets it go on, and nothing runs anew by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<InvocationId>,
 }
 
 /// What a person answered (13.4).

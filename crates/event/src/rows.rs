@@ -182,7 +182,9 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                     Body::ToolUse(used) if used.intent_id == asked.intent_id => Some(other.id),
                     _ => None,
                 });
-                changes.push(moved(asked.intent_id, IntentState::Parked, None, seq));
+                if asked.held_by.is_none() {
+                    changes.push(moved(asked.intent_id, IntentState::Parked, None, seq));
+                }
                 changes.push(RowChange::AskOpened {
                     ask_id: asked.ask_id,
                     intent_id: asked.intent_id,

@@ -1,7 +1,7 @@
 //! Raising an ask (13.4): facts a person can judge by, not "allow bash?".
 
-use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, Trust, limits};
-use portcullis_contract::{Diff, seam};
+use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, Trust, limits};
+use portcullis_contract::{AccessRequest, Diff, seam};
 use portcullis_event::facts::{Asked, Grantable, ToolUse};
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::{ArtifactRow, Blob};
@@ -16,25 +16,54 @@ use crate::validate::Validated;
 /// How much of one text an ask shows.
 const SHOWN_TEXT: usize = 2_000;
 
+/// What is decided, and what a person is asked about if the rules say so: the accesses that a call planned, or one
+/// that it came upon while it ran.
+pub(crate) struct Question<'a> {
+    pub(crate) validated: &'a Validated,
+    pub(crate) access: &'a [AccessRequest],
+    /// The invocation that is held live meanwhile; none for a call that has not started.
+    pub(crate) held_by: Option<InvocationId>,
+}
+
+impl<'a> Question<'a> {
+    /// About a call as a whole, before it starts.
+    pub(crate) fn of(validated: &'a Validated) -> Self {
+        Self { validated, access: &validated.access, held_by: None }
+    }
+
+    /// Of the call as a whole; an access that was found midway has none.
+    fn diff(&self) -> Option<&'a Diff> {
+        self.validated.prepared.diff.as_ref().filter(|_| self.held_by.is_none())
+    }
+
+    fn risk(&self) -> RiskSet {
+        match self.held_by {
+            None => seam::semantics(self.validated.visible.tool()).risk.clone(),
+            Some(_) => self.access.iter().flat_map(|request| request.risk.iter().copied()).collect(),
+        }
+    }
+}
+
 /// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before anybody is asked.
 ///
 /// # Errors
 /// If the diff it shows cannot be kept; nothing is written then.
 pub(crate) async fn raise(
     session: &SessionShared,
-    validated: &Validated,
+    question: &Question<'_>,
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
 ) -> Result<AskId, RetainError> {
+    let validated = question.validated;
     let intent = &validated.visible.intent;
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
-    let diff = match &validated.prepared.diff {
+    let diff = match question.diff() {
         Some(diff) => Some(keep_diff(session, diff.text(), facts).await?),
         None => None,
     };
-    let facts_shown = ask_facts(session, validated, &ask, diff);
+    let facts_shown = ask_facts(session, question, &ask, diff);
     let used = ToolUse {
         intent_id: intent.id,
         evaluated_permission: "ask".to_owned(),
@@ -64,8 +93,9 @@ pub(crate) async fn raise(
         definition_version: seam::version(validated.visible.tool()).to_string(),
         policy_revision: policy.revision(),
         principal: session.gate.principal.clone(),
-        shown: shown(session, validated),
+        shown: shown(session, question),
         grantable,
+        held_by: question.held_by,
     };
     session.note(facts, intent.turn_id, &asked);
     Ok(ask_id)
@@ -74,30 +104,33 @@ pub(crate) async fn raise(
 /// What an approval is bound to besides the input: the project, the accesses by their canonical names, and
 /// the whole diff. Another folder that stands at `/workspace`, a link that points elsewhere, or a file that
 /// reads otherwise, is another call.
-pub(crate) fn shown(session: &SessionShared, validated: &Validated) -> Digest {
-    let mut accesses: Vec<String> = validated
+pub(crate) fn shown(session: &SessionShared, question: &Question<'_>) -> Digest {
+    let mut accesses: Vec<String> = question
         .access
         .iter()
         .flat_map(|request| request.resources().map(|resource| (request.action.as_str(), &resource.canonical)))
         .map(|(action, canonical)| format!("{action}\0{canonical}"))
         .collect();
     accesses.sort();
-    let diff = validated.prepared.diff.as_ref().map_or("", Diff::text);
+    let diff = question.diff().map_or("", Diff::text);
     let project = &session.gate.project;
     Digest::of(format!("{project}\0\0{}\0\0{diff}", accesses.join("\0")).as_bytes())
 }
 
 /// What `approvals show` prints, in the order it prints it.
-fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, diff: Option<ArtifactRef>) -> Value {
+fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: Option<ArtifactRef>) -> Value {
+    let Question { validated, access, held_by } = *question;
     let semantics = seam::semantics(validated.visible.tool());
     let mut shown = Map::new();
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("tool", json!(validated.visible.name));
-    let actions: Vec<&str> = validated.access.iter().map(|request| request.action.as_str()).collect();
+    if held_by.is_some() {
+        put("stage", json!("the call has started and waits for this answer; a no stops it where it is"));
+    }
+    let actions: Vec<&str> = access.iter().map(|request| request.action.as_str()).collect();
     put("actions", json!(actions));
     put("cwd", json!(validated.resolved.cwd));
-    let resources: Vec<Value> = validated
-        .access
+    let resources: Vec<Value> = access
         .iter()
         .flat_map(|request| request.resources())
         .map(|resource| json!({"kind": resource.kind, "name": resource.canonical, "as_written": resource.raw}))
@@ -106,22 +139,23 @@ fn ask_facts(session: &SessionShared, validated: &Validated, ask: &Ask, diff: Op
     let mut input = validated.input.value().clone();
     let _ = portcullis_secret::redact_sensitive(seam::input_schema(validated.visible.tool()), &mut input);
     put("input", input);
-    put("risk", json!(semantics.risk));
-    put("reversible", json!(validated.access.iter().all(|request| request.reversible)));
-    put("project_scripts", json!(semantics.risk.contains(&portcullis_base::Risk::Execute)));
+    put("risk", json!(question.risk()));
+    put("reversible", json!(access.iter().all(|request| request.reversible)));
+    put("project_scripts", json!(question.risk().contains(&portcullis_base::Risk::Execute)));
     put(
         "sandbox",
         json!(
             semantics.sandbox.as_deref().unwrap_or("none needed: the runtime does this itself, confined to the mounts")
         ),
     );
-    let network = semantics.risk.contains(&portcullis_base::Risk::Network);
+    let network = question.risk().contains(&portcullis_base::Risk::Network);
     put("network", json!(if network { "used by the tool itself, not confined" } else { "not used" }));
     put("output_limit", json!(format!("{} lines or {} bytes", limits::MAX_MODEL_LINES, limits::MAX_MODEL_BYTES)));
     put("reason", json!(ask.reason));
     put("rule", serde_json::to_value(&ask.deciding).unwrap_or(Value::Null));
     // What the tool itself says stands apart: it never takes the place of a fact of the runtime.
-    let said = validated.prepared.facts.iter().chain(validated.access.iter().flat_map(|r| &r.summary_facts));
+    let of_the_call = validated.prepared.facts.iter().filter(|_| held_by.is_none());
+    let said = of_the_call.chain(access.iter().flat_map(|r| &r.summary_facts));
     let said: Map<String, Value> = said.map(|(name, value)| (name.clone(), json!(value))).collect();
     if !said.is_empty() {
         put("tool_says", Value::Object(said));

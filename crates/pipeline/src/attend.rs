@@ -109,7 +109,7 @@ impl Session {
     ) -> Result<Option<Disposition>, Halt> {
         let shared = &self.shared;
         match (intent.state, ask) {
-            (IntentState::Started, ask) => {
+            (IntentState::Started, _) => {
                 // A call of this very process may still be at work: its end is durable before the
                 // lane is free, and then there is nothing to recover.
                 let _lane = shared.lane.lock().await;
@@ -120,11 +120,7 @@ impl Session {
                 if shared.state().intents.get(intent.intent_id).is_none_or(|now| now.state != IntentState::Started) {
                     return Ok(None);
                 }
-                if let Some(ask) = ask.filter(|ask| ask.state == AskState::Pending) {
-                    // Held live by a process that is gone (R3).
-                    self.close_unless_answered(intent, ask.ask_id, Closing::Voided).await?;
-                }
-                self.settle_unknown(intent, Append::new()).await.map(Some)
+                self.settle_unknown(intent).await.map(Some)
             }
             (IntentState::Completed, _) => self.arrived(intent.intent_id).await,
             (IntentState::Observed, _) => Ok(None),
@@ -213,9 +209,12 @@ impl Session {
     }
 
     /// Started, and no word of how it ended: it is never run again by itself (L73).
-    async fn settle_unknown(&self, intent: &fold::Intent, mut facts: Append) -> Result<Disposition, Halt> {
+    /// An ask that it held live goes with it: whatever is answered, there is nobody left to go on (R3).
+    async fn settle_unknown(&self, intent: &fold::Intent) -> Result<Disposition, Halt> {
         let shared = &self.shared;
         let entry = stored(intent, String::new(), None);
+        let mut facts = Append::new();
+        shared.void_held(&entry, &mut facts);
         if shared.lease.before == Before::RanOut && !intent.read_only {
             shared.gate.grace.lost(&intent.keys, &*shared.gate.clock);
         }
@@ -360,7 +359,7 @@ impl Session {
         let started: Vec<fold::Intent> =
             shared.state().intents.open().filter(|i| i.state == IntentState::Started).cloned().collect();
         for intent in started {
-            self.settle_unknown(&intent, Append::new()).await?;
+            self.settle_unknown(&intent).await?;
         }
         Ok(())
     }

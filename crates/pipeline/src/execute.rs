@@ -17,10 +17,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Asked, InvocationHost, WayOut};
+use crate::midway::{Inquiry, Line, Midway, Stop, line};
 use crate::progress::{Newest, Words, write_checkpoints};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
 use crate::spool::{Captured, Streams};
+use crate::step::Halt;
 
 /// How an execution ended.
 pub(crate) enum Outcome {
@@ -37,7 +39,10 @@ pub(crate) struct RawResult {
     pub(crate) outcome: Outcome,
     pub(crate) reported: Reported,
     pub(crate) streams: Vec<Captured>,
+    /// Without the time it was held.
     pub(crate) duration: Duration,
+    /// Why the gate stopped it midway, if it did.
+    pub(crate) stop: Option<Stop>,
 }
 
 /// How the phase ended.
@@ -55,9 +60,12 @@ pub(crate) struct Away {
     pub(crate) asked: Asked,
 }
 
-pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation) -> Ran {
+/// # Errors
+/// If the log would not take a decision of the gate, and does not say either what became of it.
+pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation) -> Result<Ran, Halt> {
     let semantics = seam::semantics(&invocation.tool);
-    let host = Arc::new(host(session, &invocation));
+    let (line, midway) = line(semantics.dynamic_access);
+    let host = Arc::new(host(session, &invocation, line));
     let stop = CancellationToken::new();
     let (context, reports) = context(session, &invocation, &host, &stop);
     // Before the clock starts: time in the queue never counts (L46).
@@ -69,37 +77,48 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
     // already be at work on the same thing.
     let interrupt = semantics.interrupt;
     let interrupted = if interrupt == Interrupt::Finish { &session.lost } else { &invocation.cancel }.clone();
-    let mut running = Running::new(session, host, reports, stop);
+    let mut running = Running::new(session, (host, midway), reports, stop);
     if interrupted.is_cancelled() {
         // Stopped while its start was being written: it never runs.
-        return running.end(invocation, Outcome::Cancelled).await;
+        return Ok(running.end(invocation, Outcome::Cancelled).await);
     }
     if let Err(panicked) = running.begin(session, &invocation, context) {
-        return running.end(invocation, panicked).await;
+        return Ok(running.end(invocation, panicked).await);
     }
-    let outcome = match running.watch(invocation.timeout, &interrupted).await {
-        Watched::Ended(outcome, None) => outcome,
-        Watched::Ended(outcome, Some(asked)) => return away(invocation, running, Some(outcome), asked),
-        Watched::Asked(asked) => return away(invocation, running, None, asked),
-        Watched::TimedOut => running.stopped(Outcome::TimedOut).await,
-        Watched::Interrupted => {
-            if interrupt == Interrupt::Detach
-                && !session.lost.is_cancelled()
-                && let Some(asked) = running.detach()
-            {
-                return away(invocation, running, None, asked);
+    let outcome = loop {
+        break match running.watch(invocation.timeout, &interrupted).await {
+            Watched::AtGate(inquiry) => {
+                if running.at_gate(&invocation, inquiry).await {
+                    continue;
+                }
+                let ended = running.stopped(Outcome::Cancelled).await;
+                // What became of it must be known before the end is written: an ask may be open.
+                session.catch_up().await?;
+                ended
             }
-            running.stopped(Outcome::Cancelled).await
-        }
+            Watched::Ended(outcome, None) => outcome,
+            Watched::Ended(outcome, Some(asked)) => return Ok(away(invocation, running, Some(outcome), asked)),
+            Watched::Asked(asked) => return Ok(away(invocation, running, None, asked)),
+            Watched::TimedOut => running.stopped(Outcome::TimedOut).await,
+            Watched::Interrupted => {
+                if interrupt == Interrupt::Detach
+                    && !session.lost.is_cancelled()
+                    && let Some(asked) = running.detach()
+                {
+                    return Ok(away(invocation, running, None, asked));
+                }
+                running.stopped(Outcome::Cancelled).await
+            }
+        };
     };
-    running.end(invocation, outcome).await
+    Ok(running.end(invocation, outcome).await)
 }
 
 fn away(invocation: Invocation, running: Running, ended: Option<Outcome>, asked: Asked) -> Ran {
     Ran::Away(Box::new(Away { invocation, running, ended, asked }))
 }
 
-fn host(session: &SessionShared, invocation: &Invocation) -> InvocationHost {
+fn host(session: &SessionShared, invocation: &Invocation, line: Line) -> InvocationHost {
     let gate = &session.gate;
     let semantics = seam::semantics(&invocation.tool);
     let redactor = || Arc::clone(&gate.redactor);
@@ -116,6 +135,7 @@ fn host(session: &SessionShared, invocation: &Invocation) -> InvocationHost {
             newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<Newest>::default),
         },
         way_out: WayOut::new(semantics.backgroundable, session.tasks.clone(), session.lost.clone()),
+        line,
         ids: Arc::clone(&gate.ids),
         clock: Arc::clone(&gate.clock),
     }
@@ -145,6 +165,8 @@ enum Watched {
     /// It ended; it may have asked for the background first.
     Ended(Outcome, Option<Asked>),
     Asked(Asked),
+    /// It wants to know whether it may do something.
+    AtGate(Inquiry),
     TimedOut,
     Interrupted,
 }
@@ -162,11 +184,20 @@ pub(crate) struct Running {
     host: Arc<InvocationHost>,
     reports: Reports,
     session: Arc<SessionShared>,
+    midway: Midway,
+    /// By tokio's clock, which timeouts go by, and by the session's.
     begun: (Instant, Duration),
+    /// How long it stood still at the gate, by both.
+    held: (Duration, Duration),
 }
 
 impl Running {
-    fn new(session: &Arc<SessionShared>, host: Arc<InvocationHost>, reports: Reports, stop: CancellationToken) -> Self {
+    fn new(
+        session: &Arc<SessionShared>,
+        (host, midway): (Arc<InvocationHost>, Midway),
+        reports: Reports,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             work: None,
             checkpoints: None,
@@ -174,7 +205,9 @@ impl Running {
             stop,
             host,
             reports,
+            midway,
             begun: (Instant::now(), session.gate.clock.monotonic()),
+            held: (Duration::ZERO, Duration::ZERO),
             session: Arc::clone(session),
         }
     }
@@ -201,10 +234,21 @@ impl Running {
         Ok(())
     }
 
-    /// Runs until something happens, at most `timeout` from its beginning.
+    /// Has the gate answer. Nothing else of the call moves meanwhile, and neither does its clock (L46). False if what
+    /// was decided could not be written down: then nothing more of the call may happen.
+    async fn at_gate(&mut self, invocation: &Invocation, inquiry: Inquiry) -> bool {
+        let clock = Arc::clone(&self.session.gate.clock);
+        let since = (Instant::now(), clock.monotonic());
+        self.midway.answer(&self.session, invocation, inquiry).await;
+        self.held.0 += since.0.elapsed();
+        self.held.1 += clock.monotonic().saturating_sub(since.1);
+        self.midway.is_recorded()
+    }
+
+    /// Runs until something happens, at most `timeout` from its beginning, not counting what it was held.
     async fn watch(&mut self, timeout: Duration, interrupted: &CancellationToken) -> Watched {
-        let deadline = self.begun.0 + timeout;
-        let Self { work, checkpoints, host, .. } = self;
+        let deadline = self.begun.0 + timeout + self.held.0;
+        let Self { work, checkpoints, host, midway, .. } = self;
         let work = async {
             match work {
                 Some(work) => work.await,
@@ -222,6 +266,7 @@ impl Running {
             biased;
             () = interrupted.cancelled() => Watched::Interrupted,
             asked = host.way_out.asked() => Watched::Asked(asked),
+            inquiry = midway.next() => Watched::AtGate(inquiry),
             done = work => Watched::Ended(finished(done), host.way_out.take()),
             () = tokio::time::sleep_until(deadline) => Watched::TimedOut,
             // Never: it ends only when it is told to.
@@ -231,11 +276,15 @@ impl Running {
 
     /// A task runs to its end, at most `timeout` from the beginning of its call.
     pub(crate) async fn run_out(&mut self, timeout: Duration, cancel: &CancellationToken) -> Outcome {
-        match self.watch(timeout, cancel).await {
-            Watched::Ended(outcome, _) => outcome,
-            Watched::TimedOut => self.stopped(Outcome::TimedOut).await,
-            // It asks once, and that was seen to.
-            Watched::Asked(_) | Watched::Interrupted => self.stopped(Outcome::Cancelled).await,
+        loop {
+            return match self.watch(timeout, cancel).await {
+                // Its call is over, and a tool that may go on here is not declared to ask: `build` refuses both.
+                Watched::AtGate(_) => continue,
+                Watched::Ended(outcome, _) => outcome,
+                Watched::TimedOut => self.stopped(Outcome::TimedOut).await,
+                // It asks once, and that was seen to.
+                Watched::Asked(_) | Watched::Interrupted => self.stopped(Outcome::Cancelled).await,
+            };
         }
     }
 
@@ -260,7 +309,7 @@ impl Running {
     }
 
     pub(crate) fn so_long(&self) -> Duration {
-        self.session.gate.clock.monotonic().saturating_sub(self.begun.1)
+        self.session.gate.clock.monotonic().saturating_sub(self.begun.1).saturating_sub(self.held.1)
     }
 
     async fn end(self, invocation: Invocation, outcome: Outcome) -> Ran {
@@ -277,7 +326,8 @@ impl Running {
             writing.await;
         }
         let streams = collect(Arc::clone(&self.host.streams)).await;
-        RawResult { outcome, reported: self.reports.take(), streams, duration, invocation }
+        let stop = self.midway.into_stop();
+        RawResult { outcome, reported: self.reports.take(), streams, duration, invocation, stop }
     }
 }
 

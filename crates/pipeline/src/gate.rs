@@ -455,7 +455,7 @@ pub(crate) async fn pass(
         (facts, Step::Next(invocation)) => (facts, invocation),
         (facts, ended) => return settle(session, ended, facts).await,
     };
-    let ran = execute(session, invocation).await;
+    let ran = execute(session, invocation).await?;
     order.my_turn().await;
     let raw = match ran {
         Ran::Ended(raw) => *raw,

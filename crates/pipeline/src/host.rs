@@ -1,13 +1,17 @@
-//! The runtime's side of one invocation's context: its streams, its words, and its way into the background.
+//! The runtime's side of one invocation's context: its streams, its words, its line to the gate, and its way into the
+//! background.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use portcullis_base::{ArtifactId, Clock, IdGen, TaskId};
 use portcullis_contract::seam::{Host, SpoolSink};
-use portcullis_contract::{Background, NotBackgrounded};
+use portcullis_contract::{AccessRequest, Background, NotBackgrounded, Stopped};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::midway::Line;
 use crate::progress::Words;
 use crate::spool::Streams;
 use crate::tasks::{Live, TaskList, TaskPlace};
@@ -16,6 +20,7 @@ pub(crate) struct InvocationHost {
     pub(crate) streams: Arc<Streams>,
     pub(crate) words: Words,
     pub(crate) way_out: WayOut,
+    pub(crate) line: Line,
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -116,5 +121,9 @@ impl Host for InvocationHost {
         *step = Step::Asked(Asked { place, how });
         way.told.notify_one();
         Ok(id)
+    }
+
+    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), Stopped>> {
+        self.line.ask(request).boxed()
     }
 }

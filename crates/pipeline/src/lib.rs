@@ -34,6 +34,7 @@ mod keys;
 mod lookup;
 mod loops;
 mod menu;
+mod midway;
 mod names;
 mod normalize;
 mod permission;

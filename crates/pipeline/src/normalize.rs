@@ -8,12 +8,13 @@ use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, Side
 use portcullis_contract::seam::{self, FailureParts, Kept};
 use portcullis_contract::{Content, UserText};
 use portcullis_event::facts::{Capture, Completed, Exit};
-use portcullis_event::{EventBody as _, Observed};
+use portcullis_event::{EventBody as _, Observed, Permission};
 use serde_json::Value;
 
 use crate::append::Append;
 use crate::execute::{Outcome, RawResult, words};
-use crate::refuse::{ERROR_MAX, SUMMARY_MAX, blank};
+use crate::midway::Stop;
+use crate::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, blank, tidy_permission};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
 use crate::spool::Captured;
@@ -43,14 +44,30 @@ struct Meaning {
 }
 
 pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut Append) -> Settled {
-    let RawResult { invocation, outcome, reported, streams, duration } = raw;
+    let RawResult { invocation, outcome, reported, streams, duration, stop } = raw;
+    let returned = matches!(outcome, Outcome::Done(_));
     let mut meaning = meaning(outcome, &invocation);
     if reported.nothing_found && meaning.code == Code::Ok {
         meaning.code = Code::NoMatches;
     }
     let read_only = seam::semantics(&invocation.tool).read_only;
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
+    let mut permission = invocation.authorized.permission.clone();
+    let mut warnings: Vec<String> = invocation.warnings.iter().cloned().chain(reported.warnings).collect();
+    match stop {
+        Some(Stop::Refused(refusal)) => meaning.stopped(session, *refusal, &mut permission),
+        Some(Stop::Unrecorded(halt)) => {
+            session.void_held(&invocation.authorized.validated.visible.intent, facts);
+            warnings.push(format!("it was stopped because the log would not take what the gate decided: {halt}"));
+        }
+        None => {}
+    }
     let mut side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
+    // Stopped by the gate, and then it did not even return: what it did beyond what it said is not known.
+    let silent = meaning.phase == Phase::Permission && !returned && !read_only;
+    if silent && side_effects.state == SideEffectState::None {
+        side_effects = SideEffects::unknown(Vec::new());
+    }
     let names = &invocation.authorized.validated.names;
     names.mask_effects(&mut side_effects);
     let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -74,13 +91,13 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     observed.definition_version = Some(seam::version(&invocation.tool).to_string());
     observed.executor_id = Some(seam::executor(&invocation.tool).to_string());
     observed.attempt = invocation.attempt;
-    observed.permission = Some(invocation.authorized.permission.clone());
+    observed.permission = Some(permission);
     observed.exit_code = completed.exit_code;
     observed.signal = completed.signal;
     observed.duration_us = duration_us;
     observed.capture = completed.capture;
     observed.side_effects = side_effects;
-    observed.warnings = invocation.warnings.iter().cloned().chain(reported.warnings).collect();
+    observed.warnings = warnings;
     observed.summary = meaning.summary;
     if meaning.code.is_ok() {
         observed.files = reported.files;
@@ -139,6 +156,22 @@ fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {
 }
 
 impl Meaning {
+    /// Once the gate has stopped a call its word is what is observed, whatever the call returned (L25). How its code
+    /// ended stays as it was: that is a fact.
+    fn stopped(&mut self, session: &SessionShared, refusal: Refusal, permission: &mut Permission) {
+        self.code = refusal.code;
+        self.phase = refusal.phase;
+        self.summary = session.tidy(&refusal.summary, SUMMARY_MAX);
+        self.output = None;
+        if let Some(failure) = &mut self.failure {
+            failure.reason = None;
+            failure.tool_code = None;
+        }
+        if let Some(said) = refusal.permission {
+            *permission = tidy_permission(session, said);
+        }
+    }
+
     fn with_failure_code(mut self) -> Self {
         if let Some(failure) = &self.failure {
             self.code = failure.code;

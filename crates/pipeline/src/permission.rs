@@ -1,14 +1,16 @@
 //! Phase 3, `Validated → Authorized`: may it start? Deny beats ask, ask beats allow; a stored reply
 //! is read, never assumed. Nothing else in the program makes an [`Authorized`].
 
+use std::sync::Arc;
+
 use portcullis_base::{AskId, Code};
 use portcullis_contract::{AccessRequest, DefaultPolicy, seam};
 use portcullis_event::facts::{AskClosed, Closing, Decided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
-use portcullis_policy::{Ask, Asker, Decision, Deny, Policy};
+use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
 use crate::append::Append;
-use crate::ask;
+use crate::ask::{self, Question};
 use crate::evidence::no_room;
 use crate::gate::Approvals;
 use crate::grants;
@@ -27,16 +29,8 @@ pub(crate) struct Authorized {
 }
 
 pub(crate) async fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
-    let policy = session.gate.policy();
-    let mut decision = policy.decide(&validated.access, &asker(session, &validated.visible));
-    // Grants answer unpinned asks and nothing else, so only those look for them.
-    if validated.visible.intent.is_fresh() && matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
-        let grants = session.gate.remembered().await;
-        if !grants.is_empty() {
-            let asker = Asker { grants: &grants, ..asker(session, &validated.visible) };
-            decision = policy.decide(&validated.access, &asker);
-        }
-    }
+    let fresh = validated.visible.intent.is_fresh();
+    let (policy, decision) = weigh(session, &validated.visible, &validated.access, fresh).await;
     // Whoever is or was asked is shown the diff; for everyone else it need not be made.
     let asked = validated.visible.intent.ask().cloned();
     if (asked.is_some() || matches!(decision, Decision::Ask(_)))
@@ -49,21 +43,56 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
     }
     match decision {
         Decision::Allow(allow) => {
-            let ids: Vec<String> = allow.policy_ids.iter().map(ToString::to_string).collect();
-            decided(session, &validated, Verdict::Allow, &allow.reason, &ids, &allow.grant_ids, facts);
-            facts.records.extend(allow.grant_ids.iter().map(|id| grants::used(*id)));
-            let permission = Permission {
-                decision: Verdict::Allow,
-                policy_ids: ids,
-                ask_id: None,
-                grant_ids: allow.grant_ids,
-                approver: None,
-                feedback: None,
-            };
+            let permission = allowed(session, &Question::of(&validated), allow, facts);
             Step::Next(Authorized { validated, permission })
         }
-        Decision::Deny(deny) => Denied::late(deny, session, &validated).refuse(session, &validated.visible, facts),
-        Decision::Ask(ask) => raise(session, validated, ask, &policy, facts).await,
+        Decision::Deny(deny) => {
+            Denied::late(deny, session, &Question::of(&validated)).refuse(session, &validated.visible, facts)
+        }
+        Decision::Ask(ask) => match raise(session, &Question::of(&validated), ask, &policy, facts).await {
+            Ok(ask) => Step::Parked(ask),
+            Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
+        },
+    }
+}
+
+/// What rules and, where they may answer, grants say of accesses: the one place where both are asked.
+pub(crate) async fn weigh(
+    session: &SessionShared,
+    visible: &Visible,
+    access: &[AccessRequest],
+    grants_answer: bool,
+) -> (Arc<Policy>, Decision) {
+    let policy = session.gate.policy();
+    let mut decision = policy.decide(access, &asker(session, visible));
+    // Grants answer unpinned asks and nothing else, so only those look for them.
+    if grants_answer && matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
+        let grants = session.gate.remembered().await;
+        if !grants.is_empty() {
+            let asker = Asker { grants: &grants, ..asker(session, visible) };
+            decision = policy.decide(access, &asker);
+        }
+    }
+    (policy, decision)
+}
+
+/// Records an allow by rules and grants.
+pub(crate) fn allowed(
+    session: &SessionShared,
+    question: &Question<'_>,
+    allow: Allow,
+    facts: &mut Append,
+) -> Permission {
+    let ids: Vec<String> = allow.policy_ids.iter().map(ToString::to_string).collect();
+    decided(session, question, Verdict::Allow, &allow.reason, &ids, &allow.grant_ids, facts);
+    facts.records.extend(allow.grant_ids.iter().map(|id| grants::used(*id)));
+    Permission {
+        decision: Verdict::Allow,
+        policy_ids: ids,
+        ask_id: None,
+        grant_ids: allow.grant_ids,
+        approver: None,
+        feedback: None,
     }
 }
 
@@ -99,54 +128,65 @@ pub(crate) struct Denied {
 
 impl Denied {
     pub(crate) fn refuse<T>(self, session: &SessionShared, visible: &Visible, facts: &mut Append) -> Step<T> {
-        let policy_ids: Vec<String> = self.deny.policy_ids.iter().map(ToString::to_string).collect();
         // A re-admitted intent has its `tool.permission` already; the void of its ask says what happened.
         if visible.intent.is_fresh() {
-            let fact = Decided {
-                intent_id: visible.intent.id,
-                decision: Verdict::Deny,
-                reason: session.tidy(&self.deny.reason, SUMMARY_MAX),
-                policy_ids: policy_ids.clone(),
-                grant_ids: Vec::new(),
-                resources: self.weighed.resources,
-                partial: self.weighed.partial,
-                default_policy: self.weighed.default_policy,
-                precheck: self.precheck,
-            };
-            session.note(facts, visible.intent.turn_id, &fact);
+            self.note(session, &visible.intent, facts);
         }
         void_answered(session, &visible.intent, facts);
+        let refusal = self.refusal(visible.intent.ask().map(|ask| ask.ask_id));
+        Step::Refused(refuse(session, &visible.intent, refusal))
+    }
+
+    /// Found when everything that is asked was decided.
+    pub(crate) fn late(deny: Deny, session: &SessionShared, question: &Question<'_>) -> Self {
+        let weighed = Weighed::of(session, question.access, default_policy(&question.validated.visible));
+        Self { deny, precheck: false, weighed }
+    }
+
+    pub(crate) fn note(&self, session: &SessionShared, intent: &Intent, facts: &mut Append) {
+        let fact = Decided {
+            intent_id: intent.id,
+            decision: Verdict::Deny,
+            reason: session.tidy(&self.deny.reason, SUMMARY_MAX),
+            policy_ids: self.policy_ids(),
+            grant_ids: Vec::new(),
+            resources: self.weighed.resources.clone(),
+            partial: self.weighed.partial,
+            default_policy: self.weighed.default_policy.clone(),
+            precheck: self.precheck,
+        };
+        session.note(facts, intent.turn_id, &fact);
+    }
+
+    pub(crate) fn refusal(self, ask_id: Option<AskId>) -> Refusal {
         let permission = Permission {
             decision: Verdict::Deny,
-            policy_ids,
-            ask_id: visible.intent.ask().map(|ask| ask.ask_id),
+            policy_ids: self.policy_ids(),
+            ask_id,
             grant_ids: Vec::new(),
             approver: None,
             feedback: None,
         };
-        let refusal = Refusal::new(Code::PolicyDenied, self.deny.reason).permission(permission);
-        Step::Refused(refuse(session, &visible.intent, refusal))
+        Refusal::new(Code::PolicyDenied, self.deny.reason).permission(permission)
     }
 
-    /// Found when the whole call was decided.
-    fn late(deny: Deny, session: &SessionShared, validated: &Validated) -> Self {
-        let weighed = Weighed::of(session, &validated.access, default_policy(&validated.visible));
-        Self { deny, precheck: false, weighed }
+    fn policy_ids(&self) -> Vec<String> {
+        self.deny.policy_ids.iter().map(ToString::to_string).collect()
     }
 }
 
 fn decided(
     session: &SessionShared,
-    validated: &Validated,
+    question: &Question<'_>,
     decision: Verdict,
     reason: &str,
     policy_ids: &[String],
     grant_ids: &[portcullis_base::GrantId],
     facts: &mut Append,
 ) {
-    let intent = &validated.visible.intent;
-    let Weighed { resources, partial, default_policy } =
-        Weighed::of(session, &validated.access, default_policy(&validated.visible));
+    let visible = &question.validated.visible;
+    let intent = &visible.intent;
+    let Weighed { resources, partial, default_policy } = Weighed::of(session, question.access, default_policy(visible));
     let fact = Decided {
         intent_id: intent.id,
         decision,
@@ -161,15 +201,16 @@ fn decided(
     session.note(facts, intent.turn_id, &fact);
 }
 
-async fn raise(
+/// Records that a person must say, and asks if anybody can be asked.
+pub(crate) async fn raise(
     session: &SessionShared,
-    validated: Validated,
+    question: &Question<'_>,
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
-) -> Step<Authorized> {
+) -> Result<AskId, Refusal> {
     let ids: Vec<String> = ask.policy_ids.iter().map(ToString::to_string).collect();
-    decided(session, &validated, Verdict::Ask, &ask.reason, &ids, &[], facts);
+    decided(session, question, Verdict::Ask, &ask.reason, &ids, &[], facts);
     if session.gate.approvals == Approvals::Unavailable {
         let text = format!("{}, and nobody can be asked here", ask.reason);
         let permission = Permission {
@@ -180,14 +221,10 @@ async fn raise(
             approver: None,
             feedback: None,
         };
-        let refusal = Refusal::new(Code::ApprovalUnavailable, text).permission(permission);
-        return Step::Refused(refuse(session, &validated.visible.intent, refusal));
+        return Err(Refusal::new(Code::ApprovalUnavailable, text).permission(permission));
     }
-    match ask::raise(session, &validated, ask, policy, facts).await {
-        Ok(ask) => Step::Parked(ask),
-        // What a person must see cannot be kept, so nobody is asked.
-        Err(error) => Step::Refused(refuse(session, &validated.visible.intent, no_room(&error))),
-    }
+    // If what a person must see cannot be kept, nobody is asked.
+    ask::raise(session, question, ask, policy, facts).await.map_err(|error| no_room(&error))
 }
 
 /// Whether a stored ask lets its call run: answered, in time, with a yes.
@@ -232,31 +269,13 @@ fn answered(
 ) -> Step<Authorized> {
     let intent = &validated.visible.intent;
     if let Decision::Deny(deny) = decision {
-        return Denied::late(deny, session, &validated).refuse(session, &validated.visible, facts);
+        return Denied::late(deny, session, &Question::of(&validated)).refuse(session, &validated.visible, facts);
     }
     if !allows(ask) {
         return Step::Refused(refuse(session, intent, unanswered_or_denied(ask)));
     }
-    let same_input = ask.input_hash == intent.input_hash;
-    let same_rules = ask.policy_revision == policy.revision();
-    let same_tool = ask.definition_version == seam::version(validated.visible.tool()).as_str();
-    let same_principal = ask.principal == session.gate.principal;
-    let same_view = ask.shown == ask::shown(session, &validated);
-    let difference = match (same_input && same_tool && same_principal, same_rules, same_view) {
-        (true, true, true) => None,
-        (true, true, false) => {
-            Some((Code::StaleFileBaseline, "what this call would do is no longer what was shown when it was approved"))
-        }
-        (_, false, _) => Some((Code::PolicyDenied, "the rules changed after this was asked")),
-        (false, ..) => Some((Code::PolicyDenied, "the call is not the one that was approved")),
-    };
-    if let Some((code, why)) = difference {
+    if let Some(refusal) = difference(session, &Question::of(&validated), ask, policy) {
         void_answered(session, intent, facts);
-        let text = format!("{why}, so the approval is void; call again to be asked again");
-        let mut refusal = unanswered_or_denied(ask);
-        refusal.code = code;
-        refusal.phase = code.row().phases[0];
-        refusal.summary = text;
         return Step::Refused(refuse(session, intent, refusal));
     }
     let permission = Permission {
@@ -268,6 +287,34 @@ fn answered(
         feedback: None,
     };
     Step::Next(Authorized { validated, permission })
+}
+
+/// Why an approval does not count for `question` any more: it was given for something else.
+pub(crate) fn difference(
+    session: &SessionShared,
+    question: &Question<'_>,
+    ask: &fold::Ask,
+    policy: &Policy,
+) -> Option<Refusal> {
+    let visible = &question.validated.visible;
+    let same_input = ask.input_hash == visible.intent.input_hash;
+    let same_rules = ask.policy_revision == policy.revision();
+    let same_tool = ask.definition_version == seam::version(visible.tool()).as_str();
+    let same_principal = ask.principal == session.gate.principal;
+    let same_view = ask.shown == ask::shown(session, question);
+    let (code, why) = match (same_input && same_tool && same_principal, same_rules, same_view) {
+        (true, true, true) => return None,
+        (true, true, false) => {
+            (Code::StaleFileBaseline, "what this call would do is no longer what was shown when it was approved")
+        }
+        (_, false, _) => (Code::PolicyDenied, "the rules changed after this was asked"),
+        (false, ..) => (Code::PolicyDenied, "the call is not the one that was approved"),
+    };
+    let mut refusal = unanswered_or_denied(ask);
+    refusal.code = code;
+    refusal.phase = code.row().phases[0];
+    refusal.summary = format!("{why}, so the approval is void; call again to be asked again");
+    Some(refusal)
 }
 
 /// An approval that cannot take effect is recorded as void.

@@ -112,10 +112,15 @@ pub(crate) fn refuse(session: &SessionShared, intent: &Intent, refusal: Refusal)
     observed.reason = refusal.reason.map(Recorded::Known);
     observed.summary = session.tidy(&refusal.summary, SUMMARY_MAX);
     observed.errors = refusal.errors.into_iter().map(|error| tidy_error(session, error)).collect();
-    observed.permission = refusal.permission.map(|permission| Permission {
+    observed.permission = refusal.permission.map(|permission| tidy_permission(session, permission));
+    Box::new(observed)
+}
+
+/// What a person said, as it may be written.
+pub(crate) fn tidy_permission(session: &SessionShared, permission: Permission) -> Permission {
+    Permission {
         approver: permission.approver.map(|name| session.tidy(&name, ERROR_MAX)),
         feedback: permission.feedback.map(|words| session.tidy(&words, FEEDBACK_MAX)),
         ..permission
-    });
-    Box::new(observed)
+    }
 }

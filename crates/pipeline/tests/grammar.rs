@@ -90,13 +90,14 @@ fn ends(re: &Re, text: &[char], from: &BTreeSet<usize>) -> BTreeSet<usize> {
 
 /// `i`ntent `l`ookup `v`alidation `p`ermission `a`sked `r`eplied `c`losed s`q`ueued `s`tarted `d`one
 /// `u`nknown (recovered) e`x`tra artifact pro`g`ress `b`ackgrounded `t`ask ended `E`. An approval that is void at
-/// dispatch is closed there, after the re-check that voided it. A call that goes into the background has its
+/// dispatch is closed there, after the re-check that voided it; one that was given to a held call, where the call
+/// stands. A call that goes into the background has its
 /// observation before its end (docs/decisions.md).
 const LANGUAGE: &str = "ilE\
     |ilv+p?v*q?v*E\
     |ilv+pa(c|r)v*q?v*E\
     |ilv+parv*q?v*cE\
-    |ilv+p(ar)?v*qv*(sg*(d|u))+x*E\
+    |ilv+p(ar)?v*qv*(s(g|p(a(c|rc?))?)*(d|u))+x*E\
     |ilv+p(ar)?v*qv*sg*bEg*(dx*|u)t";
 
 fn in_language(word: &str) -> bool {
@@ -122,6 +123,11 @@ fn l20_the_matcher_knows_the_language() {
         "ilvpqsbEdt",
         "ilvpqsgbEggdxxt",
         "ilvparvqsbEut",
+        "ilvpqspdE",
+        "ilvpqspparggpacdE",
+        "ilvparvqsgparcdE",
+        "ilvpqsparuE",
+        "ilvpqspacuE",
     ] {
         assert!(in_language(word), "{word}");
     }
@@ -153,6 +159,11 @@ fn l20_the_matcher_knows_the_language() {
         "ilvpqsbEdtE",
         "ilvpqsbEdtt",
         "ilvpqsdEt",
+        "ilvpqspadE",
+        "ilvpqspagrdE",
+        "ilvpqsardE",
+        "ilvpqsdpE",
+        "ilvpqspbEdt",
     ] {
         assert!(!in_language(word), "{word}");
     }
@@ -198,7 +209,7 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
 
 // --- random lives -------------------------------------------------------------------------------------
 
-const TOOLS: [&str; 9] = ["look", "change", "asks", "fails", "breaks", "long", "nowhere", "picky", "task"];
+const TOOLS: [&str; 10] = ["look", "change", "asks", "fails", "breaks", "long", "nowhere", "picky", "task", "script"];
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -237,6 +248,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Expire),
         3 => Just(Op::Attend),
         2 => Just(Op::Call(8, r#"{"text":"x"}"#)),
+        2 => prop_oneof![Just(r#"{"text":"x"}"#), Just(r#"{"text":"denied"}"#)].prop_map(|input| Op::Call(9, input)),
         2 => Just(Op::Wait),
         2 => any::<bool>().prop_map(|changed| Op::Restart { changed }),
         1 => any::<u8>().prop_map(Op::Rules),
@@ -270,6 +282,24 @@ fn task(effects: &Effects) -> Tool {
         .expect("a sound tool")
 }
 
+/// A tool that asks the gate midway, of which one is held live.
+fn script(effects: &Effects) -> Tool {
+    let effects = effects.clone();
+    let run = move |input: common::Note, context: portcullis_contract::ToolContext| {
+        let effects = effects.clone();
+        async move {
+            for part in ["fine", "held", &input.text] {
+                context.progress(part);
+                context.gate(common::touches(part)).await?;
+                effects.add(part);
+            }
+            Ok("long\n".repeat(20_000))
+        }
+    };
+    let semantics = Semantics { dynamic_access: true, stream_progress: true, ..acts() };
+    acting(semantics, run).parts_are_intents().build().expect("a sound tool")
+}
+
 fn tools(effects: &Effects, changed: bool) -> Vec<(&'static str, Tool)> {
     let asking = if changed { DefaultPolicy::AskPinned } else { DefaultPolicy::Ask };
     let (failed, broken, picky) = (effects.clone(), effects.clone(), effects.clone());
@@ -298,18 +328,41 @@ fn tools(effects: &Effects, changed: bool) -> Vec<(&'static str, Tool)> {
         ("long", build(long)),
         ("picky", build(never)),
         ("task", task(effects)),
+        ("script", script(effects)),
     ]
 }
 
 fn rules(n: u8) -> String {
     let denied = "[[rules]]\nid = \"no\"\naction = \"change\"\npath = \"/workspace/denied\"\neffect = \"deny\"\n";
-    format!("{denied}[[rules]]\nid = \"other\"\naction = \"other{n}\"\neffect = \"deny\"\n")
+    let held = "[[rules]]\nid = \"held\"\naction = \"change\"\npath = \"/workspace/held\"\neffect = \"ask\"\n";
+    format!("{denied}{held}[[rules]]\nid = \"other\"\naction = \"other{n}\"\neffect = \"deny\"\n")
 }
 
 /// The event as another process reads it: from its bytes alone.
 fn reread(event: &Event) -> Event {
     let text = serde_json::to_string(event).expect("json");
     serde_json::from_str(&text).expect("an event")
+}
+
+/// Answers the asks that calls hold live, one way and the other, for as long as it is awaited.
+async fn answer_held(world: &World, tool: usize) {
+    if TOOLS[tool] != "script" {
+        std::future::pending::<()>().await;
+    }
+    let mut answered = BTreeSet::new();
+    loop {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        for event in world.events().await {
+            if let Body::Asked(asked) = event.body()
+                && asked.held_by.is_some()
+                && answered.insert(asked.ask_id)
+            {
+                let reply = if event.seq % 3 == 0 { Reply::Deny } else { Reply::AllowOnce };
+                // It may be settled already.
+                let _ = world.reply(asked.ask_id, reply).await;
+            }
+        }
+    }
 }
 
 struct Life {
@@ -354,7 +407,11 @@ impl Life {
     async fn step(&mut self, op: Op) {
         match op {
             Op::Call(tool, input) => {
-                call_in(self.session(), TOOLS[tool], input).await.expect("no halt");
+                let called = call_in(self.session(), TOOLS[tool], input);
+                tokio::select! {
+                    called = called => drop(called.expect("no halt")),
+                    () = answer_held(&self.world, tool) => {}
+                }
             }
             Op::Crash(tool, nth, kind) => {
                 self.session = None;
@@ -366,7 +423,12 @@ impl Life {
                 let doomed =
                     self.world.process_over(faulty as Arc<dyn Store>, tools(&self.world.effects, self.changed));
                 let session = doomed.open().await;
-                let _ = call_in(&session, TOOLS[tool], r#"{"text":"crash"}"#).await;
+                tokio::select! {
+                    _ = call_in(&session, TOOLS[tool], r#"{"text":"crash"}"#) => {}
+                    () = answer_held(&self.world, tool) => {}
+                    // One that is held and cut off waits for nobody any more.
+                    () = tokio::time::sleep(Duration::from_secs(5)) => {}
+                }
                 drop(session);
                 drop(doomed);
                 self.restart().await;

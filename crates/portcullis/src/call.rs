@@ -1,5 +1,8 @@
 //! One call from outside a model loop: a turn of its own.
 
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
 use portcullis_base::{AskId, EventId, MessageId, SessionId, limits};
 use portcullis_event::facts::Reply;
 use portcullis_pipeline::{Append, Disposition, GrantError, Observation, Proposal, Session};
@@ -7,7 +10,7 @@ use portcullis_store::StoreError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::queue::Turn;
+use crate::queue::{Turn, news};
 use crate::replies::Approver;
 use crate::runtime::{Runtime, give_back, give_back_until};
 use crate::{Answer, PendingAsk, RuntimeError};
@@ -85,14 +88,18 @@ impl Runtime {
         let outcome = match self.claim_for(session, &tool, &input, &cancel).await? {
             Turn::Queue(input) => self.queue(session, tool, input, &cancel).await?,
             Turn::Ours(held) => {
-                let outcome = self.call_held(&held, tool, input, &cancel).await;
-                // Whoever was answered while this held the session waits for nobody else (13.7). It is
-                // their matter: this call is settled, whatever becomes of theirs.
-                if outcome.is_ok()
-                    && let Err(halt) = held.attend_until(&cancel).await
-                {
-                    tracing::warn!(%session, "what else waits in the session could not be attended to: {halt}");
-                }
+                let moved = async {
+                    let outcome = self.call_held(&held, tool, input, &cancel).await;
+                    // Whoever was answered while this held the session waits for nobody else (13.7). It is
+                    // their matter: this call is settled, whatever becomes of theirs.
+                    if outcome.is_ok()
+                        && let Err(halt) = held.attend_until(&cancel).await
+                    {
+                        tracing::warn!(%session, "what else waits in the session could not be attended to: {halt}");
+                    }
+                    outcome
+                };
+                let outcome = self.with_approver(&held, moved).await;
                 give_back_until(held, &cancel).await;
                 outcome?
             }
@@ -147,6 +154,12 @@ impl Runtime {
             give_back(held).await;
             return Ok(withdrawn?.map_or(CallOutcome::Waiting(ask), CallOutcome::from));
         };
+        self.approver_said(ask, reply).await?;
+        let (observation, _) = self.carry_out(ask, None, cancel).await?;
+        Ok(CallOutcome::Observed(observation))
+    }
+
+    async fn approver_said(&self, ask: AskId, reply: Reply) -> Result<(), RuntimeError> {
         let mut said = self.reply(ask, Answer::by("approver", reply)).await;
         if let Err(RuntimeError::Grant(error @ GrantError::NotRemembered { .. })) = said {
             // The yes stands, for this once.
@@ -155,11 +168,42 @@ impl Runtime {
         }
         match said {
             // Someone else was quicker: their answer counts, and the call goes on by it.
-            Ok(_) | Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => {}
-            Err(error) => return Err(error),
+            Ok(_) | Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => Ok(()),
+            Err(error) => Err(error),
         }
-        let (observation, _) = self.carry_out(ask, None, cancel).await?;
-        Ok(CallOutcome::Observed(observation))
+    }
+
+    /// Does `work` in a session. What its running calls ask meanwhile, the embedder's own approver is asked: such a call
+    /// is held live and nobody else would come for it.
+    pub(crate) async fn with_approver<T>(&self, held: &Session, work: impl Future<Output = T>) -> T {
+        let Some(approver) = &self.approver else { return work.await };
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.answer_held(held, approver) => match never {},
+        }
+    }
+
+    async fn answer_held(&self, held: &Session, approver: &Approver) -> Infallible {
+        let mut changes = self.gate.store().changes();
+        let (mut seen, never) = (BTreeSet::new(), CancellationToken::new());
+        loop {
+            changes.mark_unchanged();
+            for ask in held.held() {
+                if seen.insert(ask)
+                    && let Err(error) = self.answer_one(ask, approver).await
+                {
+                    // It waits on, for anyone to answer.
+                    tracing::warn!(%ask, "the approver could not be asked or heard: {error}");
+                }
+            }
+            news(&mut changes, &never).await;
+        }
+    }
+
+    async fn answer_one(&self, ask: AskId, approver: &Approver) -> Result<(), RuntimeError> {
+        let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
+        self.approver_said(ask, approver(PendingAsk::of(row)).await).await
     }
 }
 

@@ -46,8 +46,8 @@ pub use portcullis_base::{
 };
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, Interrupt,
-    NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Tool,
-    ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Stopped,
+    Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{Exit, Reply, TaskCompleted};

@@ -193,7 +193,7 @@ impl Runtime {
             }
             match self.gate.open(row.session_id, self.owner.clone(), "local").await? {
                 Opened::Ready(held) => {
-                    let moved = held.attend_until(cancel).await;
+                    let moved = self.with_approver(&held, held.attend_until(cancel)).await;
                     give_back_until(held, cancel).await;
                     ran_here = moved?.iter().any(|moved| moved.intent_id == row.intent_id);
                     attended = true;

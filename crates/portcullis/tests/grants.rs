@@ -158,3 +158,55 @@ async fn an_approver_that_would_remember_what_cannot_be_still_says_yes() {
     assert_eq!(seen.session_view().code.known(), Some(Code::Ok));
     assert!(runtime.gate().grants().all().await.expect("read").is_empty());
 }
+
+/// Asks before it starts, and then for every command midway.
+fn script() -> Tool {
+    Tool::builder::<Commands, String>("Runs commands one after the other.")
+        .semantics(Semantics { dynamic_access: true, default_policy: DefaultPolicy::Ask, ..Semantics::mutating() })
+        .plan_access(|_, _| {
+            let resource = Resource::own(portcullis::ResourceKind::McpTool, "script");
+            vec![AccessRequest::new(Action::new("script"), resource, RiskSet::from([Risk::Write]))]
+        })
+        .parts_are_intents()
+        .execute(|input, context| async move {
+            for words in &input.commands {
+                let resource = Resource::argv(words, words.join(" "));
+                context.gate(AccessRequest::new(Action::new("shell"), resource, [Risk::Execute].into())).await?;
+            }
+            Ok(format!("{} ran", input.commands.len()))
+        })
+        .build()
+        .expect("a tool")
+}
+
+#[tokio::test]
+async fn l34_a_yes_to_what_a_running_call_asks_is_remembered_like_any_other() {
+    let store = memory();
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let builder = Runtime::builder().store(Arc::clone(&store) as _, Arc::new(MemoryArtifacts::default()));
+    let runtime = builder
+        .tool("script", script())
+        .expect("a name")
+        .approver(move |ask| {
+            let midway = ask.facts.get("stage").is_some();
+            heard.lock().expect("no test panics with it").push(midway);
+            async move { if midway { Reply::AllowSession } else { Reply::AllowOnce } }
+        })
+        .build()
+        .expect("builds");
+    let session = runtime.create_session("one").await.expect("a session");
+    let input = serde_json::json!({"commands": [TEST, TEST, TEST]}).to_string();
+    let run = || async {
+        let called = tokio::time::timeout(std::time::Duration::from_secs(20), runtime.call(session, "script", &input));
+        called.await.expect("it does not hang").expect("no fault")
+    };
+    ran(&run().await);
+    assert_eq!(
+        *asked.lock().expect("asked"),
+        [false, true],
+        "once before it starts, and once for three equal commands"
+    );
+    ran(&run().await);
+    assert_eq!(*asked.lock().expect("asked"), [false, true, false], "the session remembers the command");
+}

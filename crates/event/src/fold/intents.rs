@@ -81,7 +81,8 @@ impl Intents {
                 intent.looked_up = true;
                 intent.executor_id.clone_from(&found.executor_id);
             }),
-            Body::Asked(asked) => self.change(asked.intent_id, |intent| {
+            // One that is held live changes nothing of its call: it has started, whatever is answered (R3).
+            Body::Asked(asked) if asked.held_by.is_none() => self.change(asked.intent_id, |intent| {
                 intent.state = IntentState::Parked;
                 intent.ask_id = Some(asked.ask_id);
             }),

@@ -387,6 +387,7 @@ impl World {
         let ask_id = AskId::make(&*self.ids, self.now());
         let draft = self.draft(&Asked {
             grantable: None,
+            held_by: None,
             ask_id,
             intent_id,
             kind: "tool_confirmation".to_owned(),
