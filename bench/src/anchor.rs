@@ -1,6 +1,6 @@
 //! What plain rusqlite takes for the same rows: one FULL transaction an append, nothing else. The
 //! rows are copied from what a real call left in the store: its events with their payloads, the row
-//! of its intent, its artifacts' rows and the head.
+//! of its intent, its artifacts' rows and the head. The row of its key, which is gone by then, is made up.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use anyhow::Result;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
-const TABLES: [&str; 5] = ["events", "payloads", "intents", "session_heads", "artifacts"];
+const TABLES: [&str; 6] = ["events", "payloads", "intents", "session_heads", "artifacts", "locks"];
 
 /// One table's rows of one append.
 struct Copied {
@@ -37,6 +37,30 @@ impl Copied {
     }
 }
 
+/// What an append does with the key of its call.
+#[derive(Clone, Copy)]
+pub enum Key {
+    Takes,
+    Frees,
+}
+
+impl Key {
+    fn write(self, db: &Connection, session: &Value) -> Result<()> {
+        let (location, key) = ([1u8; 16], "fs:/workspace/a.txt");
+        match self {
+            Self::Takes => {
+                let sql = "insert into locks (tenant, location, key, session, fence) values (?1, ?2, ?3, ?4, 1)";
+                db.prepare_cached(sql)?.execute(params![location, location, key, session])?;
+            }
+            Self::Frees => {
+                let sql = "delete from locks where tenant = ?1 and location = ?2 and key = ?3 and session = ?4";
+                db.prepare_cached(sql)?.execute(params![location, location, key, session])?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The rows that one append of a real call wrote, and the schema they were written to.
 pub struct Rows {
     schema: Vec<String>,
@@ -46,6 +70,7 @@ pub struct Rows {
     intent: Copied,
     artifacts: Copied,
     head: Copied,
+    key: Option<Key>,
 }
 
 impl Rows {
@@ -94,9 +119,15 @@ impl Rows {
                 &newest,
             )?;
             let head = Copied::of(&db, "select * from session_heads where session = ?1", one)?;
-            taken.push(Self { schema: schema.clone(), events, payloads, intent, artifacts, head });
+            taken.push(Self { schema: schema.clone(), events, payloads, intent, artifacts, head, key: None });
         }
         Ok(taken)
+    }
+
+    /// The same append of a call that takes or frees a key.
+    pub fn and_key(mut self, key: Key) -> Self {
+        self.key = Some(key);
+        self
     }
 
     pub fn count(&self) -> usize {
@@ -152,7 +183,7 @@ impl Rows {
                 insert.execute(params_from_iter(row))?;
             }
         }
-        Ok(())
+        self.key.map_or(Ok(()), |key| key.write(db, &session))
     }
 
     /// One FULL transaction with these rows, timed.

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use portcullis::{PolicyBuilder, Runtime};
 use serde_json::json;
 
-use crate::anchor::Rows;
+use crate::anchor::{Key, Rows};
 use crate::table::{Row, millis, p50};
 use crate::world::{artifacts, call, hold, sqlite};
 
@@ -63,7 +63,10 @@ pub async fn run() -> Result<Vec<Row>> {
     };
     let first = call(&session, 3, "edit", flip(0)).await?;
     ensure!(first.ok(), "edit works: {}", first.session_view().summary);
-    let edit_rows = Rows::of_last_appends(&database, 2)?;
+    // Newest first: the end of the edit frees the key that its start took.
+    let keys = [Key::Frees, Key::Takes];
+    let appends = Rows::of_last_appends(&database, 2)?.into_iter().zip(keys);
+    let edit_rows: Vec<Rows> = appends.map(|(rows, key)| rows.and_key(key)).rev().collect();
     let plain = edit_rows[0].fresh(&folder.path().join("plain-edit.db"))?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let before = store.commits();
