@@ -1,9 +1,11 @@
 //! The in-memory backend: for embedders, tests and simulation. The same plan as every backend, and
 //! a map instead of tables. It keeps its promises while the process lives.
 
+mod apply;
 mod heads;
 mod kept;
 mod queue;
+mod records;
 mod search;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,19 +17,17 @@ use portcullis_base::{
 };
 use portcullis_event::facts::WakeState;
 use portcullis_event::fold::Wakes;
-use portcullis_event::{
-    AskState, CheckpointKey, Event, IntentState, RowChange, SessionRow, ledger_of, operator_log_of,
-};
+use portcullis_event::{AskState, CheckpointKey, Event, IntentState, SessionRow, ledger_of, operator_log_of};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::import::plan_import;
 use crate::memory::heads::Heads;
-use crate::plan::{AskNow, Plan, Planned, plan};
+use crate::plan::{AskNow, Plan, plan};
 use crate::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Commit, Committed, Head, Import, Imported, IntentRow, LivenessOracle,
-    LockKey, Log, Notices, OutboxEntry, Record, RecordWrite, Records, Retain, SessionKey, SessionSummary, Snapshot,
-    StoreError, WakeRow, Writer, conflicts, plan_erase,
+    LockKey, Log, Notices, OutboxEntry, Record, Retain, SessionKey, SessionSummary, Snapshot, StoreError, WakeRow,
+    plan_erase,
 };
 
 #[derive(Default)]
@@ -86,190 +86,6 @@ impl MemoryStore {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // A panic while the lock is held happens before any table changed: `apply` cannot fail.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Tables {
-    /// The answer to a commit that took effect before.
-    fn repeat(&self, commit: &Commit) -> Result<Option<Committed>, StoreError> {
-        let last_seq = self.heads.get(&commit.key).map_or(0, |head| head.last_seq);
-        let again = |response| Committed { events: Vec::new(), last_seq, repeat: true, response };
-        if let Some(wanted) = &commit.idempotency {
-            let key = (commit.key.tenant, wanted.route.clone(), wanted.key.clone());
-            if let Some(Answered { body_hash, response, .. }) = self.idempotency.get(&key) {
-                if *body_hash != wanted.body_hash {
-                    return Err(StoreError::IdempotencyMismatch(wanted.key.clone()));
-                }
-                return Ok(Some(again(Some(response.clone()))));
-            }
-        }
-        if let Writer::Outbox { key } = &commit.writer
-            && self.delivered.contains(&(commit.key, key.clone()))
-        {
-            return Ok(Some(again(None)));
-        }
-        let known = commit.events.first().is_some_and(|draft| self.event_ids.contains(&(commit.key, draft.id)));
-        Ok(known.then(|| again(None)))
-    }
-
-    fn check_locks(&self, commit: &Commit) -> Result<(), StoreError> {
-        for wanted in &commit.take {
-            for ((tenant, held), session) in &self.locks {
-                if *tenant == commit.key.tenant
-                    && held.location == wanted.location
-                    && *session != commit.key.session
-                    && conflicts(&held.key, &wanted.key)
-                {
-                    return Err(StoreError::LockHeld { key: held.key.clone(), session: *session });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check_records(&self, tenant: TenantId, writes: &[RecordWrite]) -> Result<(), StoreError> {
-        for write in writes {
-            let found = self.records.get(&(tenant, write.kind.clone(), write.id.clone())).map_or(0, |r| r.version);
-            if let Some(expected) = write.expected
-                && expected != found
-            {
-                return Err(StoreError::VersionConflict {
-                    kind: write.kind.clone(),
-                    id: write.id.clone(),
-                    expected,
-                    found,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn write_record(&mut self, tenant: TenantId, write: RecordWrite, now: Timestamp) -> u64 {
-        let key = (tenant, write.kind.clone(), write.id.clone());
-        let version = self.records.get(&key).map_or(0, |r| r.version) + 1;
-        match write.body {
-            Some(body) => {
-                self.records.insert(key, Record { kind: write.kind, id: write.id, version, body, updated_at: now });
-            }
-            None => {
-                self.records.remove(&key);
-            }
-        }
-        version
-    }
-
-    /// Writes a planned commit. Infallible: every check came before.
-    fn apply(&mut self, commit: Commit, planned: Planned, now: Timestamp) -> Committed {
-        let key = commit.key;
-        // Before the rows: an intent that settles in this very append keeps no sensitive value.
-        self.sealed.extend(commit.sealed.into_iter().map(|(intent, bytes)| ((key, intent), bytes)));
-        for change in planned.rows {
-            self.apply_row(key, change);
-        }
-        for lock in commit.free {
-            let held_by_us = self.locks.get(&(key.tenant, lock.clone())) == Some(&key.session);
-            if held_by_us {
-                self.locks.remove(&(key.tenant, lock));
-            }
-        }
-        self.locks.extend(commit.take.into_iter().map(|lock| ((key.tenant, lock), key.session)));
-        self.blobs.extend(commit.blobs.into_iter().map(|blob| ((key.tenant, blob.sha256), blob.bytes)));
-        for row in commit.artifacts {
-            self.artifacts.insert((key.tenant, row.artifact.id), row);
-        }
-        for write in commit.records {
-            self.write_record(key.tenant, write, now);
-        }
-        let response = commit.idempotency.map(|wanted| {
-            let row = Answered { body_hash: wanted.body_hash, response: wanted.response.clone(), at: now };
-            self.idempotency.insert((key.tenant, wanted.route, wanted.key), row);
-            wanted.response
-        });
-        if let Writer::Outbox { key: dedupe } = commit.writer {
-            self.delivered.insert((key, dedupe));
-        }
-        self.checkpoints.entry(key).or_default().extend(planned.checkpoint);
-        self.outbox.extend(planned.outbox.into_iter().map(|entry| (entry.id, entry)));
-        let last_seq = planned.head.last_seq;
-        self.heads.put(key, planned.head);
-        self.event_ids.extend(planned.events.iter().map(|event| (key, event.id)));
-        self.events.entry(key).or_default().extend(planned.events.iter().cloned());
-        Committed { events: planned.events, last_seq, repeat: false, response }
-    }
-
-    fn planned(
-        &self,
-        store: &MemoryStore,
-        commit: &Commit,
-        now: Timestamp,
-        decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
-    ) -> Result<Planned, StoreError> {
-        decide(
-            commit,
-            Plan {
-                now,
-                ids: &*store.ids,
-                key: store.key.as_ref(),
-                head: self.heads.get(&commit.key).cloned(),
-                ask: &|ask| {
-                    let row = self.asks.get(&(commit.key.tenant, ask))?;
-                    Some(AskNow { session: row.session_id, state: row.state, expires_at: row.expires_at })
-                },
-                intent: &|intent| Some(self.intents.get(&commit.key)?.get(&intent)?.state),
-                wake: &|wake| Some(self.wakes.get(&commit.key)?.get(&wake)?.state),
-                wakes: &|| self.pending_wakes(commit.key).map(|row| row.wake.clone()).collect(),
-            },
-        )
-    }
-
-    fn apply_row(&mut self, key: SessionKey, change: RowChange) {
-        match change {
-            RowChange::Session(row) => {
-                self.sessions.insert(key, row);
-            }
-            admitted @ RowChange::IntentAdmitted { .. } => {
-                let row = IntentRow::admitted(key.session, admitted);
-                self.intents.entry(key).or_default().extend(row.map(|row| (row.intent_id, row)));
-            }
-            RowChange::IntentMoved { intent_id, state, invocation_id, seq } => {
-                if state == IntentState::Observed {
-                    self.sealed.remove(&(key, intent_id));
-                }
-                if let Some(row) = self.intents.entry(key).or_default().get_mut(&intent_id) {
-                    row.moved(state, invocation_id, seq);
-                }
-            }
-            opened @ RowChange::AskOpened { .. } => {
-                let row = AskRow::opened(key.session, opened);
-                self.asks.extend(row.map(|row| ((key.tenant, row.ask_id), row)));
-            }
-            RowChange::AskAnswered { ask_id, reply, approver, seq } => {
-                if let Some(row) = self.asks.get_mut(&(key.tenant, ask_id)) {
-                    row.answered(reply, approver, seq);
-                }
-            }
-            RowChange::AskClosed { ask_id, state, .. } => {
-                if let Some(row) = self.asks.get_mut(&(key.tenant, ask_id)) {
-                    row.state = state;
-                }
-            }
-            RowChange::WakeQueued { wake, at, seq } => {
-                WakeRow::queue(self.wakes.entry(key).or_default(), key.session, (wake, at, seq));
-            }
-            RowChange::WakesSettled { queued_wake_ids, state, seq } => {
-                let rows = self.wakes.entry(key).or_default();
-                for id in queued_wake_ids {
-                    if let Some(row) = rows.get_mut(&id) {
-                        row.settled(state, seq);
-                    }
-                }
-            }
-        }
-    }
-
-    fn pending_wakes(&self, key: SessionKey) -> impl Iterator<Item = &WakeRow> {
-        let rows = self.wakes.get(&key).into_iter().flat_map(BTreeMap::values);
-        rows.filter(|row| row.state == WakeState::Pending)
     }
 }
 
@@ -469,26 +285,6 @@ impl Log for MemoryStore {
 
     fn checkpoint_key(&self) -> Option<CheckpointKey> {
         self.key.clone()
-    }
-}
-
-#[async_trait]
-impl Records for MemoryStore {
-    async fn record(&self, tenant: TenantId, kind: &str, id: &str) -> Result<Option<Record>, StoreError> {
-        Ok(self.tables().records.get(&(tenant, kind.to_owned(), id.to_owned())).cloned())
-    }
-
-    async fn records(&self, tenant: TenantId, kind: &str) -> Result<Vec<Record>, StoreError> {
-        let tables = self.tables();
-        let rows = tables.records.iter().filter(|((t, k, _), _)| *t == tenant && k == kind);
-        Ok(rows.map(|(_, row)| row.clone()).collect())
-    }
-
-    async fn put_record(&self, tenant: TenantId, write: RecordWrite) -> Result<u64, StoreError> {
-        let mut tables = self.tables();
-        tables.check_records(tenant, std::slice::from_ref(&write))?;
-        let now = self.clock.now();
-        Ok(tables.write_record(tenant, write, now))
     }
 }
 
