@@ -388,6 +388,7 @@ impl World {
         let draft = self.draft(&Asked {
             grantable: None,
             held_by: None,
+            root: None,
             ask_id,
             intent_id,
             kind: "tool_confirmation".to_owned(),
