@@ -63,7 +63,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
                 ask_view::tool(row),
                 ask_view::touches(row),
                 ask_view::folder(ask),
-                row.session_id.to_string(),
+                ask_view::session(row),
                 ask_view::expiry(row.expires_at),
             ]
         };

@@ -66,6 +66,14 @@ pub fn folder(ask: &Ask) -> String {
     ask.cwd().map_or_else(|| "-".to_owned(), |folder| exact(&folder, 4_096))
 }
 
+/// The session that asks; of a descendant also the one at whose root it surfaces.
+pub fn session(row: &AskRow) -> String {
+    match row.root {
+        Some(root) => format!("{} → {}", root.session_id, row.session_id),
+        None => row.session_id.to_string(),
+    }
+}
+
 /// How it stands: a settled one with who settled it, and how.
 pub fn standing(row: &AskRow) -> String {
     let by = row.approver.as_ref().map(|name| format!(" by {}", exact(name, 80))).unwrap_or_default();
@@ -102,7 +110,7 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
             let _ = writeln!(text, "  {label}: {}", fact(name, value));
         }
     }
-    let _ = writeln!(text, "  in: {} (session {})", folder(ask), row.session_id);
+    let _ = writeln!(text, "  in: {} (session {})", folder(ask), session(row));
     let _ = writeln!(text, "  expires: {}", expiry(row.expires_at));
     for (label, command) in commands(world, ask) {
         let _ = writeln!(text, "{label}: {command}");
@@ -205,7 +213,7 @@ impl Whole {
             let _ = writeln!(text, "{}", format!("  {label:<16}{value}").trim_end());
         };
         line("state", &standing(row));
-        line("session", &row.session_id.to_string());
+        line("session", &session(row));
         line("workspace", &folder(&self.ask));
         for (name, label) in LABELS {
             if let Some(value) = row.facts.get(*name) {

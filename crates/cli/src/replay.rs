@@ -88,6 +88,7 @@ impl Known {
 fn intent_of(body: &Body, known: &Known) -> Option<IntentId> {
     Some(match body {
         Body::ToolUse(fact) => fact.intent_id,
+        Body::ToolResult(fact) => fact.intent_id,
         Body::IntentProposed(fact) => fact.intent_id,
         Body::LookedUp(fact) => fact.intent_id,
         Body::Checked(fact) => fact.intent_id,
@@ -134,6 +135,7 @@ fn in_words(event: &Event, body: &Body) -> String {
         }
         Body::Decided(fact) => format!("decided: {}: {}", render::word(&fact.decision), safe_line(&fact.reason, 200)),
         Body::ToolUse(_) => "shown to clients".to_owned(),
+        Body::ToolResult(fact) => format!("told to clients: {}", if fact.is_error { "it failed" } else { "ok" }),
         Body::Asked(fact) => format!("asked: {}, until {}", fact.ask_id, fact.expires_at),
         Body::Replied(fact) => format!(
             "answered: {} by {} through {}",

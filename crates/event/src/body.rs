@@ -105,6 +105,7 @@ bodies! {
     "tool.queued" => ToolQueued,
     "input.consumed" => InputConsumed,
     "agent.tool_use" => ToolUse,
+    "agent.tool_result" => ToolResult,
     "tool.menu" => MenuFrozen,
     "tool.intent" => IntentProposed,
     "tool.lookup" => LookedUp,

@@ -80,6 +80,24 @@ pub struct InputConsumed {
     pub event_ids: Vec<EventId>,
 }
 
+/// How a call that was asked about at the root of its session ended; content is rendered from `tool.observation` of the
+/// session that the copy comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The `agent.tool_use` that it answers.
+    pub tool_use_id: EventId,
+    pub intent_id: IntentId,
+    pub is_error: bool,
+}
+
+/// Where an ask of a descendant surfaces (13.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtRoot {
+    pub session_id: SessionId,
+    /// The copy of its `agent.tool_use` there; an answer to it answers the ask.
+    pub tool_use_id: EventId,
+}
+
 /// What a managed client sees of a call; name and input are rendered from `tool.intent`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
@@ -228,6 +246,9 @@ pub struct Asked {
     /// Held live inside this running invocation (R3): an answer lets it go on, and nothing runs anew by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<InvocationId>,
+    /// Where else it is shown; none for a session that is nobody's child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<AtRoot>,
 }
 
 /// What a person answered (13.4).

@@ -5,7 +5,7 @@ use portcullis_base::{AskId, Digest, EventId, IntentId, InvocationId, QueuedWake
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{Closing, Reply, WakeQueued, WakeState};
+use crate::facts::{AtRoot, Closing, Reply, WakeQueued, WakeState};
 use crate::{Body, Event};
 
 /// How far an intent is.
@@ -87,6 +87,7 @@ pub enum RowChange {
         ask_id: AskId,
         intent_id: IntentId,
         tool_use_id: Option<EventId>,
+        root: Option<AtRoot>,
         kind: String,
         input_hash: Digest,
         definition_version: String,
@@ -189,6 +190,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                     ask_id: asked.ask_id,
                     intent_id: asked.intent_id,
                     tool_use_id,
+                    root: asked.root,
                     kind: asked.kind.clone(),
                     input_hash: asked.input_hash,
                     definition_version: asked.definition_version.clone(),

@@ -105,6 +105,7 @@ mod tests {
             [
                 "tool.queued",
                 "agent.tool_use",
+                "agent.tool_result",
                 "ledger.session_created",
                 "ledger.checkpoint",
                 "ledger.session_archived",

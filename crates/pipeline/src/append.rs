@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{AppendId, IntentId, MessageId, WorkerId, limits};
 use portcullis_event::Draft;
-use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, RecordWrite, SessionKey};
+use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, OutboxEntry, RecordWrite, SessionKey};
 
 use crate::schedule::Slot;
 
@@ -20,6 +20,8 @@ pub struct Append {
     pub(crate) artifacts: Vec<ArtifactRow>,
     pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
     pub(crate) records: Vec<RecordWrite>,
+    /// What goes to other logs once these are durable.
+    pub(crate) outbox: Vec<OutboxEntry>,
     /// Calls admitted in this append: a repeat among them is a duplicate before anything is stored.
     pub(crate) calls: Vec<(MessageId, String)>,
     /// A call's turn to touch the world lasts until its end is durable: the next one starts only then (R1).
@@ -64,6 +66,7 @@ impl Append {
         self.artifacts.extend(next.artifacts);
         self.sealed.extend(next.sealed);
         self.records.extend(next.records);
+        self.outbox.extend(next.outbox);
         self.calls.extend(next.calls);
         self.slots.extend(next.slots);
         self.idle |= next.idle;
@@ -115,6 +118,7 @@ impl Append {
         commit.artifacts = self.artifacts;
         commit.sealed = self.sealed;
         commit.records = self.records;
+        commit.outbox = self.outbox;
         commit.idle = self.idle;
         commit
     }

@@ -70,6 +70,7 @@ pub(crate) async fn raise(
         evaluation: session.tidy(&ask.reason, SUMMARY_MAX),
     };
     session.note(facts, intent.turn_id, &used);
+    let root = session.surface_ask(ask_id, &used, facts);
     let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null));
     // A rule that names a secret is not suggested: masked it would be another rule, and a wider one. Nor is
     // one that is too long to be read.
@@ -96,6 +97,7 @@ pub(crate) async fn raise(
         shown: shown(session, question),
         grantable,
         held_by: question.held_by,
+        root,
     };
     session.note(facts, intent.turn_id, &asked);
     Ok(ask_id)

@@ -484,6 +484,7 @@ async fn settle<T>(session: &SessionShared, ended: Step<T>, facts: Append) -> Re
 /// The observation is the last fact of its intent.
 pub(crate) fn write_back(session: &SessionShared, mut observed: Observed, mut facts: Append) -> (Append, Disposition) {
     session.loops.leave(&mut observed);
+    session.surface_result(&observed, &mut facts);
     session.note(&mut facts, observed.turn_id, &observed);
     (facts, Disposition::Settled(Box::new(Observation(observed))))
 }

@@ -31,6 +31,7 @@ mod handed_over;
 mod host;
 mod intent;
 mod keys;
+mod lineage;
 mod lookup;
 mod loops;
 mod menu;

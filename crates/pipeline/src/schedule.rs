@@ -260,6 +260,7 @@ fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, Strin
     facts.sealed = std::mem::take(&mut commit.sealed);
     // A grant that answered has been used, whatever came after it.
     facts.records = std::mem::take(&mut commit.records);
+    facts.outbox = std::mem::take(&mut commit.outbox);
     facts
 }
 

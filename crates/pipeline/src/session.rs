@@ -143,9 +143,16 @@ impl SessionShared {
             return Ok(());
         }
         let slots = std::mem::take(&mut facts.slots);
-        let committed = self.try_commit(self.commit_of(facts)).await;
+        let commit = self.commit_of(facts);
+        let copies = !commit.outbox.is_empty();
+        let committed = self.try_commit(commit).await;
         drop(slots);
-        Ok(committed?)
+        committed?;
+        // At once: somebody may wait for it at the root. What fails here waits in the outbox for the next who delivers.
+        if copies && let Err(error) = portcullis_store::deliver_outbox(&*self.gate.store).await {
+            tracing::warn!(session = %self.key.session, "the root was not told yet: {error}");
+        }
+        Ok(())
     }
 
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is

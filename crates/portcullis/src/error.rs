@@ -1,6 +1,6 @@
 //! What can go wrong around a call. What goes wrong *in* a call is an observation, not an error.
 
-use portcullis_base::AskId;
+use portcullis_base::{AskId, EventId};
 use portcullis_contract::{BuildError, InvalidName};
 use portcullis_pipeline::{GrantError, Halt, RegistrationError};
 use portcullis_store::{LeaseOwner, StoreError};
@@ -41,6 +41,9 @@ pub enum RuntimeError {
     /// The ask was settled, but its call left no observation that can be found.
     #[error("ask {0} is settled, and its call has no observation yet")]
     NoObservation(AskId),
+    /// No ask was shown by that event.
+    #[error("event {0} asks nothing; name the `agent.tool_use` of an ask, or the ask itself")]
+    NothingAsked(EventId),
 }
 
 impl From<Halt> for RuntimeError {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use portcullis_base::{AppendId, AskId, GrantId, IntentId, SessionId, Timestamp};
+use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
 use portcullis_event::facts::{Asked, Replied, Reply};
 use portcullis_event::{Actor, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
-use portcullis_store::{AskRow, Commit, StoreError};
+use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -122,6 +122,31 @@ impl Runtime {
         commit.records = grant.map(|grant| grant.records).unwrap_or_default();
         self.gate.store().commit(commit).await?;
         Ok(id)
+    }
+
+    /// The same for someone who knows the ask by the event that showed it: the `agent.tool_use` of its session, or the
+    /// copy of it at the root (13.6). Both name one ask, which is returned.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::reply`], and if no ask was shown by that event.
+    pub async fn reply_to(&self, tool_use: EventId, answer: Answer) -> Result<(AskId, Option<GrantId>), RuntimeError> {
+        let ask = self.ask_shown_by(tool_use).await?.ok_or(RuntimeError::NothingAsked(tool_use))?;
+        Ok((ask, self.reply(ask, answer).await?))
+    }
+
+    /// The ask that an `agent.tool_use`, or its copy at the root, showed.
+    async fn ask_shown_by(&self, event: EventId) -> Result<Option<AskId>, StoreError> {
+        let showed =
+            |row: &AskRow| row.tool_use_id == Some(event) || row.root.is_some_and(|root| root.tool_use_id == event);
+        // Of those that wait there are few; a settled one is only looked for to say that it is.
+        for pending in [true, false] {
+            let filter = AskFilter { session: None, pending };
+            let rows = self.gate.store().asks(self.gate.tenant(), filter).await?;
+            if let Some(row) = rows.iter().find(|row| showed(row)) {
+                return Ok(Some(row.ask_id));
+            }
+        }
+        Ok(None)
     }
 
     /// The grant an answer gives, from what the log says was asked: a row is only a copy of it.

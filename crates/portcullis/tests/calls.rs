@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use portcullis::{
     Answer, AskId, CallOutcome, CancellationToken, Code, DefaultPolicy, Interrupt, MemoryArtifacts, Reply, Runtime,
-    RuntimeBuilder, Semantics, SessionId, Store, SystemClock, SystemIds, Tool,
+    RuntimeBuilder, RuntimeError, Semantics, SessionId, Store, StoreError, SystemClock, SystemIds, Tool,
 };
 use portcullis_base::AppendId;
-use portcullis_event::facts::ToolQueued;
+use portcullis_event::facts::{SessionCreated, ToolQueued};
 use portcullis_event::{Actor, Body, LOCAL_TENANT, Stamp};
 use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{Commit, HostLiveness, Log as _, MemoryStore, SessionKey};
@@ -256,4 +256,47 @@ async fn l36_an_approval_counts_in_the_workspace_it_was_given_for() {
     let settled = one.see_through(ask, Duration::from_secs(5)).await.expect("settled").observed;
     assert_eq!(settled.code.known(), Some(Code::StaleFileBaseline), "{}", settled.summary);
     assert!(folders.iter().all(|folder| !folder.path().join("a.txt").exists()), "nothing was written");
+}
+
+#[tokio::test]
+async fn l38_an_answer_to_the_copy_at_the_root_answers_the_ask_of_the_child() {
+    for at_root in [true, false] {
+        let store = memory();
+        let runtime =
+            over(Arc::clone(&store) as _).tool("echo", echo(asks())).expect("a name").build().expect("builds");
+        let root = runtime.create_session("root").await.expect("a session");
+        let child = SessionId::from_u128(77);
+        let created = SessionCreated {
+            agent_id: None,
+            agent_version: 0,
+            environment_id: None,
+            parent_session_id: Some(root),
+            root_session_id: root,
+            depth: 1,
+            name: None,
+            tags: Vec::new(),
+            config_hash: portcullis_base::Digest::of(b""),
+            workspace: None,
+        };
+        let (clock, ids, actor) = (SystemClock::new(), SystemIds::new(), Actor::system());
+        let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
+        let key = |session| SessionKey { tenant: LOCAL_TENANT, session };
+        let append = AppendId::from_u128(7);
+        store.commit(Commit::client(key(child), append, vec![stamp.draft(&created)])).await.expect("created");
+
+        let CallOutcome::Waiting(ask) = soon(runtime.call(child, "echo", INPUT)).await.expect("no fault") else {
+            panic!("it asks")
+        };
+        let shown = store.read(key(if at_root { root } else { child }), 0, 100).await.expect("read");
+        let shown = shown.iter().find(|event| event.kind.as_str() == "agent.tool_use").expect("it is shown there");
+        let answer = || Answer::by("ada", Reply::AllowOnce);
+        let (answered, _) = runtime.reply_to(shown.id, answer()).await.expect("recorded");
+        assert_eq!(answered, ask);
+        let settled = soon(runtime.see_through(ask, Duration::from_secs(5))).await.expect("it ran");
+        assert_eq!(settled.observed.code.known(), Some(Code::Ok));
+        let again = runtime.reply_to(shown.id, answer()).await;
+        assert!(matches!(again, Err(RuntimeError::Store(StoreError::AskSettled { .. }))), "{again:?}");
+        let nothing = runtime.reply_to(portcullis::EventId::from_u128(1), answer()).await;
+        assert!(matches!(nothing, Err(RuntimeError::NothingAsked(_))), "{nothing:?}");
+    }
 }

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_search.sql"),
     include_str!("../migrations/0003_wakes.sql"),
     include_str!("../migrations/0004_retention.sql"),
+    include_str!("../migrations/0005_ask_roots.sql"),
 ];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.

@@ -97,6 +97,7 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
             ask_id,
             intent_id,
             tool_use_id,
+            root,
             kind,
             input_hash,
             definition_version,
@@ -107,8 +108,9 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
         } => {
             conn.prepare_cached(
                 "INSERT OR REPLACE INTO asks (tenant, ask_id, session, intent_id, tool_use_id, kind, \
-                 state, pinned, input_hash, definition_version, facts, expires_at, asked_seq) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9, ?10, ?11, ?12)",
+                 state, pinned, input_hash, definition_version, facts, expires_at, asked_seq, \
+                 root_session, root_tool_use_id) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?
             .execute(params![
                 tenant,
@@ -122,7 +124,9 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
                 definition_version,
                 json(&facts)?,
                 expires_at.as_micros(),
-                seq
+                seq,
+                root.map(|root| id(root.session_id.as_u128())),
+                root.map(|root| id(root.tool_use_id.as_u128()))
             ])?;
         }
         RowChange::AskAnswered { ask_id, reply, approver, seq } => {

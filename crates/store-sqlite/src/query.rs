@@ -4,6 +4,7 @@ use portcullis_base::{
     AppendId, ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
     TurnId, WakeId, WorkerId,
 };
+use portcullis_event::facts::AtRoot;
 use portcullis_event::{Actor, Event, EventType, SessionRow, Typed, ledger_of, operator_log_of};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot, Tombstone,
@@ -147,8 +148,8 @@ pub(crate) fn intents(conn: &Connection, key: SessionKey, open: bool) -> rusqlit
 }
 
 const ASK: &str = "SELECT ask_id, session, intent_id, tool_use_id, kind, state, pinned, input_hash, \
-                   definition_version, facts, expires_at, reply, approver, answered_seq, asked_seq \
-                   FROM asks";
+                   definition_version, facts, expires_at, reply, approver, answered_seq, asked_seq, \
+                   root_session, root_tool_use_id FROM asks";
 
 fn ask_row(row: &Row<'_>) -> rusqlite::Result<AskRow> {
     Ok(AskRow {
@@ -156,6 +157,10 @@ fn ask_row(row: &Row<'_>) -> rusqlite::Result<AskRow> {
         session_id: SessionId::from_u128(id_at(row, 1)?),
         intent_id: IntentId::from_u128(id_at(row, 2)?),
         tool_use_id: opt_id_at(row, 3)?.map(EventId::from_u128),
+        root: opt_id_at(row, 15)?.zip(opt_id_at(row, 16)?).map(|(session, used)| AtRoot {
+            session_id: SessionId::from_u128(session),
+            tool_use_id: EventId::from_u128(used),
+        }),
         kind: row.get(4)?,
         state: word_at(row, 5)?,
         pinned: row.get(6)?,

@@ -21,16 +21,25 @@ pub async fn deliver_outbox(store: &dyn Store) -> Result<usize, StoreError> {
         }
         let mut done: Vec<OutboxId> = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let committed = store.commit(delivery(entry)).await?;
-            delivered += usize::from(!committed.repeat);
+            match store.commit(delivery(entry)).await {
+                Ok(committed) => delivered += usize::from(!committed.repeat),
+                // A copy for a root that is not there any more is for nobody, and must not hold up what comes after it.
+                Err(StoreError::NoSession(_) | StoreError::Erased(_)) if is_copy(entry) => {}
+                Err(error) => return Err(error),
+            }
             done.push(entry.id);
         }
         store.outbox_done(done).await?;
     }
 }
 
+fn is_copy(entry: &OutboxEntry) -> bool {
+    let OutboxKind::Session { copied_from, .. } = &entry.work;
+    copied_from.is_some()
+}
+
 fn delivery(entry: &OutboxEntry) -> Commit {
-    let OutboxKind::Session { session_id, dedupe, event_id, append_id, event_type, payload } = &entry.work;
+    let OutboxKind::Session { session_id, dedupe, event_id, append_id, event_type, payload, copied_from } = &entry.work;
     let draft = Draft {
         id: *event_id,
         kind: EventType::recorded(event_type.clone()),
@@ -38,7 +47,7 @@ fn delivery(entry: &OutboxEntry) -> Commit {
         actor: Actor::system(),
         wake_id: None,
         turn_id: None,
-        session_thread_id: None,
+        session_thread_id: *copied_from,
         v: 1,
         payload_hash: Digest::of(payload.as_bytes()),
         payload: payload.clone(),
@@ -47,6 +56,6 @@ fn delivery(entry: &OutboxEntry) -> Commit {
     let key = SessionKey { tenant: entry.tenant, session: *session_id };
     let mut commit = Commit::outbox(key, dedupe.clone(), *append_id, vec![draft]);
     // A reserved log is idle after every delivery: its tail is always under a checkpoint.
-    commit.idle = true;
+    commit.idle = copied_from.is_none();
     commit
 }

@@ -176,6 +176,7 @@ pub(crate) fn to_ledger<B: EventBody>(
             append_id: AppendId::make(ids, now),
             event_type: B::KIND.as_str().to_owned(),
             payload: fact.to_payload(),
+            copied_from: None,
         },
     }
 }

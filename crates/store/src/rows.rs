@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portcullis_base::{
     AppendId, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, QueuedWakeId, SessionId, TenantId, Timestamp,
 };
-use portcullis_event::facts::{Reply, WakeQueued, WakeState};
+use portcullis_event::facts::{AtRoot, Reply, WakeQueued, WakeState};
 use portcullis_event::{AskState, IntentState, RowChange, SessionRow};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,6 +54,8 @@ pub struct AskRow {
     pub session_id: SessionId,
     pub intent_id: IntentId,
     pub tool_use_id: Option<EventId>,
+    /// Where an ask of a descendant surfaces.
+    pub root: Option<AtRoot>,
     pub kind: String,
     pub state: AskState,
     pub pinned: bool,
@@ -76,6 +78,7 @@ impl AskRow {
             ask_id,
             intent_id,
             tool_use_id,
+            root,
             kind,
             input_hash,
             definition_version,
@@ -92,6 +95,7 @@ impl AskRow {
             session_id,
             intent_id,
             tool_use_id,
+            root,
             kind,
             state: AskState::Pending,
             pinned,
@@ -211,6 +215,9 @@ pub enum OutboxKind {
         append_id: AppendId,
         event_type: String,
         payload: String,
+        /// The session it is a copy from: an event of a descendant (tool-contract 13.6).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copied_from: Option<SessionId>,
     },
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::Replied;
+use crate::facts::{AtRoot, Replied};
 use crate::{AskState, Body, Event};
 
 /// One ask with what its approval is bound to.
@@ -22,6 +22,7 @@ pub struct Ask {
     pub shown: Digest,
     pub expires_at: Timestamp,
     pub reply: Option<Replied>,
+    pub root: Option<AtRoot>,
 }
 
 /// Asks by id; one leaves when its intent has an observation.
@@ -48,6 +49,7 @@ impl Asks {
                         shown: asked.shown,
                         expires_at: asked.expires_at,
                         reply: None,
+                        root: asked.root,
                     },
                 );
             }
@@ -78,6 +80,11 @@ impl Asks {
     /// Asks that are not pending while their intent has no observation: work for `attend`.
     pub fn answered(&self) -> impl Iterator<Item = &Ask> {
         self.live.values().filter(|ask| ask.state != AskState::Pending)
+    }
+
+    /// Asks of one intent, whatever their state.
+    pub fn of(&self, intent: IntentId) -> impl Iterator<Item = &Ask> {
+        self.live.values().filter(move |ask| ask.intent_id == intent)
     }
 
     /// Asks that wait for a person.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use portcullis_base::{Digest, EventId};
+use portcullis_base::{Digest, EventId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +20,8 @@ pub struct QueuedCall {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     pub created: bool,
+    /// The root of the tree that it belongs to; itself, if it is nobody's child.
+    pub root: Option<SessionId>,
     pub name: Option<String>,
     pub workspace: Option<String>,
     pub status: SessionStatus,
@@ -34,6 +36,7 @@ impl Session {
         match body {
             Body::SessionCreated(created) => {
                 self.created = true;
+                self.root = Some(created.root_session_id);
                 self.name.clone_from(&created.name);
                 self.workspace.clone_from(&created.workspace);
             }

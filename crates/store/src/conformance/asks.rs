@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::AskId;
+use portcullis_base::{AskId, SessionId};
 use portcullis_event::facts::{AskClosed, Closing, Reply};
 use portcullis_event::{AskState, Draft};
 
@@ -32,6 +32,8 @@ pub async fn s10_two_answers_one_wins(make: Make) {
     let waiting = store.asks(key.tenant, pending).await.expect("asks");
     assert_eq!(waiting.len(), 1);
     assert!(waiting[0].tool_use_id.is_some(), "clients answer to the managed event");
+    let root = waiting[0].root.expect("and to its copy at the root");
+    assert!(Some(root.tool_use_id) != waiting[0].tool_use_id && root.session_id == SessionId::from_u128(9));
     assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 1);
 
     store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await.expect("the first answer");

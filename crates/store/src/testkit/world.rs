@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{
-    AppendId, AskId, Clock as _, Code, Digest, IntentId, InvocationId, ManualClock, MenuId, MessageId, ObservationId,
-    Phase, QueuedWakeId, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId, WorkerId,
+    AppendId, AskId, Clock as _, Code, Digest, EventId, IntentId, InvocationId, ManualClock, MenuId, MessageId,
+    ObservationId, Phase, QueuedWakeId, Recovery, SeededIds, SessionId, SideEffects, TenantId, Timestamp, TurnId,
+    WorkerId,
 };
 use portcullis_event::facts::{
-    Asked, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Priority, Replied, Reply, Scheduled,
-    SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
+    Asked, AtRoot, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Priority, Replied, Reply,
+    Scheduled, SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict, WakeCancelled, WakeConsumed,
+    WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -388,6 +390,11 @@ impl World {
         let draft = self.draft(&Asked {
             grantable: None,
             held_by: None,
+            // As a descendant would ask: nothing of an ask may be lost on the way into its row.
+            root: Some(AtRoot {
+                session_id: SessionId::from_u128(9),
+                tool_use_id: EventId::make(&*self.ids, self.now()),
+            }),
             ask_id,
             intent_id,
             kind: "tool_confirmation".to_owned(),
