@@ -313,6 +313,7 @@ impl Fuzz {
                 append_id: world.append(),
                 event_type: queued.kind.as_str().to_owned(),
                 payload: queued.payload,
+                copied_from: None,
             },
         }
     }
