@@ -470,6 +470,7 @@ fn l36_whoever_wants_the_keys_of_a_dead_held_call_closes_its_ask() {
 /// F2 for a held call: cut at every call of the store, in every way.
 #[test]
 fn f02_l25_every_cut_of_a_held_call_leaves_one_observation_and_no_open_ask() {
+    let mut stopped = 0;
     for kind in FaultKind::ALL {
         for nth in 1.. {
             let (world, struck) = runtime().block_on(async {
@@ -496,16 +497,22 @@ fn f02_l25_every_cut_of_a_held_call_leaves_one_observation_and_no_open_ask() {
                 }
                 (world, faulty.struck())
             });
-            runtime().block_on(settles(&world, kind, nth));
+            let seen = runtime().block_on(settles(&world, kind, nth));
+            let unrecorded = |seen: &&Observed| seen.warnings.iter().any(|warning| warning.contains("would not take"));
+            if let Some(seen) = seen.iter().find(unrecorded) {
+                stopped += 1;
+                assert_eq!(seen.code.known(), Some(Code::Cancelled), "{seen:?}");
+            }
             if !struck {
                 break;
             }
             assert!(nth < 200, "the scenario is shorter than that");
         }
     }
+    assert!(stopped >= 3, "a call whose decision is not kept goes no further, and says so: {stopped}");
 }
 
-async fn settles(world: &World, kind: FaultKind, nth: u64) {
+async fn settles(world: &World, kind: FaultKind, nth: u64) -> Vec<Observed> {
     let label = format!("{kind:?} at {nth}");
     let head = world.store.head(world.key()).await.expect("head").expect("there");
     if let Some(owner) = head.lease_owner {
@@ -535,4 +542,5 @@ async fn settles(world: &World, kind: FaultKind, nth: u64) {
         });
         assert!(named, "{label}: {part} happened without a right");
     }
+    seen
 }
