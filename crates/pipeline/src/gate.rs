@@ -2,18 +2,15 @@
 //! type the one before it made, so a phase that is skipped does not compile.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use portcullis_base::{
-    AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, MenuId, SessionId, TenantId, TurnId, limits,
-};
+use portcullis_base::{AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, SessionId, TenantId, limits};
 use portcullis_contract::{Action, DefaultPolicy};
-use portcullis_event::fold::Baseline;
-use portcullis_event::{Observed, facts::MenuFrozen};
+use portcullis_event::Observed;
 use portcullis_policy::{Asker, Policy};
 use portcullis_secret::{Redactor, Sealer, SecretText};
-use portcullis_store::{Artifacts, Blob, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
+use portcullis_store::{Artifacts, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +25,7 @@ use crate::evidence::{ArtifactShelf, Usage};
 use crate::execute::{Ran, execute};
 use crate::grace::Grace;
 use crate::grants::GrantBook;
+use crate::held::BaselineBook;
 use crate::intent::{Intent, Origin, Proposal};
 use crate::keys::KeyLine;
 use crate::lookup::lookup;
@@ -156,38 +154,6 @@ impl GateInner {
 
     pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
         self.registry.effective(name, self.location, session)
-    }
-}
-
-/// Reads of files by session, for tools that must know what was delivered (§19).
-#[derive(Clone, Default)]
-pub struct BaselineBook {
-    sessions: Arc<Mutex<HashMap<SessionId, Weak<SessionShared>>>>,
-}
-
-impl BaselineBook {
-    /// What a session was shown of a file.
-    #[must_use]
-    pub fn get(&self, session: SessionId, path: &str) -> Option<Baseline> {
-        let shared = self.held(session)?;
-        // By the name it was written under (L69).
-        let path = shared.gate.redactor.redact_text(path);
-        shared.state().baselines.get(&path).cloned()
-    }
-
-    fn held(&self, session: SessionId) -> Option<Arc<SessionShared>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session)?.upgrade()
-    }
-
-    fn all_held(&self) -> Vec<Arc<SessionShared>> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.values().filter_map(Weak::upgrade).collect()
-    }
-
-    fn enter(&self, shared: &Arc<SessionShared>) {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, held| held.strong_count() > 0);
-        sessions.insert(shared.key.session, Arc::downgrade(shared));
     }
 }
 
@@ -367,38 +333,6 @@ impl Gate {
 }
 
 impl Session {
-    /// Freezes what is offered now as a turn, and puts its `tool.menu` into the append.
-    #[must_use]
-    pub fn begin_turn(&self, facts: &mut Append) -> Arc<Turn> {
-        self.freeze(facts, false)
-    }
-
-    /// The same for a turn of a model whose context this runtime builds: there the loop guard watches (L47).
-    #[must_use]
-    pub fn begin_loop_turn(&self, facts: &mut Append) -> Arc<Turn> {
-        self.freeze(facts, true)
-    }
-
-    fn freeze(&self, facts: &mut Append, in_loop: bool) -> Arc<Turn> {
-        let shared = &self.shared;
-        let now = shared.gate.clock.now();
-        let offer = Gate { inner: Arc::clone(&shared.gate) }.offer(shared.key.session);
-        let turn_id = TurnId::make(&*shared.gate.ids, now);
-        let menu_id = MenuId::make(&*shared.gate.ids, now);
-        if !shared.state().session.menus.contains(&offer.hash) {
-            facts.blobs.push(Blob { sha256: offer.hash, bytes: offer.body.clone().into_bytes() });
-        }
-        let fact = MenuFrozen {
-            menu_id,
-            turn_id,
-            hash: offer.hash,
-            count: u32::try_from(offer.entries.len()).unwrap_or(u32::MAX),
-            hidden: offer.hidden.clone(),
-        };
-        shared.note(facts, turn_id, &fact);
-        Arc::new(Turn::new(turn_id, menu_id, offer, in_loop))
-    }
-
     /// The first door: a new intent, from the top.
     pub fn admit(&self, facts: Append, turn: &Arc<Turn>, proposal: Proposal) -> Admission {
         self.admit_beside(facts, turn, proposal, Order::default())
