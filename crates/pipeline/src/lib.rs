@@ -39,6 +39,7 @@ mod normalize;
 mod permission;
 mod preview;
 mod progress;
+mod quota;
 mod recorded;
 mod refuse;
 mod registry;
