@@ -7,6 +7,7 @@ use portcullis_base::{AppendId, IntentId, MessageId, WorkerId, limits};
 use portcullis_event::Draft;
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, OutboxEntry, RecordWrite, SessionKey};
 
+use crate::quota::Reserved;
 use crate::schedule::Slot;
 
 /// Facts that are not durable yet.
@@ -18,6 +19,8 @@ pub struct Append {
     pub(crate) free: Vec<LockKey>,
     pub(crate) blobs: Vec<Blob>,
     pub(crate) artifacts: Vec<ArtifactRow>,
+    /// Room of the quota for those, until their rows are durable.
+    pub(crate) reserved: Vec<Reserved>,
     pub(crate) sealed: Vec<(IntentId, Vec<u8>)>,
     pub(crate) records: Vec<RecordWrite>,
     /// What goes to other logs once these are durable.
@@ -64,6 +67,7 @@ impl Append {
         self.free.extend(next.free);
         self.blobs.extend(next.blobs);
         self.artifacts.extend(next.artifacts);
+        self.reserved.extend(next.reserved);
         self.sealed.extend(next.sealed);
         self.records.extend(next.records);
         self.outbox.extend(next.outbox);

@@ -196,7 +196,7 @@ async fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> R
     let redacted = session.gate.redactor.redact_text(diff);
     let cut = redacted.floor_char_boundary(limits::ARTIFACT_INLINE_MAX.min(redacted.len()));
     let bytes = redacted.as_bytes()[..cut].to_vec();
-    session.reserve(bytes.len() as u64).await?;
+    session.reserve(bytes.len() as u64, facts).await?;
     let artifact = ArtifactRef {
         id: ArtifactId::make(&*session.gate.ids, session.gate.clock.now()),
         kind: ArtifactKind::Diff,

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Code, Digest, IntentId, SessionId, TenantId, Trust, TurnId, Window, limits,
@@ -33,62 +32,6 @@ pub(crate) enum RetainError {
     TooMuch,
 }
 
-/// Bytes used by a tenant's artifacts, as this process knows it.
-pub(crate) struct Usage {
-    /// `u64::MAX`: not asked yet.
-    used: AtomicU64,
-    quota: u64,
-}
-
-impl Usage {
-    pub(crate) fn new(quota: u64) -> Self {
-        Self { used: AtomicU64::new(u64::MAX), quota }
-    }
-
-    async fn load(&self, store: &dyn Store, tenant: TenantId) -> Result<(), RetainError> {
-        if self.used.load(Ordering::Acquire) == u64::MAX {
-            let used = store.artifact_usage(tenant).await.map_err(|e| RetainError::Io(e.to_string()))?;
-            let _ = self.used.compare_exchange(u64::MAX, used, Ordering::AcqRel, Ordering::Acquire);
-        }
-        Ok(())
-    }
-
-    /// Over the quota, before anything happens: perhaps something was freed meanwhile, by this process or another. What
-    /// other calls have reserved and not yet recorded is forgotten by this, and counts again with the next look.
-    async fn look_again(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
-        let known = self.used.load(Ordering::Acquire);
-        if known.saturating_add(wanted) > self.quota {
-            let used = store.artifact_usage(tenant).await.map_err(|e| RetainError::Io(e.to_string()))?;
-            if used < known {
-                // If someone reserved meanwhile, the next one who is over it looks again.
-                let _ = self.used.compare_exchange(known, used, Ordering::AcqRel, Ordering::Acquire);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether there is room for `wanted` bytes, without taking it.
-    async fn room(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
-        self.load(store, tenant).await?;
-        self.look_again(store, tenant, wanted).await?;
-        let used = self.used.load(Ordering::Acquire);
-        if used.saturating_add(wanted) > self.quota {
-            return Err(RetainError::OverQuota { used, quota: self.quota, wanted });
-        }
-        Ok(())
-    }
-
-    async fn reserve(&self, store: &dyn Store, tenant: TenantId, wanted: u64) -> Result<(), RetainError> {
-        self.load(store, tenant).await?;
-        let used = self.used.fetch_add(wanted, Ordering::AcqRel);
-        if used.saturating_add(wanted) > self.quota {
-            self.used.fetch_sub(wanted, Ordering::AcqRel);
-            return Err(RetainError::OverQuota { used, quota: self.quota, wanted });
-        }
-        Ok(())
-    }
-}
-
 /// Room a call must find before it may touch the world: one small artifact. How much evidence it will
 /// leave is known only afterwards; what does not fit then is `retention_failed` with its effect told.
 const ROOM_TO_START: u64 = limits::ARTIFACT_INLINE_MAX as u64;
@@ -99,9 +42,10 @@ impl SessionShared {
         self.gate.usage.room(&*self.gate.store, self.key.tenant, ROOM_TO_START).await
     }
 
-    /// Takes `wanted` bytes of the quota.
-    pub(crate) async fn reserve(&self, wanted: u64) -> Result<(), RetainError> {
-        self.gate.usage.reserve(&*self.gate.store, self.key.tenant, wanted).await
+    /// Takes `wanted` bytes of the quota for what rides in this append, or is named by it.
+    pub(crate) async fn reserve(&self, wanted: u64, facts: &mut Append) -> Result<(), RetainError> {
+        facts.reserved.push(self.gate.usage.reserve(&*self.gate.store, self.key.tenant, wanted).await?);
+        Ok(())
     }
 }
 
@@ -138,7 +82,7 @@ impl Evidence<'_> {
         bytes: Vec<u8>,
         facts: &mut Append,
     ) -> Result<ArtifactRef, RetainError> {
-        self.reserve(bytes.len() as u64).await?;
+        self.session.reserve(bytes.len() as u64, facts).await?;
         // Past its budget an append takes no more bytes: the piece is durable before it instead, like a large one.
         let rides = facts.blob_bytes() + bytes.len() <= limits::APPEND_BLOBS;
         if rides && bytes.len() <= limits::ARTIFACT_INLINE_MAX {
@@ -164,7 +108,7 @@ impl Evidence<'_> {
             let bytes = window.slice(0, window.len()).map_err(|e| RetainError::Io(e.to_string()))?;
             return self.keep(label, bytes, facts).await;
         }
-        self.reserve(window.len()).await?;
+        self.session.reserve(window.len(), facts).await?;
         let stored = self.write(window).await?;
         Ok(self.name_stored(&label, &stored, facts))
     }
@@ -176,12 +120,8 @@ impl Evidence<'_> {
         stored: &Stored,
         facts: &mut Append,
     ) -> Result<ArtifactRef, RetainError> {
-        self.reserve(stored.bytes).await?;
+        self.session.reserve(stored.bytes, facts).await?;
         Ok(self.name_stored(&label, stored, facts))
-    }
-
-    async fn reserve(&self, wanted: u64) -> Result<(), RetainError> {
-        self.session.reserve(wanted).await
     }
 
     async fn write(&self, window: Arc<dyn Window>) -> Result<Stored, RetainError> {

@@ -21,7 +21,7 @@ use crate::background::go_on;
 use crate::bound::bound;
 use crate::calls::Order;
 use crate::closed::PathRules;
-use crate::evidence::{ArtifactShelf, Usage};
+use crate::evidence::ArtifactShelf;
 use crate::execute::{Ran, execute};
 use crate::grace::Grace;
 use crate::grants::GrantBook;
@@ -33,6 +33,7 @@ use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
 use crate::permission::{allows, permission};
 use crate::progress::Progress;
+use crate::quota::Usage;
 use crate::registry::{Registered, Registry};
 use crate::schedule::schedule;
 use crate::session::{Observation, Session, SessionShared, keep_lease};
@@ -90,7 +91,7 @@ pub(crate) struct GateInner {
     pub(crate) project: String,
     pub(crate) principal: String,
     pub(crate) approvals: Approvals,
-    pub(crate) usage: Usage,
+    pub(crate) usage: Arc<Usage>,
     pub(crate) ask_expiry: Duration,
     pub(crate) tracker: TaskTracker,
     /// Those of this process who wait for a key.

@@ -42,6 +42,7 @@ mod normalize;
 mod permission;
 mod preview;
 mod progress;
+mod quota;
 mod recorded;
 mod refuse;
 mod registry;

@@ -20,6 +20,7 @@ use crate::keys::KeyHold;
 use crate::lookup::stale;
 use crate::names::Names;
 use crate::permission::{Authorized, void_answered};
+use crate::quota::Reserved;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
 use crate::step::{Halt, Step};
@@ -223,20 +224,23 @@ async fn commit_a(
     let calls = std::mem::take(&mut facts.calls);
     let give_up = session.gate.clock.monotonic() + KEY_WAIT;
     let mut pause = KEY_RETRY.0;
-    let mut commit = session.commit_of(facts);
+    let (mut commit, reserved) = session.commit_of(facts);
     loop {
         match session.try_commit(commit.clone()).await {
-            Ok(()) => return Ok(Ok(())),
+            Ok(()) => {
+                reserved.into_iter().for_each(Reserved::record);
+                return Ok(Ok(()));
+            }
             Err(StoreError::LockHeld { key, session: holder }) => {
                 if session.gate.clock.monotonic() >= give_up {
-                    let facts = take_back(&mut commit, calls);
+                    let facts = take_back(&mut commit, reserved, calls);
                     return Ok(Err((facts, key_held(session, &key, holder))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
                 tokio::select! {
                     biased;
                     () = cancel.cancelled() => {
-                        let facts = take_back(&mut commit, calls);
+                        let facts = take_back(&mut commit, reserved, calls);
                         return Ok(Err((facts, cancelled_before_start())));
                     }
                     () = tokio::time::sleep(pause) => {}
@@ -249,7 +253,11 @@ async fn commit_a(
 }
 
 /// The facts of a commit that never happened, without the start that never came.
-fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, String)>) -> Append {
+fn take_back(
+    commit: &mut portcullis_store::Commit,
+    reserved: Vec<Reserved>,
+    calls: Vec<(MessageId, String)>,
+) -> Append {
     let mut facts = Append::new();
     facts.calls = calls;
     facts.free = std::mem::take(&mut commit.free);
@@ -257,6 +265,7 @@ fn take_back(commit: &mut portcullis_store::Commit, calls: Vec<(MessageId, Strin
     facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
     facts.blobs = std::mem::take(&mut commit.blobs);
     facts.artifacts = std::mem::take(&mut commit.artifacts);
+    facts.reserved = reserved;
     facts.sealed = std::mem::take(&mut commit.sealed);
     // A grant that answered has been used, whatever came after it.
     facts.records = std::mem::take(&mut commit.records);

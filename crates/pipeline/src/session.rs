@@ -15,6 +15,7 @@ use crate::at_work::AtWork;
 use crate::gate::GateInner;
 use crate::intent::Intent;
 use crate::loops::LoopGuard;
+use crate::quota::Reserved;
 use crate::step::Halt;
 use crate::tasks::TaskList;
 
@@ -131,10 +132,13 @@ impl SessionShared {
         Draft { id: draft.id, at: draft.at, ..fresh }
     }
 
-    pub(crate) fn commit_of(&self, facts: Append) -> Commit {
+    /// The commit of an append, and the room that what it names takes of the quota.
+    pub(crate) fn commit_of(&self, facts: Append) -> (Commit, Vec<Reserved>) {
         let id = AppendId::make(&*self.gate.ids, self.gate.clock.now());
         let seq = self.state().seq;
-        facts.whole().into_commit(self.key, self.lease.owner.worker, self.lease.fence, id, seq)
+        let mut facts = facts.whole();
+        let reserved = std::mem::take(&mut facts.reserved);
+        (facts.into_commit(self.key, self.lease.owner.worker, self.lease.fence, id, seq), reserved)
     }
 
     /// Makes an append durable and folds it in.
@@ -143,9 +147,12 @@ impl SessionShared {
             return Ok(());
         }
         let slots = std::mem::take(&mut facts.slots);
-        let commit = self.commit_of(facts);
+        let (commit, reserved) = self.commit_of(facts);
         let copies = !commit.outbox.is_empty();
         let committed = self.try_commit(commit).await;
+        if committed.is_ok() {
+            reserved.into_iter().for_each(Reserved::record);
+        }
         drop(slots);
         committed?;
         // At once: somebody may wait for it at the root. What fails here waits in the outbox for the next who delivers.

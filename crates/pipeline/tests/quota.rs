@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{Note, World, acting, acts, happened, observed, parked};
-use portcullis_base::{ArtifactKind, Code, Phase, SideEffect};
-use portcullis_contract::{Content, DefaultPolicy, Prepared, Semantics, Tool, ToolContext};
+use common::{Note, World, acting, acts, fresh_message, happened, observed, parked, proposal, turn_of};
+use portcullis_base::{ArtifactKind, Clock as _, Code, Phase, SessionId, SideEffect};
+use portcullis_contract::{Concurrency, Content, DefaultPolicy, Prepared, Resolved, Semantics, Tool, ToolContext};
 use portcullis_event::facts::Reply;
+use portcullis_pipeline::Append;
 
 /// Rewrites something of `size` bytes, with evidence of before and after as the file tools leave it.
 fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff: Option<usize>) -> Tool {
@@ -25,7 +26,10 @@ fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff:
             Ok(before)
         }
     };
-    acting(Semantics { default_policy: policy, ..acts() }, run)
+    let concurrency = Concurrency::Keyed;
+    acting(Semantics { default_policy: policy, concurrency, ..acts() }, run)
+        .keyed()
+        .resolve(|input, _| Ok(Resolved { keys: vec![format!("fs:/{}", input.text)], ..Resolved::default() }))
         .precheck(move |input: std::sync::Arc<Note>, _, _| async move {
             // Equal contents are kept once and count once; each text has a diff of its own.
             Ok(Prepared { diff: diff.map(|bytes| input.text.repeat(bytes).into()), facts: Vec::new() })
@@ -97,4 +101,37 @@ async fn l57_the_diff_of_an_ask_counts() {
     let attended = process.open().await.attend().await.expect("attended");
     assert_eq!(observed(&attended[0].disposition).code.known(), Some(Code::RetentionFailed));
     assert_eq!(world.effects.count(), 0);
+}
+
+/// Two calls of one process at once: the second finds no room, counts the rows anew, and the first is not in them yet.
+#[tokio::test]
+async fn l57_counting_anew_forgets_no_call_that_is_on_its_way() {
+    let mut world = World::new().await;
+    world.quota = 150_000;
+    let tool = |size| rewrites(&world.effects, size, DefaultPolicy::Allow, None);
+    // Of other sizes, so of other contents: equal ones count once.
+    let mut process = world.process([("first", tool(60_000)), ("second", tool(60_001)), ("third", tool(60_002))]);
+    let session = process.open().await;
+    let turn = turn_of(&session).await;
+    let on_its_way = async |name: &str| {
+        let proposed = proposal("c", fresh_message(), name, r#"{"text":"a"}"#);
+        let (facts, seen) = session.admit(Append::new(), &turn, proposed).settled().await.expect("no halt");
+        assert!(observed(&seen).ok);
+        facts
+    };
+    let other = SessionId::make(&*world.ids, world.clock.now());
+    world.create(other).await;
+    process.session = other;
+    let beside = async |name: &str| observed(&process.call(name, "b").await).code.known();
+    let usage = async || world.store.artifact_usage(world.key().tenant).await.expect("usage");
+
+    let lost = on_its_way("first").await;
+    assert_eq!(beside("second").await, Some(Code::RetentionFailed), "what the first left has no rows yet, and counts");
+    assert_eq!((world.effects.all(), usage().await), (vec!["a".to_owned()], 0));
+    // Its end is never written: its room is free again.
+    drop(lost);
+    assert_eq!(beside("second").await, Some(Code::Ok));
+    assert_eq!(usage().await, 120_002);
+    assert_eq!(beside("third").await, Some(Code::RetentionFailed), "what was recorded counts once, and counts");
+    assert!(usage().await <= world.quota);
 }
