@@ -26,20 +26,27 @@ pub(crate) struct Temp<'d> {
 }
 
 impl<'d> Temp<'d> {
-    /// Writes `content` beside its target. [`Self::sync`] must follow before it becomes the target.
-    pub(crate) fn write(dir: &'d Dir, mode: Mode, content: &[u8], path: &VirtualPath) -> Result<Self, FileError> {
-        let failed = |e: std::io::Error| FileError::io(path, e);
-        let made = match Self::nameless(dir, mode) {
+    /// An empty one beside its target. [`Self::fill`] and a sync must follow before it becomes the target.
+    pub(crate) fn open(dir: &'d Dir, mode: Mode) -> Result<Self, Errno> {
+        match Self::nameless(dir, mode) {
             Some(temp) => Ok(temp),
             None => Self::named(dir, mode),
-        };
-        let mut temp = made.map_err(|e| failed(e.into()))?;
-        temp.file.write_all(content).map_err(failed)?;
-        Ok(temp)
+        }
     }
 
-    /// Waits until the disk has it: a rename must never show a file that is not whole.
+    /// Puts the content in.
+    pub(crate) fn fill(&mut self, content: &[u8], path: &VirtualPath) -> Result<(), FileError> {
+        self.file.write_all(content).map_err(|e| FileError::io(path, e))
+    }
+
+    /// Waits until the disk has the content: a rename must never show a file that is not whole. Labels that were given
+    /// before the content reach the disk with it, for a file system keeps the order of what changes in one file.
     pub(crate) fn sync(&self) -> Result<(), Errno> {
+        rustix::fs::fdatasync(&self.file)
+    }
+
+    /// The same for labels that were given after the content.
+    pub(crate) fn sync_labels(&self) -> Result<(), Errno> {
         rustix::fs::fsync(&self.file)
     }
 

@@ -63,6 +63,8 @@ pub struct Written {
 /// one rename.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_POLL: Duration = Duration::from_millis(2);
+/// The bits by which a program runs as its owner or group.
+const SET_ID: u32 = 0o6000;
 
 /// Writes the file. On an error nothing has changed and nothing is left behind, except after
 /// [`FileError::Torn`].
@@ -126,7 +128,8 @@ impl Target<'_> {
             TreeOwner::PersonsTree => 0o666,
             TreeOwner::SessionOwn => 0o600,
         };
-        let mut temp = Temp::write(&self.parents.dir, Mode::from_raw_mode(mode), content, self.path)?;
+        let mut temp = Temp::open(&self.parents.dir, Mode::from_raw_mode(mode)).map_err(|e| self.io(e))?;
+        temp.fill(content, self.path)?;
         temp.sync().map_err(|e| self.io(e))?;
         let _lock = self.lock()?;
         self.parents.check_unmoved(self.path)?;
@@ -147,9 +150,17 @@ impl Target<'_> {
         // A rename needs no right to the file itself, but a file made read-only is meant to stay.
         rustix::fs::accessat(&self.parents.dir, self.name.as_str(), Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(|e| self.io(e))?;
-        let mut temp = Temp::write(&self.parents.dir, Mode::from_raw_mode(0o600), content, self.path)?;
+        let mut temp = Temp::open(&self.parents.dir, Mode::from_raw_mode(0o600)).map_err(|e| self.io(e))?;
+        temp.dress_as(&seen, &seen_stat).map_err(|e| self.io(e))?;
+        temp.fill(content, self.path)?;
         // Content and labels reach the disk in one wait, before the lock is taken.
-        temp.dress_as(&seen, &seen_stat).and_then(|()| temp.sync()).map_err(|e| self.io(e))?;
+        if mode_of(&seen_stat) & SET_ID == 0 {
+            temp.sync()
+        } else {
+            // Writing has taken these bits away.
+            temp.dress_as(&seen, &seen_stat).and_then(|()| temp.sync_labels())
+        }
+        .map_err(|e| self.io(e))?;
         let _lock = self.lock()?;
         self.parents.check_unmoved(self.path)?;
         let (file, stat, before) = self.open_expected(expected, false)?;
@@ -166,7 +177,7 @@ impl Target<'_> {
         }
         let relabelled = |stat: &Stat| (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
         if relabelled(&stat) != relabelled(&seen_stat) {
-            temp.dress_as(&file, &stat).and_then(|()| temp.sync()).map_err(|e| self.io(e))?;
+            temp.dress_as(&file, &stat).and_then(|()| temp.sync_labels()).map_err(|e| self.io(e))?;
         }
         let stat = temp.stat().map_err(|e| self.io(e))?;
         temp.replace(self.name).map_err(|e| self.io(e))?;
