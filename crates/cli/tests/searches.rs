@@ -37,7 +37,7 @@ fn to_find_nothing_is_a_success_that_says_so() {
     let world = world();
     world.run(&["call", "grep", r#"{"pattern":"absent"}"#]).ends(0).says("no matches in 2 files").warns("no_matches");
     world.run(&["call", "glob", r#"{"pattern":"*.zip"}"#]).ends(0).warns("no_matches");
-    world.run(&["call", "grep", r#"{"pattern":"("}"#]).ends(1).warns("pattern");
+    world.run(&["call", "grep", r#"{"pattern":"("}"#]).ends(1).warns("not a regular expression");
 }
 
 #[test]
