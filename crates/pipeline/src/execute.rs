@@ -88,7 +88,8 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
     let outcome = loop {
         break match running.watch(invocation.timeout, &interrupted).await {
             Watched::AtGate(inquiry) => {
-                if running.at_gate(&invocation, inquiry).await {
+                // Apart: few calls come here, and all would carry what it needs.
+                if Box::pin(running.at_gate(&invocation, inquiry)).await {
                     continue;
                 }
                 let ended = running.stopped(Outcome::Cancelled).await;

@@ -51,7 +51,8 @@ impl Line {
 
 /// The gate's end of it.
 pub(crate) struct Midway {
-    questions: mpsc::Receiver<Inquiry>,
+    /// None if nothing can be asked: a line costs more than many a call.
+    questions: Option<mpsc::Receiver<Inquiry>>,
     asked: usize,
     /// Once it has said no, it says nothing else.
     stop: Option<Stop>,
@@ -67,16 +68,20 @@ pub(crate) enum Stop {
 
 /// Both ends, for a tool that is declared so or not.
 pub(crate) fn line(declared: bool) -> (Line, Midway) {
-    let (sender, questions) = mpsc::channel(INQUIRIES);
-    (Line { questions: declared.then_some(sender) }, Midway { questions, asked: 0, stop: None })
+    let (sender, receiver) = declared.then(|| mpsc::channel(INQUIRIES)).unzip();
+    (Line { questions: sender }, Midway { questions: receiver, asked: 0, stop: None })
 }
 
 impl Midway {
     /// Waits for the next question. Cancel safe.
     pub(crate) async fn next(&mut self) -> Inquiry {
-        match self.questions.recv().await {
+        let asked = match &mut self.questions {
+            Some(questions) => questions.recv().await,
+            None => None,
+        };
+        match asked {
             Some(inquiry) => inquiry,
-            // Never asked: its tool is not declared so.
+            // Never asked: its tool is not declared so, or it has ended.
             None => std::future::pending().await,
         }
     }
