@@ -164,13 +164,13 @@ pub enum Approvals {
         /// The ask
         ask: AskId,
         /// Remember the suggested rule for this session
-        #[arg(long, conflicts_with = "save")]
+        #[arg(long, conflicts_with = "save", group = "remembered")]
         session: bool,
         /// Remember the suggested rule for this project
-        #[arg(long)]
+        #[arg(long, group = "remembered")]
         save: bool,
-        /// Forget it after this time, such as 7d or 12h [default: when it is revoked]
-        #[arg(long, value_name = "TIME", value_parser = values::span)]
+        /// Forget it after this time, such as 7d or 12h; with --session or --save [default: when it is revoked]
+        #[arg(long, value_name = "TIME", value_parser = values::span, requires = "remembered")]
         expires: Option<Duration>,
     },
     /// Refuse it

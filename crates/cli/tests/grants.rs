@@ -61,6 +61,8 @@ fn s10_one_answer_for_this_project_lets_nineteen_identical_calls_run_and_a_neigh
 fn l34_a_grant_for_a_session_answers_in_no_other_and_runs_out() {
     let world = World::new();
     let ask = asked(&world, "write", NOTE);
+    // A time for nothing to be remembered is a slip, and the ask is not spent by it.
+    world.run(&["approvals", "allow", &ask, "--expires", "7d"]).ends(2).warns("--save");
     world.run(&["approvals", "allow", &ask, "--session", "--expires", "7d"]).ends(0);
     world.run(&["call", "write", NOTE]).ends(0);
     let listed = world.run(&["grants", "--json"]).ends(0).json();
