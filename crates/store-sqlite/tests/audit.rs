@@ -1,10 +1,12 @@
 //! Someone changes the database behind our back; verification finds it and names the event (L74).
 
+mod common;
+
 use portcullis_base::{Digest, EventId, SessionId};
 use portcullis_event::{Chain, ChainFault, Event, chain_hash, first_prev_hash, ledger_of};
 use portcullis_store::testkit::World;
 use portcullis_store::{Audit, Log as _, LogFault, Proof, SessionKey, deliver_outbox, verify_session, verify_tenant};
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_sqlite::SqliteStore;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
@@ -26,17 +28,7 @@ fn id(number: u128) -> Vec<u8> {
 impl Scene {
     async fn new() -> Self {
         let world = World::new(1);
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("store.db");
-        let store = SqliteStore::open(SqliteConfig {
-            path: path.clone(),
-            durability: Durability::Relaxed,
-            clock: world.clock.clone(),
-            ids: world.ids.clone(),
-            liveness: world.liveness.clone(),
-            checkpoint_key: Some(world.key.clone()),
-        })
-        .expect("a new store opens");
+        let (store, path, folder) = common::scratch(&world, Some(world.key.clone()));
         let key = world.session(&store).await.expect("a session");
         let lease = world.claim(&store, key, 1).await.expect("a lease");
         for _ in 0..2 {

@@ -1,5 +1,7 @@
 //! The restore drill (store §10): a backup made under load is a store, whole, and goes on.
 
+mod common;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,18 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use portcullis_store::conformance::assert_sound;
 use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Query, Search as _, deliver_outbox, verify_tenant};
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_sqlite::SqliteStore;
 
 fn open(world: &World, path: &Path) -> SqliteStore {
-    SqliteStore::open(SqliteConfig {
-        path: path.to_owned(),
-        durability: Durability::Relaxed,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    })
-    .expect("the store opens")
+    common::open(path, world, Some(world.key.clone()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -1,23 +1,15 @@
 //! SQLite keeps every rule of the suite.
 
+mod common;
+
 use std::sync::Arc;
 
 use portcullis_store::conformance::{Backend, f06_of, f15_of, f17_of, s15_of};
 use portcullis_store::testkit::World;
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use proptest::prelude::*;
 
 fn sqlite(world: &World) -> Backend {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let config = SqliteConfig {
-        path: folder.path().join("store.db"),
-        durability: Durability::Relaxed,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    };
-    let store = SqliteStore::open(config).expect("a new store opens");
+    let (store, _, folder) = common::scratch(world, Some(world.key.clone()));
     Backend::new(Arc::new(store), folder)
 }
 

@@ -1,25 +1,17 @@
 //! The index in the file: words only, and none of what was erased.
 
+mod common;
+
 use std::time::Duration;
 
 use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Query, Search as _, SessionKey};
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_sqlite::SqliteStore;
 use rusqlite::{Connection, params};
 
 async fn scene() -> (World, SqliteStore, SessionKey, Connection, tempfile::TempDir) {
     let world = World::new(1);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("store.db");
-    let store = SqliteStore::open(SqliteConfig {
-        path: path.clone(),
-        durability: Durability::Relaxed,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: None,
-    })
-    .expect("a new store opens");
+    let (store, path, folder) = common::scratch(&world, None);
     let key = world.session(&store).await.expect("a session");
     (world, store, key, Connection::open(path).expect("the file opens"), folder)
 }

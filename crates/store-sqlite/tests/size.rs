@@ -1,23 +1,14 @@
 //! What an append costs on disk.
 
+mod common;
+
 use portcullis_store::Log as _;
 use portcullis_store::testkit::World;
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 
 #[tokio::test]
 async fn a_call_of_nine_events_costs_at_most_4_kib_beyond_its_payloads() {
     let world = World::new(1);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("store.db");
-    let store = SqliteStore::open(SqliteConfig {
-        path: path.clone(),
-        durability: Durability::Relaxed,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    })
-    .expect("a new store opens");
+    let (store, path, _folder) = common::scratch(&world, Some(world.key.clone()));
     let raw = rusqlite::Connection::open(&path).expect("it opens");
     let pages = || -> u64 { raw.query_row("PRAGMA page_count", [], |row| row.get(0)).expect("a number") };
     // Several sessions in turn: none of them is always the last in the tree.
