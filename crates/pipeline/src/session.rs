@@ -305,22 +305,29 @@ impl Session {
             store.release(shared.key, shared.lease.fence, idle_at),
             portcullis_store::deliver_outbox(&**store)
         );
-        snapshot?;
-        delivered?;
-        match released {
+        // Before the others are looked at: where they failed, this one may have failed with them.
+        let released = match released {
             // Someone took the session over meanwhile: there is nothing left to give back.
             Err(StoreError::FenceLost { .. }) => Ok(()),
-            Err(full @ StoreError::DiskFull { .. }) => {
+            Err(fault) if may_pass(&fault) => {
                 give_back_later(shared, idle_at);
-                Err(full)
+                Err(fault)
             }
             other => other,
-        }
+        };
+        snapshot?;
+        delivered?;
+        released
     }
 }
 
-/// Not even the end of a lease found room on the disk. It is offered again until there is room, or the lease has run
-/// out by itself: whoever comes when there is room should not wait for that.
+/// Whether the same may go well a little later.
+fn may_pass(fault: &StoreError) -> bool {
+    matches!(fault, StoreError::DiskFull { .. } | StoreError::Unavailable(_) | StoreError::Ambiguous(_))
+}
+
+/// The store did not take a lease back, on a full disk for one. It is offered again until it is taken, or the lease has
+/// run out by itself: whoever comes when there is room should not wait for that.
 fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
     let session = Arc::clone(shared);
     shared.gate.tracker.spawn(async move {
@@ -328,7 +335,7 @@ fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
         while session.gate.clock.monotonic() < until {
             tokio::time::sleep(LOOK_FOR_ROOM).await;
             let released = session.gate.store.release(session.key, session.lease.fence, idle_at).await;
-            if !matches!(released, Err(StoreError::DiskFull { .. })) {
+            if !released.is_err_and(|fault| may_pass(&fault)) {
                 return;
             }
         }
