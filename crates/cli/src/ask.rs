@@ -83,7 +83,7 @@ async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<AskRow> {
 pub async fn question(world: &World, row: &AskRow) -> anyhow::Result<Asked> {
     let events = world.store.read(key(row.session_id), row.asked_seq.saturating_sub(1), 1).await?;
     match events.first().map(portcullis_event::Event::body) {
-        Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
+        Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(*asked),
         _ => {
             let check = world.command(&format!("audit verify {}", row.session_id));
             let (ask, seq) = (row.ask_id, row.asked_seq);

@@ -124,7 +124,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         .each_page(session, 0, |page| {
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
                 if let Body::Observed(fact) = event.body() {
-                    observed.insert(fact.intent_id, fact);
+                    observed.insert(fact.intent_id, *fact);
                 }
             }
             Ok(())

@@ -230,7 +230,7 @@ impl World {
     pub async fn created(&self, session: SessionId) -> anyhow::Result<SessionCreated> {
         let first = self.store.read(key(session), 0, 1).await?;
         match first.first().map(Event::body) {
-            Some(Body::SessionCreated(created)) => Ok(created),
+            Some(Body::SessionCreated(created)) => Ok(*created),
             Some(_) if first.iter().all(|event| event.payload.is_none()) => Err(StoreError::Erased(session).into()),
             _ => Err(StoreError::NoSession(session).into()),
         }

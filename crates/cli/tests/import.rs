@@ -110,7 +110,7 @@ fn l36_an_import_brings_no_ask_and_no_call_that_is_still_to_run() {
         call.id = EventId::from_u128(7);
         call.append_id = AppendId::from_u128(7);
         let queued = json!({"name": "read", "input": {"file_path": "a.txt"}, "by": "nobody here"});
-        (call.kind, call.payload) = (EventType::recorded("tool.queued".to_owned()), Some(queued.to_string()));
+        (call.kind, call.payload) = (EventType::recorded("tool.queued".to_owned()), Some(queued.to_string().into()));
         events.push(call);
     });
     let admitted = rechained(&done, |events| {
@@ -144,7 +144,7 @@ fn l36_a_session_that_says_it_was_made_elsewhere_is_not_the_one_of_this_folder()
     let elsewhere = std::mem::replace(&mut other.workspace, world.workspace.clone());
     let moved = rechained(&exported, |events| {
         let said = events[0].payload.as_mut().expect("it is whole");
-        *said = said.replace(world.workspace.to_str().expect("UTF-8"), elsewhere.to_str().expect("UTF-8"));
+        *said = said.replace(world.workspace.to_str().expect("UTF-8"), elsewhere.to_str().expect("UTF-8")).into();
     });
     let file = world.home.with_file_name("log.ndjson");
     std::fs::write(&file, moved).expect("a file");

@@ -52,18 +52,24 @@ pub trait EventBody: Serialize + Clone {
 
     /// The payload text, serialised once.
     fn to_payload(&self) -> String {
-        // Invariant: payloads are structs with text keys and finite numbers, which serde_json always takes.
-        serde_json::to_string(self).expect("an event payload is always JSON")
+        let mut text = Vec::with_capacity(USUAL_PAYLOAD);
+        // Invariant: payloads are structs with text keys and finite numbers, which serde_json always takes, and JSON is
+        // UTF-8.
+        serde_json::to_writer(&mut text, self).expect("an event payload is always JSON");
+        String::from_utf8(text).expect("JSON is UTF-8")
     }
 }
+
+/// Most payloads are shorter, and then their text is never moved while it grows.
+const USUAL_PAYLOAD: usize = 1_000;
 
 macro_rules! bodies {
     ($($word:literal => $variant:ident,)*) => {
         /// Every payload this program writes, and what it does not know.
         #[derive(Debug, Clone)]
-        #[allow(clippy::large_enum_variant, reason = "bodies live for one fold step")]
         pub enum Body {
-            $($variant($variant),)*
+            // Boxed: the largest is forty times the smallest, and a log in memory holds many.
+            $($variant(Box<$variant>),)*
             /// A type, version or payload this program does not read; nothing of it is lost.
             Unknown { kind: EventType, raw: Option<String> },
         }
@@ -72,7 +78,7 @@ macro_rules! bodies {
             const KIND: EventType = EventType::known($word);
 
             fn to_body(&self) -> Body {
-                Body::$variant(self.clone())
+                Body::$variant(Box::new(self.clone()))
             }
         })*
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use portcullis_base::{AppendId, Clock, Digest, EventId, IdGen, SessionId, Timestamp, TurnId, WakeId, WorkerId};
@@ -11,38 +12,50 @@ use crate::{Body, EventBody, EventType};
 
 /// Who caused an event: `user:<id>`, `key:<id>`, `agent:<id>`, `worker:<id>`, `mcp:<principal>`, `system`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Actor(String);
+#[serde(into = "String", from = "String")]
+pub struct Actor(Arc<str>);
+
+impl From<String> for Actor {
+    fn from(text: String) -> Self {
+        Self::recorded(text)
+    }
+}
+
+impl From<Actor> for String {
+    fn from(actor: Actor) -> Self {
+        actor.as_str().to_owned()
+    }
+}
 
 impl Actor {
     /// A person, by id or login name.
     #[must_use]
     pub fn user(name: &str) -> Self {
-        Self(format!("user:{name}"))
+        Self(format!("user:{name}").into())
     }
 
     /// An agent, by name.
     #[must_use]
     pub fn agent(name: &str) -> Self {
-        Self(format!("agent:{name}"))
+        Self(format!("agent:{name}").into())
     }
 
     /// A process that holds a lease.
     #[must_use]
     pub fn worker(id: WorkerId) -> Self {
-        Self(format!("worker:{id}"))
+        Self(format!("worker:{id}").into())
     }
 
     /// The runtime itself.
     #[must_use]
     pub fn system() -> Self {
-        Self("system".to_owned())
+        Self("system".into())
     }
 
     /// An actor as it stands in a log.
     #[must_use]
     pub fn recorded(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 
     /// The stored text.
@@ -55,6 +68,38 @@ impl Actor {
 impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// The exact bytes of an event's content. Shared by all who hold the event: a draft is sealed, stored, folded and handed
+/// on, and none of them changes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub struct Payload(Arc<str>);
+
+impl Deref for Payload {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Payload {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for Payload {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<Payload> for String {
+    fn from(payload: Payload) -> Self {
+        (*payload).to_owned()
     }
 }
 
@@ -85,7 +130,7 @@ impl Stamp<'_> {
             v: B::VERSION,
             typed: Typed(Some(Arc::new((B::KIND, payload_hash, body.to_body())))),
             payload_hash,
-            payload,
+            payload: payload.into(),
         }
     }
 }
@@ -95,6 +140,13 @@ impl Stamp<'_> {
 /// bytes it was made with. Not part of the event: two events are equal by their bytes.
 #[derive(Clone, Default)]
 pub struct Typed(Option<Arc<(EventType, Digest, Body)>>);
+
+impl Typed {
+    fn of(&self, kind: &EventType, payload: Digest) -> Option<&Body> {
+        let (of_kind, of_payload, body) = self.0.as_deref()?;
+        (of_kind == kind && *of_payload == payload).then_some(body)
+    }
+}
 
 impl fmt::Debug for Typed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,9 +173,18 @@ pub struct Draft {
     pub turn_id: Option<TurnId>,
     pub session_thread_id: Option<SessionId>,
     pub v: u32,
-    pub payload: String,
+    pub payload: Payload,
     pub payload_hash: Digest,
     pub typed: Typed,
+}
+
+impl Draft {
+    /// The typed content, without a copy where this process made the draft itself.
+    #[must_use]
+    pub fn body_ref(&self) -> Cow<'_, Body> {
+        let made = self.typed.of(&self.kind, self.payload_hash).map(Cow::Borrowed);
+        made.unwrap_or_else(|| Cow::Owned(Body::decode(&self.kind, self.v, Some(&self.payload))))
+    }
 }
 
 /// One event of a log.
@@ -143,7 +204,7 @@ pub struct Event {
     pub append_id: AppendId,
     pub v: u32,
     /// The exact stored bytes; absent after an erasure, which keeps the chain.
-    pub payload: Option<String>,
+    pub payload: Option<Payload>,
     pub payload_hash: Digest,
     pub prev_hash: Digest,
     pub hash: Digest,
@@ -162,10 +223,8 @@ impl Event {
     /// The typed content, without a copy where this process made the event itself.
     #[must_use]
     pub fn body_ref(&self) -> Cow<'_, Body> {
-        match self.typed.0.as_deref() {
-            Some((kind, hash, body)) if self.payload.is_some() && *kind == self.kind && *hash == self.payload_hash => {
-                Cow::Borrowed(body)
-            }
+        match self.typed.of(&self.kind, self.payload_hash) {
+            Some(body) if self.payload.is_some() => Cow::Borrowed(body),
             _ => Cow::Owned(Body::decode(&self.kind, self.v, self.payload.as_deref())),
         }
     }

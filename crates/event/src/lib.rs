@@ -20,7 +20,7 @@ mod writers;
 
 pub use body::{Body, EventBody, EventType};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
-pub use envelope::{Actor, Draft, Event, Stamp, Typed};
+pub use envelope::{Actor, Draft, Event, Payload, Stamp, Typed};
 pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};

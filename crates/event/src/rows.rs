@@ -221,7 +221,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
             Body::Observed(observed) => {
                 changes.push(moved(observed.intent_id, IntentState::Observed, observed.invocation_id, seq));
             }
-            Body::WakeQueued(wake) => changes.push(RowChange::WakeQueued { wake: wake.clone(), at: event.at, seq }),
+            Body::WakeQueued(wake) => changes.push(RowChange::WakeQueued { wake: (**wake).clone(), at: event.at, seq }),
             Body::WakeConsumed(taken) => changes.push(RowChange::WakesSettled {
                 queued_wake_ids: taken.queued_wake_ids.clone(),
                 state: WakeState::Consumed,

@@ -46,7 +46,7 @@ impl Sought {
                 self.ask = Some(fact.ask_id);
             }
             Body::Observed(fact) if self.intent == Some(fact.intent_id) => {
-                return Some(Disposition::Settled(Box::new(Observation(fact.clone()))));
+                return Some(Disposition::Settled(Box::new(Observation((**fact).clone()))));
             }
             _ => {}
         }

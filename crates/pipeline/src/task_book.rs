@@ -41,7 +41,7 @@ impl Gate {
 async fn read_end(store: &dyn Store, key: SessionKey, seq: u64) -> Result<Option<TaskCompleted>, StoreError> {
     let events = store.read(key, seq - 1, 1).await?;
     Ok(match events.first().map(Event::body) {
-        Some(Body::TaskCompleted(fact)) => Some(fact),
+        Some(Body::TaskCompleted(fact)) => Some(*fact),
         _ => None,
     })
 }

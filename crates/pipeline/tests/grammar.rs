@@ -560,7 +560,7 @@ fn foreign(world: &World, kind: &str, v: u32, payload: &str) -> Draft {
         turn_id: None,
         session_thread_id: None,
         v,
-        payload: payload.to_owned(),
+        payload: payload.into(),
         payload_hash: Digest::of(payload.as_bytes()),
         typed: portcullis_event::Typed::default(),
     }

@@ -65,7 +65,7 @@ async fn s13_evidence_over_the_quota_is_named_nowhere() {
     assert_eq!(world.effects.all(), ["a"], "it was within the quota when it began");
     let effect = &seen.side_effects.items[0];
     assert_eq!((&effect.before, &effect.after, effect.reversible), (&None, &None, false));
-    let log: String = world.events().await.iter().filter_map(|event| event.payload.clone()).collect();
+    let log: String = world.events().await.iter().filter_map(|event| event.payload.as_deref()).collect();
     assert!(!log.contains("art_"), "nothing is named that is not there");
     assert!(seen.model_view().to_string().contains("kept as (not kept)"));
 }

@@ -94,7 +94,7 @@ fn assert_clean(what: &str, text: &str) {
 /// Everything the world keeps and shows: events, artifacts, menus, asks, model views.
 async fn assert_nothing_kept(world: &World, process: &Process) {
     for event in world.events().await {
-        let payload = event.payload.clone().unwrap_or_default();
+        let payload = event.payload.as_deref().unwrap_or_default();
         assert_clean(&format!("the event {} ({})", event.kind, event.seq), &payload);
         match event.body() {
             Body::ArtifactStored(stored) => {

@@ -97,7 +97,7 @@ fn tools(signs: &Signs) -> Vec<(&'static str, Tool)> {
 
 async fn ends(world: &World) -> Vec<TaskCompleted> {
     let bodies = world.events().await.into_iter().map(|event| event.body());
-    bodies.filter_map(|body| if let Body::TaskCompleted(fact) = body { Some(fact) } else { None }).collect()
+    bodies.filter_map(|body| if let Body::TaskCompleted(fact) = body { Some(*fact) } else { None }).collect()
 }
 
 /// Which append each event of these types is in, by its place among the appends that have one.
@@ -441,7 +441,7 @@ async fn l69_no_secret_is_in_the_words_of_a_task() {
     session.tasks_ended().await;
     assert!(!watched.recv().await.expect("a delta").text.contains("horse"));
     for event in world.events().await {
-        assert!(!event.payload.unwrap_or_default().contains("horse-battery"), "{}", event.kind);
+        assert!(!event.payload.as_deref().unwrap_or_default().contains("horse-battery"), "{}", event.kind);
     }
     assert_eq!(ends(&world).await.len(), 1);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{Asked, Replied, Reply};
+use portcullis_event::facts::{Replied, Reply};
 use portcullis_event::{Actor, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
@@ -153,7 +153,7 @@ impl Runtime {
     async fn given(&self, row: &AskRow, answer: &Answer) -> Result<NewGrant, RuntimeError> {
         let key = self.key(row.session_id);
         let page = self.gate.store().read(key, row.asked_seq.saturating_sub(1), 1).await?;
-        let asked: Asked = match page.first().map(Event::body) {
+        let asked = match page.first().map(Event::body) {
             Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => asked,
             _ => return Err(StoreError::NoAsk(row.ask_id).into()),
         };

@@ -116,7 +116,7 @@ async fn main() {
     }
     println!("single session, read of 4 KiB (9 events), FULL: store p50 {:?}, plain p50 {:?}", p50(ours), p50(theirs));
 
-    let payload: usize = appends[0].iter().filter_map(|e| e.payload.as_ref()).map(String::len).sum();
+    let payload: usize = appends[0].iter().filter_map(|e| e.payload.as_deref()).map(str::len).sum();
     let raw = Connection::open(&path).expect("it opens");
     let size = || -> i64 { raw.query_row("PRAGMA page_count", [], |row| row.get(0)).expect("a number") };
     let before = size();

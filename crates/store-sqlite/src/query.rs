@@ -5,7 +5,7 @@ use portcullis_base::{
     TurnId, WakeId, WorkerId,
 };
 use portcullis_event::facts::AtRoot;
-use portcullis_event::{Actor, Event, EventType, SessionRow, Typed, ledger_of, operator_log_of};
+use portcullis_event::{Actor, Event, EventType, Payload, SessionRow, Typed, ledger_of, operator_log_of};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot, Tombstone,
 };
@@ -73,7 +73,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         session_thread_id: opt_id_at(row, 9)?.map(SessionId::from_u128),
         append_id: AppendId::from_u128(id_at(row, 10)?),
         v: row.get(11)?,
-        payload: row.get(12)?,
+        payload: row.get_ref(12)?.as_str_or_null()?.map(Payload::from),
         payload_hash: digest_at(row, 13)?,
         prev_hash: digest_at(row, 14)?,
         hash: digest_at(row, 15)?,

@@ -67,7 +67,7 @@ pub(crate) fn catch_up(conn: &Connection, tenant: TenantId, limit: usize) -> rus
         let log = log_of(conn, key)?;
         query::events_while(conn, key, (seq, limit - batch.len()), |event| {
             seq = event.seq;
-            bytes += event.payload.as_ref().map_or(0, String::len);
+            bytes += event.payload.as_deref().map_or(0, str::len);
             batch.push((log, event));
             bytes < BATCH_BYTES
         })?;

@@ -121,7 +121,7 @@ impl Scene {
                     params![
                         session,
                         event.seq,
-                        payload,
+                        &*payload,
                         event.payload_hash.as_bytes(),
                         event.prev_hash.as_bytes(),
                         event.hash.as_bytes()
@@ -141,7 +141,7 @@ impl Scene {
 
 fn forge(event: &mut Event) {
     if event.seq == 3 {
-        event.payload = Some("{\"forged\":true}".to_owned());
+        event.payload = Some("{\"forged\":true}".into());
     }
 }
 
@@ -322,7 +322,7 @@ async fn l74_a_deleted_session_is_found() {
     // Someone who also rewrites the ledger is found against a saved head, and only then.
     scene.run("DELETE FROM checkpoints WHERE session = ?1", scene.ledger().session);
     let kept = ledger.last().expect("entries").seq;
-    scene.rehash(scene.ledger(), |event| event.payload = Some("{}".to_owned())).await;
+    scene.rehash(scene.ledger(), |event| event.payload = Some("{}".into())).await;
     let against = scene.audit(true, true).await;
     let saved = LogFault::NotTheSavedHead { seq: kept, id: ledger.last().expect("entries").id };
     assert!(against.faults.contains(&saved), "{:?}", against.faults);
@@ -381,7 +381,7 @@ async fn l74_a_wholly_rehashed_store_is_found_with_the_key_and_without_it_only_a
                 let field = if event.kind.as_str() == "ledger.checkpoint" { "hash" } else { "first_hash" };
                 let hash = hashes.iter().find(|(s, _)| *s == seq).expect("it names an event").1;
                 fact[field] = serde_json::json!(hash);
-                event.payload = Some(fact.to_string());
+                event.payload = Some(fact.to_string().into());
             }
         })
         .await;

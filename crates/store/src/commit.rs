@@ -148,17 +148,14 @@ impl Commit {
     pub fn ends_work(&self) -> bool {
         let turning = [Started::KIND, Completed::KIND, Recovered::KIND];
         let mut began = Vec::new();
-        self.events.iter().filter(|draft| turning.contains(&draft.kind)).any(|draft| {
-            match Body::decode(&draft.kind, draft.v, Some(&draft.payload)) {
-                Body::Completed(Completed { invocation_id, .. }) | Body::Recovered(Recovered { invocation_id, .. }) => {
-                    !began.contains(&invocation_id)
-                }
-                Body::Started(started) => {
-                    began.push(started.invocation_id);
-                    false
-                }
-                _ => false,
+        self.events.iter().filter(|draft| turning.contains(&draft.kind)).any(|draft| match &*draft.body_ref() {
+            Body::Completed(completed) => !began.contains(&completed.invocation_id),
+            Body::Recovered(recovered) => !began.contains(&recovered.invocation_id),
+            Body::Started(started) => {
+                began.push(started.invocation_id);
+                false
             }
+            _ => false,
         })
     }
 

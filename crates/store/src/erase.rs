@@ -13,7 +13,7 @@ pub(crate) fn erasure(draft: &Draft) -> Option<SessionErased> {
         return None;
     }
     match Body::decode(&draft.kind, draft.v, Some(&draft.payload)) {
-        Body::SessionErased(fact) => Some(fact),
+        Body::SessionErased(fact) => Some(*fact),
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ fn delivery(entry: &OutboxEntry) -> Commit {
         session_thread_id: *copied_from,
         v: 1,
         payload_hash: Digest::of(payload.as_bytes()),
-        payload: payload.clone(),
+        payload: payload.as_str().into(),
         typed: Typed::default(),
     };
     let key = SessionKey { tenant: entry.tenant, session: *session_id };

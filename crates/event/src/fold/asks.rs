@@ -58,7 +58,7 @@ impl Asks {
                     && ask.state == AskState::Pending
                 {
                     ask.state = AskState::Answered;
-                    ask.reply = Some(replied.clone());
+                    ask.reply = Some((**replied).clone());
                 }
             }
             Body::AskClosed(closed) => {

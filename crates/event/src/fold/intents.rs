@@ -98,7 +98,7 @@ impl Intents {
             }),
             Body::Completed(completed) => self.change(completed.intent_id, |intent| {
                 intent.state = IntentState::Completed;
-                intent.completed = Some(completed.clone());
+                intent.completed = Some((**completed).clone());
             }),
             Body::Observed(observed) if self.open.remove(&observed.intent_id).is_some() => self.settled += 1,
             _ => {}

@@ -277,7 +277,7 @@ impl World {
 
     pub async fn observations(&self) -> Vec<Observed> {
         let bodies = self.events().await.into_iter().map(|event| event.body());
-        bodies.filter_map(|body| if let Body::Observed(o) = body { Some(o) } else { None }).collect()
+        bodies.filter_map(|body| if let Body::Observed(o) = body { Some(*o) } else { None }).collect()
     }
 
     /// Event types in order, without the session's own.

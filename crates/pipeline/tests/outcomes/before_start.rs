@@ -63,7 +63,7 @@ async fn l03_input_unparseable() {
         assert_eq!(row(&seen), expected, "{label}");
         assert!(!seen.errors.is_empty(), "{label}: it says what is wrong");
         assert_eq!(effects.looks.load(Ordering::SeqCst), 0, "{label}");
-        let logged: usize = world.events().await.iter().map(|e| e.payload.as_ref().map_or(0, String::len)).sum();
+        let logged: usize = world.events().await.iter().map(|e| e.payload.as_deref().map_or(0, str::len)).sum();
         assert!(logged < 2 << 20, "{label}: the log does not swallow it whole ({logged} bytes)");
     }
 }

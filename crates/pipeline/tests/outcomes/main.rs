@@ -60,7 +60,7 @@ fn failing(semantics: Semantics, failure: ToolFailure) -> Tool {
 
 async fn completed(world: &World) -> Vec<Completed> {
     let bodies = world.events().await.into_iter().map(|event| event.body());
-    bodies.filter_map(|body| if let Body::Completed(c) = body { Some(c) } else { None }).collect()
+    bodies.filter_map(|body| if let Body::Completed(c) = body { Some(*c) } else { None }).collect()
 }
 
 fn text(seen: &Observed) -> String {

@@ -68,7 +68,7 @@ pub async fn an_import_is_whole_and_true_or_nothing(make: Make) {
         store.import(Import { key, events, blobs: Vec::new(), expired: Default::default() }).await
     };
     let mut altered = events.clone();
-    altered[1].payload = Some("{}".to_owned());
+    altered[1].payload = Some("{}".into());
     // A fence from which no lease could be counted on.
     let mut far = events.clone();
     far[2].fence = Some(i64::MAX.unsigned_abs());

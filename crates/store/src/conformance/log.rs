@@ -165,7 +165,7 @@ pub async fn clients_and_deliveries_append_only_the_types_that_are_theirs(make: 
         let commit = Commit::client(
             key,
             world.append(),
-            vec![Draft { payload: "{}".to_owned(), payload_hash: Digest::of(b"{}"), ..typed(word) }],
+            vec![Draft { payload: "{}".into(), payload_hash: Digest::of(b"{}"), ..typed(word) }],
         );
         store.commit(commit).await.unwrap_or_else(|error| panic!("{word}: {error}"));
     }
@@ -207,7 +207,7 @@ pub async fn l72_an_unknown_type_survives_unchanged(make: Make) {
     draft.actor = Actor::recorded("mcp:someone".to_owned());
     draft.v = 7;
     draft.payload_hash = Digest::of(payload.as_bytes());
-    draft.payload = payload.clone();
+    draft.payload = payload.as_str().into();
     let lease = world.claim(store, key, 1).await.expect("a lease");
     store.commit(world.work(key, &lease, vec![draft.clone()])).await.expect("an append");
     let read = &store.read(key, 1, 1).await.expect("a page")[0];

@@ -312,7 +312,7 @@ impl Fuzz {
                 event_id: queued.id,
                 append_id: world.append(),
                 event_type: queued.kind.as_str().to_owned(),
-                payload: queued.payload,
+                payload: queued.payload.into(),
                 copied_from: None,
             },
         }
