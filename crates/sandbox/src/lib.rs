@@ -40,4 +40,4 @@ pub use resolve::Resolved;
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;
 pub use walk::{Entry, PassedOver, Visitor, Walk};
-pub use write::{Expect, Replaced, WritePlan, Written, write_file};
+pub use write::{Expect, Replaced, WritePlan, Written, write_file, write_file_while};

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use cap_std::fs::Dir;
 use portcullis_base::{Entropy, SystemIds};
-use rustix::fs::{Access, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
+use rustix::fs::{Access, Advice, AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use crate::handle::mode_of;
@@ -34,9 +34,12 @@ impl<'d> Temp<'d> {
         }
     }
 
-    /// Puts the content in.
+    /// Puts the content in, and lets the disk begin with it.
     pub(crate) fn fill(&mut self, content: &[u8], path: &VirtualPath) -> Result<(), FileError> {
-        self.file.write_all(content).map_err(|e| FileError::io(path, e))
+        self.file.write_all(content).map_err(|e| FileError::io(path, e))?;
+        // A hint: the kernel starts to write what it is told will not be read again. The wait is in the sync.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+        Ok(())
     }
 
     /// Waits until the disk has the content: a rename must never show a file that is not whole. Labels that were given

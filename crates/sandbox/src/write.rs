@@ -69,6 +69,16 @@ const SET_ID: u32 = 0o6000;
 /// Writes the file. On an error nothing has changed and nothing is left behind, except after
 /// [`FileError::Torn`].
 pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, FileError> {
+    write_file_while(resolved, plan, || ()).map(|(written, ())| written)
+}
+
+/// The same, and does something else while the disk takes the content in: before the file is replaced, and for nothing
+/// if it then is not.
+pub fn write_file_while<T>(
+    resolved: &Resolved,
+    plan: &WritePlan<'_>,
+    meanwhile: impl FnOnce() -> T,
+) -> Result<(Written, T), FileError> {
     let path = resolved.path();
     let (_, name) = split(resolved)?;
     resolved.check_writable()?;
@@ -84,17 +94,14 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
         (parents, _) => parents?,
     };
     let target = Target { parents: &parents, name, path, resolved };
-    let (before, stat, replaced) = match plan.expect {
-        Expect::Absent => (None, target.create(plan.content)?, Replaced::default()),
-        Expect::Sha256(expected) => {
-            let (before, stat, replaced) = target.overwrite(plan.content, expected)?;
-            (Some(before), stat, replaced)
-        }
+    let (Done { before, stat, replaced }, made) = match plan.expect {
+        Expect::Absent => target.create(plan.content, meanwhile)?,
+        Expect::Sha256(expected) => target.overwrite(plan.content, expected, meanwhile)?,
     };
     // A new name must survive a power cut as its content does. A replaced file is whole either way,
     // old or new, and a reader finds out by its hash which of them it is: that wait is not worth its price.
     let synced = plan.expect != Expect::Absent || parents.sync();
-    Ok(Written {
+    let written = Written {
         before,
         sha256: Digest::of(plan.content),
         size,
@@ -103,7 +110,15 @@ pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<Written, 
         created_dirs: parents.keep(),
         synced,
         replaced,
-    })
+    };
+    Ok((written, made))
+}
+
+/// What stands at the name now, and what stood there.
+struct Done {
+    before: Option<FileContent>,
+    stat: Stat,
+    replaced: Replaced,
 }
 
 struct Target<'a> {
@@ -114,7 +129,7 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    fn create(&self, content: &[u8]) -> Result<Stat, FileError> {
+    fn create<T>(&self, content: &[u8], meanwhile: impl FnOnce() -> T) -> Result<(Done, T), FileError> {
         let exists = || FileError::TargetExists { path: self.path.clone() };
         match look(&self.parents.dir, self.name).map_err(|e| self.io(e))? {
             Entry::Missing => {}
@@ -130,29 +145,37 @@ impl Target<'_> {
         };
         let mut temp = Temp::open(&self.parents.dir, Mode::from_raw_mode(mode)).map_err(|e| self.io(e))?;
         temp.fill(content, self.path)?;
+        let made = meanwhile();
         temp.sync().map_err(|e| self.io(e))?;
         let _lock = self.lock()?;
         self.parents.check_unmoved(self.path)?;
         let stat = temp.stat().map_err(|e| self.io(e))?;
         match temp.place_new(self.name) {
-            Ok(()) => self.check_new(&stat).map(|()| stat).inspect_err(|_| {
+            Ok(()) => self.check_new(&stat).inspect_err(|_| {
                 // The configuration, or what is hidden, was a link to a name where nothing stood: now it would be this.
                 let _ = rustix::fs::unlinkat(&self.parents.dir, self.name.as_str(), AtFlags::empty());
             }),
             Err(Errno::EXIST) => Err(exists()),
             Err(other) => Err(self.io(other)),
-        }
+        }?;
+        Ok((Done { before: None, stat, replaced: Replaced::default() }, made))
     }
 
-    fn overwrite(&self, content: &[u8], expected: Digest) -> Result<(FileContent, Stat, Replaced), FileError> {
-        // A first look before anything is put in the person's tree; the one that counts is below.
-        let (seen, seen_stat, _) = self.open_expected(expected, false)?;
+    fn overwrite<T>(
+        &self,
+        content: &[u8],
+        expected: Digest,
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<(Done, T), FileError> {
+        // For its labels. What it says is read where it counts, below.
+        let (seen, seen_stat) = self.open(expected, false)?;
         // A rename needs no right to the file itself, but a file made read-only is meant to stay.
         rustix::fs::accessat(&self.parents.dir, self.name.as_str(), Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(|e| self.io(e))?;
         let mut temp = Temp::open(&self.parents.dir, Mode::from_raw_mode(0o600)).map_err(|e| self.io(e))?;
         temp.dress_as(&seen, &seen_stat).map_err(|e| self.io(e))?;
         temp.fill(content, self.path)?;
+        let made = meanwhile();
         // Content and labels reach the disk in one wait, before the lock is taken.
         if mode_of(&seen_stat) & SET_ID == 0 {
             temp.sync()
@@ -173,7 +196,7 @@ impl Target<'_> {
             let (file, _, before) = self.open_expected(expected, true)?;
             self.write_in_place(&file, content, &before.bytes)?;
             let stat = rustix::fs::fstat(&file).map_err(|e| self.io(e))?;
-            return Ok((before, stat, Replaced::default()));
+            return Ok((Done { before: Some(before), stat, replaced: Replaced::default() }, made));
         }
         let relabelled = |stat: &Stat| (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
         if relabelled(&stat) != relabelled(&seen_stat) {
@@ -181,21 +204,34 @@ impl Target<'_> {
         }
         let stat = temp.stat().map_err(|e| self.io(e))?;
         temp.replace(self.name).map_err(|e| self.io(e))?;
-        Ok((before, stat, Replaced(vec![seen, file])))
+        Ok((Done { before: Some(before), stat, replaced: Replaced(vec![seen, file]) }, made))
     }
 
-    /// Opens the target and reads it, if its content is the expected one.
-    fn open_expected(&self, expected: Digest, write: bool) -> Result<(File, Stat, FileContent), FileError> {
-        let stale = |found| FileError::StaleBaseline { path: self.path.clone(), expected, found };
+    /// Opens the target, if it may be replaced.
+    fn open(&self, expected: Digest, write: bool) -> Result<(File, Stat), FileError> {
         let opened = open_file(&self.parents.dir, self.name, write, self.path);
         let (file, stat) = opened.map_err(|e| match e {
-            FileError::NotFound { .. } => stale(None),
+            FileError::NotFound { .. } => self.stale(expected, None),
             other => other,
         })?;
         self.check_not_config(&stat)?;
         self.resolved.hidden().check(Identity::of(&stat), self.path)?;
+        Ok((file, stat))
+    }
+
+    /// Opens the target and reads it, if its content is the expected one.
+    fn open_expected(&self, expected: Digest, write: bool) -> Result<(File, Stat, FileContent), FileError> {
+        let (file, stat) = self.open(expected, write)?;
         let content = read_opened(&file, &stat, limits::FILE_MAX, self.path)?;
-        if content.sha256 == expected { Ok((file, stat, content)) } else { Err(stale(Some(content.sha256))) }
+        if content.sha256 == expected {
+            Ok((file, stat, content))
+        } else {
+            Err(self.stale(expected, Some(content.sha256)))
+        }
+    }
+
+    fn stale(&self, expected: Digest, found: Option<Digest>) -> FileError {
+        FileError::StaleBaseline { path: self.path.clone(), expected, found }
     }
 
     /// What was just made is nothing that may not be made.

@@ -183,15 +183,17 @@ fn edit(
     let baseline = parts.baseline(context.caller(), &place);
     let full = baseline.as_ref().is_some_and(Baseline::is_full);
     // Worked out anew from what stands there now; the swap then holds only for exactly that content.
-    let Edit { before, replacement, .. } =
+    let Edit { before, old, replacement } =
         work_out(&place, baseline, input, parts.coverage).map_err(ToolFailure::precondition)?;
     let after = replacement.after.to_bytes();
     let plan = WritePlan { content: &after, expect: Expect::Sha256(before), create_parents: false };
-    let mut written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let after_text = String::from_utf8_lossy(&after);
+    let change = || unified(shown(&place), Some(&String::from_utf8_lossy(&old.to_bytes())), &after_text);
+    let (mut written, change) = sandbox::write_file_while(&place, &plan, change).map_err(failure)?;
     replaced.take(std::mem::take(&mut written.replaced));
     let first_changed_line = replacement.hunks.first().map_or(1, |hunk| hunk.first);
     context.file(fact(&place, before, &written, replacement.after.line_count(), replacement.hunks, full));
-    let kept = report(context, &place, &written, &String::from_utf8_lossy(&after))?;
+    let kept = report(context, &place, &written, &after_text, change)?;
     Ok(EditOutput {
         path: shown(&place).to_owned(),
         replacements: replacement.count,

@@ -206,6 +206,7 @@ fn write(
 ) -> Result<WriteOutput, ToolFailure> {
     let place = parts.place(resolved).map_err(failure)?;
     let mut content = Cow::Borrowed(input.content.as_str());
+    let mut before = None;
     let expect = match (place.kind(), parts.baseline(context.caller(), &place)) {
         // What was not read may only be created: a file that came meanwhile stays (`target_exists`).
         (None, _) | (Some(_), None) => Expect::Absent,
@@ -213,6 +214,7 @@ fn write(
             let old = known(&place, &baseline)?;
             require_whole(&place, &old, &baseline, parts.coverage).map_err(ToolFailure::precondition)?;
             content = in_style_of(&old, &input.content);
+            before = Some(old.to_bytes());
             Expect::Sha256(baseline.sha256)
         }
         (Some(_), Some(_)) => {
@@ -221,7 +223,9 @@ fn write(
         }
     };
     let plan = WritePlan { content: content.as_bytes(), expect, create_parents: true };
-    let mut written = sandbox::write_file(&place, &plan).map_err(failure)?;
+    let old = before.as_deref().map(String::from_utf8_lossy);
+    let change = || unified(shown(&place), old.as_deref(), &content);
+    let (mut written, change) = sandbox::write_file_while(&place, &plan, change).map_err(failure)?;
     replaced.take(std::mem::take(&mut written.replaced));
     let total_lines = page::count_lines(content.strip_prefix(BOM).unwrap_or(&content).as_bytes());
     context.file(FileFact::Written {
@@ -231,7 +235,7 @@ fn write(
         mtime: written.mtime,
         total_lines,
     });
-    let kept = report(context, &place, &written, &content)?;
+    let kept = report(context, &place, &written, &content, change)?;
     Ok(WriteOutput {
         path: shown(&place).to_owned(),
         created: written.before.is_none(),
@@ -269,6 +273,7 @@ pub(super) fn report(
     place: &sandbox::Resolved,
     written: &Written,
     after: &str,
+    change: Change,
 ) -> Result<Reported, ToolFailure> {
     const TEXT: &str = "text/plain";
     for dir in &written.created_dirs {
@@ -289,8 +294,6 @@ pub(super) fn report(
     if !written.synced {
         context.warn("the disk did not confirm the new file name; a power cut may bring the old content back");
     }
-    let old = written.before.as_ref().map(|before| String::from_utf8_lossy(&before.bytes));
-    let change = unified(shown(place), old.as_deref(), after);
     let diff = context.keep(ArtifactKind::Diff, "text/x-diff", change.text.clone().into_bytes())?;
     Ok(Reported { change, diff_artifact: diff.to_string() })
 }
