@@ -50,6 +50,7 @@ pub struct FaultyStore<S: ?Sized> {
     plan: Option<Fault>,
     calls: AtomicU64,
     crashed: AtomicBool,
+    closed: AtomicBool,
     interlude: Mutex<Option<Interlude>>,
 }
 
@@ -57,13 +58,19 @@ impl<S: Store + ?Sized> FaultyStore<S> {
     /// Without a `plan` it only counts.
     #[must_use]
     pub fn new(inner: Arc<S>, plan: Option<Fault>) -> Self {
-        Self { inner, plan, calls: AtomicU64::new(0), crashed: AtomicBool::new(false), interlude: Mutex::default() }
+        let (crashed, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { inner, plan, calls: AtomicU64::new(0), crashed, closed, interlude: Mutex::default() }
     }
 
     /// How many calls of commit, claim, renew and release were made.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// While closed nothing is written, and every such call is told so, as on a full disk.
+    pub fn close(&self, closed: bool) {
+        self.closed.store(closed, Ordering::SeqCst);
     }
 
     /// `interlude` happens between the next such call and its effect.
@@ -104,6 +111,9 @@ impl<S: Store + ?Sized> FaultyStore<S> {
     async fn call<T>(&self, call: impl Future<Output = Result<T, StoreError>> + Send) -> Result<T, StoreError> {
         self.alive()?;
         let nth = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(StoreError::DiskFull { free: 0 });
+        }
         let interlude = self.interlude.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(interlude) = interlude {
             interlude().await;
