@@ -114,3 +114,18 @@ async fn l37_what_rules_deny_or_ask_about_is_left_out_and_counted_without_names(
     let input = json!({"pattern": "needle", "path": "asked"});
     hand.refused("grep", input, Code::ApprovalUnavailable, None, Phase::Permission).await;
 }
+
+#[tokio::test]
+async fn l38_what_the_rules_of_a_parent_close_is_closed_to_a_childs_search() {
+    let world = World::new();
+    for name in ["open", "secret/a"] {
+        world.put(name, "needle\n");
+    }
+    let process = world.start();
+    process.sent_under(RULES);
+    let hand = process.open(world.session().await).await;
+    let seen = hand.done("grep", json!({"pattern": "needle"})).await;
+    assert_eq!(text(&seen), "open:1:needle\n1 matching line in 1 of 1 file; left out: 1 closed by rules\n");
+    let seen = hand.done("glob", json!({"pattern": "*", "kind": "file"})).await;
+    assert_eq!(listed(&seen), ["open"]);
+}
