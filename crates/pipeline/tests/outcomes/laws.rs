@@ -381,6 +381,33 @@ async fn a_dropped_admission_detaches_and_still_settles() {
     process.gate.shutdown().await;
 }
 
+/// Whoever drops what it waited for lets the call go on; nobody may take it for lost meanwhile.
+#[tokio::test(start_paused = true)]
+async fn l75_a_call_that_goes_on_by_itself_keeps_its_lease() {
+    let world = World::new().await;
+    let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let process = world.process([("t", holding(&world.effects, acts(), &entered, &leave))]);
+    let _clock = follow_tokio(&world.clock);
+    let session = process.open().await;
+    let turn = turn_of(&session).await;
+    drop(session.admit(Append::new(), &turn, proposal("a", fresh_message(), "t", INPUT)));
+    entered.notified().await;
+    drop(session);
+    tokio::time::sleep(portcullis_base::limits::LEASE_TTL * 2).await;
+    let other = world.process([]);
+    let opened = other.gate.open(world.session, other.owner.clone(), "tester").await.expect("no fault");
+    assert!(matches!(opened, portcullis_pipeline::Opened::Held(_)), "its effect is under way");
+    let mut changes = world.store.changes();
+    leave.notify_one();
+    while world.observations().await.is_empty() {
+        changes.changed().await.expect("the store lives");
+    }
+    assert!(world.observations().await[0].ok);
+    // Then the lease is nobody's any more, and runs out.
+    tokio::time::sleep(portcullis_base::limits::LEASE_TTL * 2).await;
+    other.open().await;
+}
+
 #[tokio::test]
 async fn l36_a_voided_approval_is_recorded_as_void_whatever_voided_it() {
     let world = World::new().await;
