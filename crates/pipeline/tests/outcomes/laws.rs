@@ -381,6 +381,35 @@ async fn a_dropped_admission_detaches_and_still_settles() {
     process.gate.shutdown().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn l24_a_safe_call_that_waits_for_room_beside_others_is_cancelled_at_once() {
+    let world = World::new().await;
+    let inside = Arc::new(tokio::sync::Semaphore::new(0));
+    let entered = Arc::clone(&inside);
+    let stays = acting(Semantics::read_only(), move |_, _| {
+        entered.add_permits(1);
+        std::future::pending()
+    });
+    let process = world.process([("t", stays.build().expect("a sound tool"))]);
+    let session = process.open().await;
+    let turn = turn_of(&session).await;
+    let admit = || session.admit(Append::new(), &turn, proposal("a", fresh_message(), "t", INPUT)).spawned();
+    let most = portcullis_base::limits::MAX_PARALLEL_SAFE_PROCESS;
+    let others: Vec<_> = (0..most).map(|_| admit()).collect();
+    let all = inside.acquire_many(u32::try_from(most).expect("few")).await.expect("open");
+    let late = admit();
+    // Time stands still until everyone waits.
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    late.canceller().cancel();
+    let (_, seen) = tokio::time::timeout(std::time::Duration::from_secs(1), late.settled())
+        .await
+        .expect("it waits for nobody")
+        .expect("no halt");
+    assert!(!observed(&seen).ok && inside.available_permits() == 0, "it never ran");
+    drop(all);
+    others.iter().for_each(|other| other.canceller().cancel());
+}
+
 /// Whoever drops what it waited for lets the call go on; nobody may take it for lost meanwhile.
 #[tokio::test(start_paused = true)]
 async fn l75_a_call_that_goes_on_by_itself_keeps_its_lease() {
