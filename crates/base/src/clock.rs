@@ -30,10 +30,11 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `span` later; the far end of time if that does not fit.
+    /// The moment `span` later, at most the last that RFC 3339 can say: what is written must be read again.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
+        let later = self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX));
+        Self(later.min(jiff::Timestamp::MAX.as_second() * 1_000_000).max(self.0))
     }
 
     /// How long after `earlier` this is; zero if it is not.
@@ -56,8 +57,15 @@ impl FromStr for Timestamp {
     type Err = TimestampError;
 
     fn from_str(text: &str) -> Result<Self, TimestampError> {
-        let at: jiff::Timestamp = text.parse().map_err(|_| TimestampError(text.chars().take(64).collect()))?;
-        Ok(Self(at.as_microsecond()))
+        let far = |text: &str| {
+            let micros = text.strip_suffix("us")?.parse().ok()?;
+            // Only what has no other text.
+            jiff::Timestamp::from_microsecond(micros).is_err().then_some(Self(micros))
+        };
+        match text.parse::<jiff::Timestamp>() {
+            Ok(at) => Ok(Self(at.as_microsecond())),
+            Err(_) => far(text).ok_or_else(|| TimestampError(text.chars().take(64).collect())),
+        }
     }
 }
 
@@ -154,6 +162,20 @@ mod tests {
         assert_eq!(at.to_string(), "2026-04-10T11:00:00.000001Z");
         assert_eq!(at.to_string().parse(), Ok(at));
         assert!("yesterday".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn every_moment_that_is_written_is_read_again() {
+        let now = Timestamp::from_micros(1_775_818_800_000_001);
+        for far in [now.plus(Duration::MAX), now.plus(Duration::from_secs(8_000 * 366 * 86_400))] {
+            assert!(far > now && far.to_string().starts_with("9999-"), "{far}");
+            assert_eq!(far.to_string().parse(), Ok(far));
+        }
+        for micros in [i64::MIN, i64::MAX, -1, 0] {
+            let at = Timestamp::from_micros(micros);
+            assert_eq!(at.to_string().parse(), Ok(at));
+        }
+        assert!("5us".parse::<Timestamp>().is_err(), "one text for each moment");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use portcullis_base::{IntentId, SessionId};
@@ -263,7 +264,8 @@ async fn write_export(
         return export::write(world, session, with_artifacts, |lines| term.bytes(lines)).await.map(drop);
     };
     let cannot = |e: std::io::Error| failed(format!("cannot write {}: {e}", path.display()));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
+    // Like the store it comes from: nobody else's to read.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(cannot)?;
     let progress = Bar::new(term, head.last_seq, "exporting events");
     let write = |lines: &[u8]| {
         progress.add(PAGE as u64);

@@ -116,3 +116,31 @@ fn l33_a_grant_for_a_folder_opens_nothing_in_it_to_a_search() {
     }
     asked(&world, "read", r#"{"file_path":"private.txt"}"#);
 }
+
+/// `sessions rm` says that what was remembered in a session stays and can be revoked.
+#[test]
+fn l34_a_grant_outlives_its_erased_session_and_can_still_be_taken_back() {
+    let world = World::new();
+    let ask = asked(&world, "write", NOTE);
+    let grant = world.run(&["approvals", "allow", &ask, "--save"]).ends(0).id("grant_");
+    world.run(&["sessions", "rm", &session(&world), "--yes"]).ends(0);
+    std::fs::remove_file(world.workspace.join("a.txt")).expect("nobody has read it in the new session");
+    world.run(&["call", "write", NOTE]).ends(0);
+    world.run(&["grants", "revoke", &grant]).ends(0).says("ask again");
+    asked(&world, "write", NOTE);
+    world.run(&["grants", "revoke", &grant]).ends(1).warns("revoked already").one_error_line();
+    world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn l34_a_grant_for_longer_than_a_calendar_reaches_can_be_read_and_revoked() {
+    let world = World::new();
+    let ask = asked(&world, "write", NOTE);
+    let grant = world.run(&["approvals", "allow", &ask, "--save", "--expires", "7300000d"]).ends(0).id("grant_");
+    world.run(&["call", "write", NOTE]).ends(0);
+    world.run(&["grants"]).ends(0).says("9999-");
+    world.run(&["grants", "revoke", &grant]).ends(0);
+    world.configure("[approvals]\nask_expiry = \"100000000h\"\n");
+    let ask = asked(&world, "write", NOTE);
+    world.run(&["approvals", "allow", &ask]).ends(0);
+}

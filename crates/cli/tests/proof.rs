@@ -91,6 +91,8 @@ fn an_export_is_verified_by_whoever_can_hash() {
     let out = world.home.join("export.ndjson");
     world.run(&["sessions", "export", &session, "--out", &out.display().to_string()]).ends(0);
     world.run(&["sessions", "export", &session, "--out", &out.display().to_string()]).ends(1).warns("exists");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&out).expect("the file").permissions());
+    assert_eq!(mode & 0o777, 0o600, "what a session holds is nobody else's to read");
     let text = fs::read_to_string(&out).expect("written");
     assert_eq!(world.run(&["sessions", "export", &session]).ends(0).out, text);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

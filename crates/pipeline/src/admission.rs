@@ -96,8 +96,9 @@ impl Drop for Admission {
             return;
         }
         let (session, tracked) = (Arc::clone(&self.session), self.tracked.clone());
+        let kept = session.keep();
         tokio::spawn(async move {
-            let _tracked = tracked;
+            let (_tracked, _kept) = (tracked, kept);
             let kept = match path.await {
                 Ok((facts, _)) => session.flush(facts).await,
                 Err(halt) => Err(halt),
@@ -114,8 +115,10 @@ impl Drop for Admission {
 pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent, order: Order) -> Admission {
     let cancel = session.lost.child_token();
     let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
-    let (moved, stop) = (Arc::clone(session), cancel.clone());
+    let (moved, stop, kept) = (Arc::clone(session), cancel.clone(), session.keep());
     let path = async move {
+        // Whoever waits may leave: until it ends nobody may take it for lost.
+        let _kept = kept;
         let path = AssertUnwindSafe(pass(&moved, intent, stop, facts, order)).catch_unwind();
         path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))))
     };

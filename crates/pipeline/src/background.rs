@@ -12,6 +12,7 @@ use portcullis_event::{ContentFormat, ContentPart, Observed, fold};
 use portcullis_store::LockKey;
 use serde_json::json;
 use tokio::sync::oneshot;
+use tokio_util::sync::DropGuard;
 
 use crate::append::Append;
 use crate::bound::{bound, shown_bytes};
@@ -34,6 +35,8 @@ struct Task {
     wake: bool,
     /// Comes, or is dropped, when the call's observation was written or could not be.
     observed: oneshot::Receiver<()>,
+    /// The lease is renewed until its end.
+    kept: Option<Arc<DropGuard>>,
 }
 
 /// Settles the intent and lets its call go on. The lane is free once this is durable; the keys are the task's.
@@ -57,7 +60,7 @@ pub(crate) fn go_on(session: &Arc<SessionShared>, away: Away, mut facts: Append)
         turn.spend(shown_bytes(&observed));
     }
     invocation.timeout = longest;
-    let task = Task { invocation, running, ended, place, wake: how.wake, observed: told };
+    let task = Task { invocation, running, ended, place, wake: how.wake, observed: told, kept: session.keep() };
     session.gate.tracker.spawn(see_through(Arc::clone(session), task));
     write_back(session, observed, facts)
 }
@@ -95,7 +98,7 @@ fn observation(session: &SessionShared, invocation: &Invocation, running: &Runni
 }
 
 async fn see_through(session: Arc<SessionShared>, task: Task) {
-    let Task { invocation, mut running, ended, place, wake, observed } = task;
+    let Task { invocation, mut running, ended, place, wake, observed, kept: _kept } = task;
     let settled = async {
         // Either way its observation is written now, or never will be; the log tells which.
         let _ = observed.await;

@@ -122,9 +122,20 @@ impl Session {
                 running.push_back(admission.settled_until(cancel));
             }
             let Some(call) = running.next().await else { break };
-            let (own, disposition) = call?;
-            ended.push(own);
-            calls.push(disposition);
+            match call {
+                Ok((own, disposition)) => {
+                    ended.push(own);
+                    calls.push(disposition);
+                }
+                Err(halt) => {
+                    // Those before it ran, and what they came to must not be lost with it; those behind it detach.
+                    let kept = self.shared.flush(ended.into_iter().fold(head.take(), Append::followed_by)).await;
+                    if let Err(lost) = kept {
+                        tracing::error!(session = %self.shared.key.session, "calls could not be settled: {lost}");
+                    }
+                    return Err(halt);
+                }
+            }
         }
         Ok(ended.into_iter().fold(head.take(), Append::followed_by))
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource};
-use portcullis_policy::{Asker, Decision, Policy, RuleEffect, RuleRef};
+use portcullis_policy::{Asker, Decision, Policy, RuleRef};
 
 use crate::gate::GateInner;
 
@@ -64,8 +64,7 @@ struct Rules {
 impl Rules {
     /// Whether no rule can stop a read under these actions.
     fn never_stop(&self, actions: &[Action]) -> bool {
-        let mut rules = self.policy.rules().iter().filter(|rule| rule.effect != RuleEffect::Allow);
-        !rules.any(|rule| actions.iter().any(|action| rule.action.matches(action)))
+        !actions.iter().any(|action| self.policy.may_stop(action))
     }
 
     fn decide(&self, action: &Action, path: &str) -> Decision {

@@ -68,15 +68,19 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
     let host = Arc::new(host(session, &invocation, line));
     let stop = CancellationToken::new();
     let (context, reports) = context(session, &invocation, &host, &stop);
-    // Before the clock starts: time in the queue never counts (L46).
-    let _beside = match semantics.concurrency {
-        Concurrency::Safe => session.gate.beside.acquire().await.ok(),
-        Concurrency::Exclusive | Concurrency::Keyed => None,
-    };
     // A tool that is let finish heeds no interrupt, but a lost lease it must: another process may
     // already be at work on the same thing.
     let interrupt = semantics.interrupt;
     let interrupted = if interrupt == Interrupt::Finish { &session.lost } else { &invocation.cancel }.clone();
+    // Before the clock starts: time in the queue never counts (L46). Who is stopped there waits no longer.
+    let _beside = match semantics.concurrency {
+        Concurrency::Safe => tokio::select! {
+            biased;
+            () = interrupted.cancelled() => None,
+            room = session.gate.beside.acquire() => room.ok(),
+        },
+        Concurrency::Exclusive | Concurrency::Keyed => None,
+    };
     let mut running = Running::new(session, (host, midway), reports, stop);
     if interrupted.is_cancelled() {
         // Stopped while its start was being written: it never runs.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{AppendId, AskId, GrantId, SessionId, TenantId, Timestamp};
 use portcullis_event::facts::{Asked, GrantCreated, GrantRevoked, Reply};
-use portcullis_event::{Draft, Stamp};
+use portcullis_event::{Draft, Stamp, operator_log_of};
 use portcullis_policy::{Grant, GrantScope, RuleId, Satisfies, SuggestedRule};
 use portcullis_store::{Commit, Record, RecordWrite, SessionKey, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -170,8 +170,8 @@ impl GrantBook {
         Ok(NewGrant { id, event, records })
     }
 
-    /// Takes a grant back: `grant.revoked` in the log where it was given. The next decision, in whatever
-    /// process, knows.
+    /// Takes a grant back: `grant.revoked` in the log where it was given, or in the operator log if that was erased. The
+    /// next decision, in whatever process, knows.
     ///
     /// # Errors
     /// If there is no such grant, it was revoked before, or the store fails.
@@ -188,7 +188,14 @@ impl GrantBook {
         let mut commit = Commit::client(key, AppendId::make(stamp.ids, now), vec![draft]);
         // Two who revoke at once: the second is told that the first was quicker.
         commit.records = vec![write(id, Some(record.version), &found), revised()];
-        self.store.commit(commit).await?;
+        match self.store.commit(commit.clone()).await {
+            // Nothing is added to an erased log, but what was remembered in it stayed, and must stay revocable.
+            Err(StoreError::Erased(_)) => {
+                commit.key.session = operator_log_of(self.tenant);
+                self.store.commit(commit).await?;
+            }
+            done => drop(done?),
+        }
         Ok(found)
     }
 }

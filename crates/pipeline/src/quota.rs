@@ -106,6 +106,15 @@ impl Usage {
         bytes: u64,
     ) -> Result<Reserved, RetainError> {
         self.look_once(store, tenant).await?;
+        if let Ok(taken) = self.take(bytes) {
+            return Ok(taken);
+        }
+        // As before a start: perhaps something was freed meanwhile.
+        self.look(store, tenant).await?;
+        self.take(bytes)
+    }
+
+    fn take(self: &Arc<Self>, bytes: u64) -> Result<Reserved, RetainError> {
         let mut book = self.book();
         self.fits(&book, bytes)?;
         book.reserved = book.reserved.saturating_add(bytes);

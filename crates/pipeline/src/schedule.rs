@@ -237,13 +237,19 @@ async fn commit_a(
                     return Ok(Err((facts, key_held(session, &key, holder))));
                 }
                 session.gate.recover_if_dead(session.key.tenant, holder).await;
-                tokio::select! {
+                // Its keys may be free now, and its call may still be at work.
+                let passed = async {
+                    session.gate.grace.over(&commit.take, &*session.gate.clock).await;
+                    tokio::time::sleep(pause).await;
+                };
+                let cancelled = tokio::select! {
                     biased;
-                    () = cancel.cancelled() => {
-                        let facts = take_back(&mut commit, reserved, calls);
-                        return Ok(Err((facts, cancelled_before_start())));
-                    }
-                    () = tokio::time::sleep(pause) => {}
+                    () = cancel.cancelled() => true,
+                    () = passed => false,
+                };
+                if cancelled {
+                    let facts = take_back(&mut commit, reserved, calls);
+                    return Ok(Err((facts, cancelled_before_start())));
                 }
                 pause = (pause * 2).min(KEY_RETRY.1);
             }

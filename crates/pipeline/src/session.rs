@@ -1,7 +1,7 @@
 //! One session under one lease: its folded state, and the only way to append to its log.
 
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, IntentId, TurnId, limits};
@@ -36,6 +36,10 @@ pub(crate) struct SessionShared {
     pub(crate) agent: String,
     /// Fires when the lease is lost: everything that runs for this session stops.
     pub(crate) lost: CancellationToken,
+    /// Whoever has it keeps the lease renewed: the session itself, and what of it goes on when that is dropped.
+    renewing: Mutex<Weak<DropGuard>>,
+    /// Fires when nobody does any more, or the lease was given back.
+    given_back: CancellationToken,
     /// One call that can touch the world at a time: width 1 is the meaning (R1). First come, first served.
     pub(crate) lane: Arc<tokio::sync::Mutex<()>>,
     /// Those who stand in that line.
@@ -68,6 +72,8 @@ impl SessionShared {
             actor,
             agent,
             lost,
+            renewing: Mutex::default(),
+            given_back: CancellationToken::new(),
             lane: Arc::default(),
             in_line: AtomicUsize::new(0),
             at_work: AtWork::default(),
@@ -82,6 +88,11 @@ impl SessionShared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // A fold step cannot panic between two of its changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the lease renewed until it is dropped; none if nobody does any more.
+    pub(crate) fn keep(&self) -> Option<Arc<DropGuard>> {
+        self.renewing.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     pub(crate) fn caller(&self, intent: &Intent) -> Caller {
@@ -252,10 +263,11 @@ pub(crate) async fn load_state(store: &dyn Store, key: SessionKey) -> Result<(St
     }
 }
 
-/// A claimed session. While it is held its lease is renewed; dropping it stops that.
+/// A claimed session. While it is held its lease is renewed; dropping it stops that, once calls and tasks that go on by
+/// themselves have ended.
 pub struct Session {
     pub(crate) shared: Arc<SessionShared>,
-    pub(crate) _renewing: DropGuard,
+    pub(crate) _renewing: Arc<DropGuard>,
 }
 
 impl Session {
@@ -305,6 +317,7 @@ impl Session {
             store.release(shared.key, shared.lease.fence, idle_at),
             portcullis_store::deliver_outbox(&**store)
         );
+        shared.given_back.cancel();
         // Before the others are looked at: where they failed, this one may have failed with them.
         let released = match released {
             // Someone took the session over meanwhile: there is nothing left to give back.
@@ -345,9 +358,10 @@ fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
 /// Renews a lease until it is dropped or lost. A holder that cannot renew stops itself before the
 /// lease ends: it writes nothing more and cancels what it runs. `claimed` is the time from before the
 /// claim was sent: its answer and the log may have been long under way.
-pub(crate) fn keep_lease(shared: &Arc<SessionShared>, claimed: Duration) -> DropGuard {
-    let stop = CancellationToken::new();
-    let guard = stop.clone().drop_guard();
+pub(crate) fn keep_lease(shared: &Arc<SessionShared>, claimed: Duration) -> Arc<DropGuard> {
+    let stop = shared.given_back.clone();
+    let guard = Arc::new(stop.clone().drop_guard());
+    *shared.renewing.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&guard);
     let session = Arc::clone(shared);
     shared.gate.tracker.spawn(async move {
         let mut good_until = claimed + limits::LEASE_TTL - limits::LEASE_MARGIN;

@@ -295,3 +295,21 @@ async fn f05_what_conflicts_with_a_call_of_a_lost_holder_waits_until_that_must_h
     let waited = after_a_takeover(Liveness::Dead, "fs:/a").await;
     assert!(waited < short, "a dead holder does nothing any more: {waited:?}");
 }
+
+/// The call that finds the key held and recovers its holder is the first that could run into it.
+#[tokio::test(start_paused = true)]
+async fn f05_whoever_recovers_a_lost_holder_for_its_key_waits_as_well() {
+    let world = World::new().await;
+    let entered = Arc::new(Notify::new());
+    let lost = world.process([("t", stuck(&world.effects, &entered))]);
+    let (_held, intent) = hold(&lost, &entered).await;
+    world.liveness.set(lost.owner.worker, Liveness::Unknown);
+    world.clock.jump_to(world.clock.now().plus(limits::LEASE_TTL));
+    let next = neighbour(&world, working(&Arc::default())).await;
+    let _clock = follow_tokio(&world.clock);
+    let begun = tokio::time::Instant::now();
+    let seen = next.call("t", "fs:/a/b;1").await;
+    assert!(observed(&seen).ok, "{:?}", observed(&seen).summary);
+    assert!(begun.elapsed() >= limits::EFFECT_GRACE, "{:?}", begun.elapsed());
+    assert!(world.observations().await.iter().any(|o| o.intent_id == intent));
+}

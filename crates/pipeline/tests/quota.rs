@@ -3,10 +3,11 @@
 mod common;
 
 use common::{Note, World, acting, acts, fresh_message, happened, observed, parked, proposal, turn_of};
-use portcullis_base::{ArtifactKind, Clock as _, Code, Phase, SessionId, SideEffect};
+use portcullis_base::{ArtifactKind, Clock as _, Code, Phase, SessionId, SideEffect, Timestamp};
 use portcullis_contract::{Concurrency, Content, DefaultPolicy, Prepared, Resolved, Semantics, Tool, ToolContext};
 use portcullis_event::facts::Reply;
 use portcullis_pipeline::Append;
+use portcullis_store::Retain;
 
 /// Rewrites something of `size` bytes, with evidence of before and after as the file tools leave it.
 fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff: Option<usize>) -> Tool {
@@ -134,4 +135,24 @@ async fn l57_counting_anew_forgets_no_call_that_is_on_its_way() {
     assert_eq!(usage().await, 120_002);
     assert_eq!(beside("third").await, Some(Code::RetentionFailed), "what was recorded counts once, and counts");
     assert!(usage().await <= world.quota);
+}
+
+/// A process that only asks and reads never comes to the look before a start.
+#[tokio::test]
+async fn l57_room_that_was_made_meanwhile_is_found_by_an_ask_too() {
+    let mut world = World::new().await;
+    world.quota = 100_000;
+    let process = world.process([("asks", rewrites(&world.effects, 10, DefaultPolicy::Ask, Some(60_000)))]);
+    parked(&process.call("asks", "a").await);
+    let refused = process.call("asks", "b").await;
+    assert_eq!(observed(&refused).code.known(), Some(Code::RetentionFailed));
+    // As `gc --apply` does in another process.
+    let tenant = world.key().tenant;
+    let rows = world.store.artifacts(tenant, None, 10).await.expect("rows");
+    let contents = rows.iter().map(|row| row.artifact.sha256).collect();
+    world.store.retain(tenant, Retain::Bury(rows.iter().map(|row| row.artifact.id).collect())).await.expect("buried");
+    let before = Timestamp::from_micros(i64::MAX);
+    world.store.retain(tenant, Retain::Free { contents, before }).await.expect("freed");
+    assert_eq!(world.store.artifact_usage(tenant).await, Ok(0));
+    parked(&process.call("asks", "b").await);
 }

@@ -12,7 +12,7 @@ use portcullis_base::{Code, Risk, RiskSet, limits};
 use portcullis_contract::{Concurrency, Resolved, Semantics, Tool, ToolFailure};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Append, Disposition, Proposal, Scheduling, TurnEnd};
-use portcullis_store::testkit::CountingStore;
+use portcullis_store::testkit::{CountingStore, Fault, FaultKind, FaultyStore};
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
@@ -385,4 +385,23 @@ fn l19_attending_leaves_a_call_of_this_process_at_work_alone() {
         let codes: Vec<_> = world.observations().await.iter().map(|seen| seen.code.known()).collect();
         assert_eq!(codes, [Some(Code::Ok), Some(Code::Ok)]);
     });
+}
+
+/// The store takes the start of the first of two reads over the network and refuses that of the second.
+#[tokio::test(start_paused = true)]
+async fn l19_what_ended_before_a_turn_halts_is_kept() {
+    let world = World::new().await;
+    let board = Board::default();
+    let fault = Fault { nth: 3, kind: FaultKind::ErrorBefore };
+    let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(fault)));
+    let process = world.process_over(Arc::clone(&store) as _, board.tools());
+    let session = process.open().await;
+    let mut facts = Append::new();
+    let turn = session.begin_turn(&mut facts);
+    let calls = ["a", "b"]
+        .map(|text| proposal(text, fresh_message(), "fetch", &serde_json::json!({ "text": text }).to_string()));
+    let ended = session.calls(facts, &turn, calls.into(), Scheduling::Segmented, &CancellationToken::new()).await;
+    assert!(ended.is_err() && store.struck(), "the turn halts");
+    let seen = world.observations().await;
+    assert_eq!(seen.iter().map(|seen| (seen.call_id.as_str(), seen.ok)).collect::<Vec<_>>(), [("a", true)]);
 }

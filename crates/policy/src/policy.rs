@@ -152,6 +152,13 @@ impl Policy {
         RuleRef { id: id.clone(), source: Some(source.clone()), hash: self.hashes[rule] }
     }
 
+    /// Whether a rule, of this policy or of one that binds it, can stop something that is done under `action`.
+    #[must_use]
+    pub fn may_stop(&self, action: &Action) -> bool {
+        let stops = |rule: &Rule| rule.effect != RuleEffect::Allow && rule.action.matches(action);
+        self.rules.iter().any(stops) || self.parents.iter().any(|parent| parent.may_stop(action))
+    }
+
     /// The rule that denies `action` whatever it touches, if there is one: such a tool is not worth
     /// offering (8.2).
     #[must_use]

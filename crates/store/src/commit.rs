@@ -1,7 +1,7 @@
 //! The one write verb: what a commit carries, and its three constructors (store §4).
 
 use portcullis_base::{AppendId, ArtifactRef, Digest, IntentId, SessionId, TenantId, Timestamp, WorkerId};
-use portcullis_event::facts::{Completed, Recovered, Started};
+use portcullis_event::facts::{Backgrounded, Completed, Recovered, Started};
 use portcullis_event::{Body, Draft, Event, EventBody as _};
 use serde_json::Value;
 
@@ -146,11 +146,13 @@ impl Commit {
     /// must not be lost for want of room, and what has not begun can wait.
     #[must_use]
     pub fn ends_work(&self) -> bool {
-        let turning = [Started::KIND, Completed::KIND, Recovered::KIND];
+        let turning = [Started::KIND, Completed::KIND, Recovered::KIND, Backgrounded::KIND];
         let mut began = Vec::new();
         self.events.iter().filter(|draft| turning.contains(&draft.kind)).any(|draft| match &*draft.body_ref() {
             Body::Completed(completed) => !began.contains(&completed.invocation_id),
             Body::Recovered(recovered) => !began.contains(&recovered.invocation_id),
+            // A call that goes on has its observation here: without it its task would have to stop.
+            Body::Backgrounded(backgrounded) => !began.contains(&backgrounded.invocation_id),
             Body::Started(started) => {
                 began.push(started.invocation_id);
                 false
@@ -178,4 +180,24 @@ pub struct Committed {
     pub repeat: bool,
     /// The stored response, for a repeated idempotent request.
     pub response: Option<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_base::{InvocationId, ManualClock, SeededIds, TaskId};
+    use portcullis_event::{Actor, Stamp};
+
+    use super::*;
+
+    #[test]
+    fn f07_the_observation_of_a_call_that_goes_on_is_taken_on_a_full_disk() {
+        let (ids, clock, actor) = (SeededIds::new(1), ManualClock::new(Timestamp::from_micros(1)), Actor::system());
+        let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
+        let (invocation_id, task_id) = (InvocationId::from_u128(1), TaskId::from_u128(2));
+        let gone = stamp.draft(&Backgrounded { invocation_id, task_id, wake: false, keys_freed: false });
+        let key = SessionKey { tenant: TenantId::from_u128(1), session: SessionId::from_u128(1) };
+        let commit = |events| Commit::worker(key, WorkerId::from_u128(1), 1, AppendId::from_u128(1), events);
+        assert!(commit(vec![gone]).ends_work());
+        assert!(!commit(Vec::new()).ends_work());
+    }
 }

@@ -381,6 +381,62 @@ async fn a_dropped_admission_detaches_and_still_settles() {
     process.gate.shutdown().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn l24_a_safe_call_that_waits_for_room_beside_others_is_cancelled_at_once() {
+    let world = World::new().await;
+    let inside = Arc::new(tokio::sync::Semaphore::new(0));
+    let entered = Arc::clone(&inside);
+    let stays = acting(Semantics::read_only(), move |_, _| {
+        entered.add_permits(1);
+        std::future::pending()
+    });
+    let process = world.process([("t", stays.build().expect("a sound tool"))]);
+    let session = process.open().await;
+    let turn = turn_of(&session).await;
+    let admit = || session.admit(Append::new(), &turn, proposal("a", fresh_message(), "t", INPUT)).spawned();
+    let most = portcullis_base::limits::MAX_PARALLEL_SAFE_PROCESS;
+    let others: Vec<_> = (0..most).map(|_| admit()).collect();
+    let all = inside.acquire_many(u32::try_from(most).expect("few")).await.expect("open");
+    let late = admit();
+    // Time stands still until everyone waits.
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    late.canceller().cancel();
+    let (_, seen) = tokio::time::timeout(std::time::Duration::from_secs(1), late.settled())
+        .await
+        .expect("it waits for nobody")
+        .expect("no halt");
+    assert!(!observed(&seen).ok && inside.available_permits() == 0, "it never ran");
+    drop(all);
+    others.iter().for_each(|other| other.canceller().cancel());
+}
+
+/// Whoever drops what it waited for lets the call go on; nobody may take it for lost meanwhile.
+#[tokio::test(start_paused = true)]
+async fn l75_a_call_that_goes_on_by_itself_keeps_its_lease() {
+    let world = World::new().await;
+    let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let process = world.process([("t", holding(&world.effects, acts(), &entered, &leave))]);
+    let _clock = follow_tokio(&world.clock);
+    let session = process.open().await;
+    let turn = turn_of(&session).await;
+    drop(session.admit(Append::new(), &turn, proposal("a", fresh_message(), "t", INPUT)));
+    entered.notified().await;
+    drop(session);
+    tokio::time::sleep(portcullis_base::limits::LEASE_TTL * 2).await;
+    let other = world.process([]);
+    let opened = other.gate.open(world.session, other.owner.clone(), "tester").await.expect("no fault");
+    assert!(matches!(opened, portcullis_pipeline::Opened::Held(_)), "its effect is under way");
+    let mut changes = world.store.changes();
+    leave.notify_one();
+    while world.observations().await.is_empty() {
+        changes.changed().await.expect("the store lives");
+    }
+    assert!(world.observations().await[0].ok);
+    // Then the lease is nobody's any more, and runs out.
+    tokio::time::sleep(portcullis_base::limits::LEASE_TTL * 2).await;
+    other.open().await;
+}
+
 #[tokio::test]
 async fn l36_a_voided_approval_is_recorded_as_void_whatever_voided_it() {
     let world = World::new().await;

@@ -228,25 +228,28 @@ impl<'l> Lister<'l> {
         Self { scope, wish, first: BTreeMap::new(), matched: 0, left_out: LeftOut::default() }
     }
 
-    fn wants(&self, entry: &Entry<'_>) -> bool {
-        let kind = match self.wish.kind {
+    fn is_of_kind(&self, entry: &Entry<'_>) -> bool {
+        match self.wish.kind {
             None => true,
             Some(Wanted::File) => entry.kind() == Kind::File,
             Some(Wanted::Directory) => entry.kind() == Kind::Directory,
-        };
-        kind && self.wish.pattern.matches(entry.parents(), entry.name(), || entry.path())
+        }
     }
 }
 
 impl Visitor for Lister<'_> {
     fn found(&mut self, entry: &Entry<'_>) {
-        if !self.wants(entry) {
+        if !self.is_of_kind(entry) {
+            return;
+        }
+        // Whatever the pattern: a count that follows it would tell names, letter by letter.
+        if self.scope.closes(|| entry.relative()) {
+            return self.left_out.add(entry.relative(), Why::Closed);
+        }
+        if !self.wish.pattern.matches(entry.parents(), entry.name(), || entry.path()) {
             return;
         }
         let relative = entry.relative();
-        if self.scope.closes(|| relative.clone()) {
-            return self.left_out.add(relative, Why::Closed);
-        }
         // As it is now: it may be gone, or hidden.
         let Some(stat) = entry.stat().filter(|stat| stat.kind == entry.kind()) else { return };
         self.matched += 1;
@@ -267,7 +270,7 @@ impl Visitor for Lister<'_> {
             Some((Rank::Level(depth, _), _)) if full => dir.depth() >= *depth,
             _ => false,
         };
-        !deeper && self.wish.pattern.reaches_into(&dir.relative())
+        !deeper && (self.wish.pattern.reaches_into(&dir.relative()) || self.scope.closes(|| dir.relative()))
     }
 
     fn passed_over(&mut self, path: String, why: PassedOver) {

@@ -114,3 +114,44 @@ async fn l37_what_rules_deny_or_ask_about_is_left_out_and_counted_without_names(
     let input = json!({"pattern": "needle", "path": "asked"});
     hand.refused("grep", input, Code::ApprovalUnavailable, None, Phase::Permission).await;
 }
+
+#[tokio::test]
+async fn l38_what_the_rules_of_a_parent_close_is_closed_to_a_childs_search() {
+    let world = World::new();
+    for name in ["open", "secret/a"] {
+        world.put(name, "needle\n");
+    }
+    let process = world.start();
+    process.sent_under(RULES);
+    let hand = process.open(world.session().await).await;
+    let seen = hand.done("grep", json!({"pattern": "needle"})).await;
+    assert_eq!(text(&seen), "open:1:needle\n1 matching line in 1 of 1 file; left out: 1 closed by rules\n");
+    let seen = hand.done("glob", json!({"pattern": "*", "kind": "file"})).await;
+    assert_eq!(listed(&seen), ["open"]);
+}
+
+/// Else a pattern could be made longer letter by letter, until it is the name.
+#[tokio::test]
+async fn l37_no_pattern_of_glob_tells_the_name_of_what_is_closed() {
+    let mut world = World::new();
+    for name in ["open/a", "secret/plan-b/key"] {
+        world.put(name, "");
+    }
+    world.rules = RULES;
+    let process = world.start();
+    let hand = process.open(world.session().await).await;
+    for pair in [
+        ["s*", "t*"],
+        ["secret", "public"],
+        ["plan-*", "plot-*"],
+        ["secret/p*", "public/p*"],
+        ["/workspace/secret/**", "/no"],
+    ] {
+        let mut told = Vec::new();
+        for pattern in pair {
+            told.push(text(&hand.done("glob", json!({"pattern": pattern})).await));
+        }
+        assert_eq!(told[0], told[1], "{pair:?}");
+        assert!(told[0].contains("closed by rules"), "{pair:?}: {}", told[0]);
+    }
+}

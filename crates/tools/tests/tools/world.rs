@@ -17,7 +17,7 @@ use portcullis_pipeline::{
     Admission, Append, Approvals, ArtifactShelf, BaselineBook, Disposition, Gate, GateParts, Opened, Placement,
     Proposal, RegistrationGuard, Registry, Session, Turn,
 };
-use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
+use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{Artifacts, Commit, HostLiveness, Log as _, MemoryArtifacts, MemoryStore, SessionKey, Store};
@@ -194,6 +194,13 @@ impl World {
 }
 
 impl Process {
+    /// From now on under the rules of whoever sent it as well (13.6).
+    pub fn sent_under(&self, rules: &str) {
+        let rules = parse_rules(rules, "parent.toml", Layer::User).expect("rules");
+        let parent = PolicyBuilder::new().rules(rules).build().expect("a policy");
+        self.gate.set_policy(Policy::clone(&self.gate.policy()).intersect(&Arc::new(parent)));
+    }
+
     /// What is offered to a session, by name.
     pub fn definitions(&self, session: SessionId) -> BTreeMap<String, ToolDefinition> {
         let offer = self.gate.offer(session);
