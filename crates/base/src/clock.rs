@@ -36,6 +36,15 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// The text that documents for models hold: RFC 3339 with three decimals (agent-runtime 1.1).
+    #[must_use]
+    pub fn to_millis_text(self) -> String {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(at) => format!("{at:.3}"),
+            Err(_) => self.to_string(),
+        }
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
