@@ -37,6 +37,15 @@ impl Timestamp {
         Self(later.min(jiff::Timestamp::MAX.as_second() * 1_000_000).max(self.0))
     }
 
+    /// The text that documents for models hold: RFC 3339 with three decimals (agent-runtime 1.1).
+    #[must_use]
+    pub fn to_millis_text(self) -> String {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(at) => format!("{at:.3}"),
+            Err(_) => self.to_string(),
+        }
+    }
+
     /// How long after `earlier` this is; zero if it is not.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

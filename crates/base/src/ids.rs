@@ -189,6 +189,10 @@ ids! {
     IncidentId = "inc", "an incident";
     /// Large evidence outside the log.
     ArtifactId = "art", "an artifact";
+    /// A command that a session's hand ran.
+    CommandId = "cmd", "a command";
+    /// A persistent shell.
+    ShellId = "shell", "a shell";
     /// A question to a person.
     AskId = "ask", "an ask";
     /// A remembered allow.

@@ -47,6 +47,24 @@ pub const APPEND_MOST: usize = 4 * APPEND_BYTES;
 pub const APPEND_BLOBS: usize = 1 << 20;
 /// Pieces of evidence one invocation may hand over: each is an event of the append that ends it.
 pub const KEPT_ITEMS: usize = 256;
+/// Names in the environment of a session. With the next limit they fit into the 2 MiB that Linux gives the arguments and
+/// the environment of a program together.
+pub const ENV_NAMES: usize = 200;
+/// Bytes of one value there.
+pub const ENV_VALUE: usize = 8_192;
+/// Bytes of one name there.
+pub const ENV_NAME: usize = 256;
+/// What one invocation may hand over of its shell besides changes of the environment: each is an event of the append
+/// that ends it.
+pub const SHELL_FACTS: usize = 20;
+/// Bytes of a command, and of all its words together, in its record. The whole line stands in the intent.
+pub const COMMAND_WORDS: usize = 4_096;
+/// Commands of a session that are shown without looking into its log (agent-runtime 2.10).
+pub const RECENT_COMMANDS: usize = 5;
+/// Commands of a session that are found by their id without searching its log.
+pub const KNOWN_COMMANDS: usize = 200;
+/// Characters of a preview of a command's output.
+pub const OUTPUT_PREVIEW: usize = 400;
 /// Safe calls of one session that run together, and of one process.
 pub const MAX_PARALLEL_SAFE: usize = 8;
 pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;

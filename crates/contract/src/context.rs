@@ -14,7 +14,7 @@ use portcullis_base::{
 use portcullis_secret::SecretText;
 use tokio_util::sync::CancellationToken;
 
-use crate::{AccessRequest, SpoolRef};
+use crate::{AccessRequest, ShellFact, SpoolRef};
 
 /// Who called. Every id was supplied by the session's runner; none is inferred.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,10 @@ pub struct Reported {
     pub side_effects: Vec<SideEffect>,
     /// What it learned of or did to files.
     pub files: Vec<FileFact>,
+    /// What became of the session's shell, in order.
+    pub shell: Vec<ShellFact>,
+    /// Changes of the shell that were over the limit.
+    pub shell_refused: usize,
     /// Evidence.
     pub kept: Vec<Kept>,
     /// Pieces of evidence that were over the limit.
@@ -263,6 +267,19 @@ impl ToolContext {
     /// States what the call learned of or did to a file.
     pub fn file(&self, fact: FileFact) {
         self.reports().files.push(fact);
+    }
+
+    /// States what became of the session's shell; it is durable with the end of the call, whether that is a success or
+    /// not. Past [`limits::ENV_NAMES`] changes of the environment, or [`limits::SHELL_FACTS`] other facts, one is not
+    /// kept, and the observation says so.
+    pub fn shell(&self, fact: ShellFact) {
+        let mut reports = self.reports();
+        let most = if fact.is_env() { limits::ENV_NAMES } else { limits::SHELL_FACTS };
+        if reports.shell.iter().filter(|other| other.is_env() == fact.is_env()).count() < most {
+            reports.shell.push(fact);
+        } else {
+            reports.shell_refused += 1;
+        }
     }
 
     /// Hands over bytes as evidence; they are durable with the observation.

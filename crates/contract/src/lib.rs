@@ -23,6 +23,7 @@ mod resolved;
 #[doc(hidden)]
 pub mod seam;
 mod semantics;
+mod shell_fact;
 mod strict;
 mod tool;
 
@@ -41,4 +42,5 @@ pub use semantics::{
     Concurrency, DefaultPolicy, Interrupt, Ownership, Semantics, Strategy, Timeout, Variable, VariableKind,
     VerificationKind,
 };
+pub use shell_fact::{EndedCommand, ShellFact};
 pub use tool::Tool;

@@ -103,6 +103,7 @@ macro_rules! bodies {
 
 bodies! {
     "session.created" => SessionCreated,
+    "session.updated" => SessionUpdated,
     "session.status_running" => StatusRunning,
     "session.status_idle" => StatusIdle,
     "session.status_terminated" => StatusTerminated,
@@ -134,6 +135,11 @@ bodies! {
     "wake.cancelled" => WakeCancelled,
     "grant.created" => GrantCreated,
     "grant.revoked" => GrantRevoked,
+    "shell.opened" => ShellOpened,
+    "shell.closed" => ShellClosed,
+    "shell.command_finished" => CommandFinished,
+    "variable.set" => VariableSet,
+    "variable.deleted" => VariableDeleted,
     "ledger.session_created" => LedgerSessionCreated,
     "ledger.checkpoint" => LedgerCheckpoint,
     "ledger.session_archived" => LedgerSessionArchived,

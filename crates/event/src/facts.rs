@@ -8,6 +8,10 @@ use portcullis_base::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::shell::{
+    CommandFinished, CommandRecord, SHELL_SOURCE, SessionUpdated, ShellClosed, ShellOpened, VariableDeleted,
+    VariableSet,
+};
 pub use crate::tasks::{Backgrounded, TaskCompleted};
 pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, retry_key};
 pub use crate::weighed::{Grantable, Touched};

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod fold;
 mod observation;
 mod rows;
+mod shell;
 mod tasks;
 mod upcast;
 mod wakes;

@@ -91,13 +91,16 @@ mod tests {
             listed(client_may_append),
             [
                 "session.created",
+                "session.updated",
                 "session.status_terminated",
                 "tool.queued",
                 "tool.permission.replied",
                 "wake.queued",
                 "wake.cancelled",
                 "grant.created",
-                "grant.revoked"
+                "grant.revoked",
+                "variable.set",
+                "variable.deleted"
             ]
         );
         assert_eq!(

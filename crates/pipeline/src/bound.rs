@@ -22,13 +22,14 @@ use crate::preview::{self, Limits, Preview, Totals};
 use crate::refuse::{ERROR_MAX, SUMMARY_MAX};
 use crate::schedule::Invocation;
 use crate::session::SessionShared;
+use crate::shell_facts::write_shell;
 use crate::spool::{Captured, CapturedBytes};
 
 /// Warnings of one call that are shown.
 const WARNINGS: usize = 32;
 
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
-    let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused } = settled;
+    let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused, shell } = settled;
     let intent = &invocation.authorized.validated.visible.intent;
     let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
 
@@ -43,6 +44,7 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
     if let Some(error) = lost {
         retention_failed(&mut observed, &error);
     }
+    write_shell(&evidence, &invocation, shell, &streams, &mut observed.warnings, facts).await;
     redact(session, &mut observed);
     brief(session, &mut observed, &mut content);
     // Before the structured value is shrunk: if it is the channel, the model sees a preview of all of it.

@@ -34,7 +34,7 @@ impl Names {
         self.known.is_empty() && self.own.is_empty()
     }
 
-    fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.known.redact_text(text) {
             Cow::Borrowed(text) => self.own.redact_text(text),
             Cow::Owned(text) => Cow::Owned(self.own.redact_text(&text).into_owned()),

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects};
 use portcullis_contract::seam::{self, FailureParts, Kept};
-use portcullis_contract::{Content, UserText};
+use portcullis_contract::{Content, ShellFact, UserText};
 use portcullis_event::facts::{Capture, Completed, Exit};
 use portcullis_event::{EventBody as _, Observed, Permission};
 use serde_json::Value;
@@ -30,6 +30,8 @@ pub(crate) struct Settled {
     pub(crate) kept: Vec<Kept>,
     /// Pieces of evidence over the limit, which were not taken.
     pub(crate) refused: usize,
+    /// What became of the session's shell. It stands however the call ended.
+    pub(crate) shell: Vec<ShellFact>,
 }
 
 /// What an outcome means, before views are made of it.
@@ -54,6 +56,9 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     let claimed = meaning.failure.as_ref().and_then(|failure| failure.side_effects.clone());
     let mut permission = invocation.authorized.permission.clone();
     let mut warnings: Vec<String> = invocation.warnings.iter().cloned().chain(reported.warnings).collect();
+    if reported.shell_refused > 0 {
+        warnings.push(format!("{} more changes of the shell were not kept", reported.shell_refused));
+    }
     match stop {
         Some(Stop::Refused(refusal)) => meaning.stopped(session, *refusal, &mut permission),
         Some(Stop::Unrecorded(halt)) => {
@@ -121,6 +126,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         streams,
         kept: reported.kept,
         refused: reported.refused,
+        shell: reported.shell,
     }
 }
 

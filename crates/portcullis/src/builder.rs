@@ -246,14 +246,24 @@ impl RuntimeBuilder {
                 );
                 return Err(RuntimeError::Workspace(text));
             }
-            let tools = portcullis_tools::file_tools(portcullis_tools::FileTools {
+            let files = portcullis_tools::FileTools {
                 mounts: Arc::new(mounts),
                 baselines,
                 coverage: portcullis_tools::CoverageRule::Region,
                 rules: gate.path_rules(),
                 profile: self.profile,
-            })?;
+            };
+            let tools = portcullis_tools::file_tools(files.clone())?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
+            if self.profile == Profile::Managed {
+                let tools = portcullis_tools::shell_tools(portcullis_tools::ShellTools {
+                    book: gate.shells(),
+                    shelf: gate.shelf(),
+                    files,
+                    live: Arc::new(portcullis_tools::NoLiveShell),
+                })?;
+                guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
+            }
         }
         let artifact_tools = portcullis_tools::artifact_tools(gate.shelf())?;
         guards.push(registry.registrar(Placement::Location(location)).register(artifact_tools)?);

@@ -4,17 +4,20 @@
 //! enough that random ones do not meet. The associated data makes a sealed value worthless under
 //! another tenant, name or version: rows of the store cannot be swapped.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use portcullis_base::{Entropy, TenantId};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{SealingKey, SecretBytes};
 
 const FORMAT: u8 = 1;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
+const HEX: &[u8; 16] = b"0123456789abcdef";
 /// Keeps these keys' messages apart from any other use the same key might be put to.
 const DOMAIN: &[u8] = b"portcullis sealed value v1";
 
@@ -62,6 +65,30 @@ impl Sealed {
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
+    }
+}
+
+/// Lower-case hex, for rows that hold documents.
+impl Serialize for Sealed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(2 * self.0.len());
+        for byte in &self.0 {
+            text.extend([byte >> 4, byte & 15].map(|nibble| char::from(HEX[usize::from(nibble)])));
+        }
+        serializer.serialize_str(&text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sealed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        let nibble = |digit: &u8| HEX.iter().position(|hex| hex == digit);
+        let byte = |pair: &[u8]| match pair {
+            [high, low] => u8::try_from(nibble(high)? << 4 | nibble(low)?).ok(),
+            _ => None,
+        };
+        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+        bytes.map(Self).ok_or_else(|| de::Error::custom("a sealed value is written as pairs of lower-case hex digits"))
     }
 }
 
@@ -180,6 +207,8 @@ mod tests {
             let sealed = sealer.seal(aad(1, "token", 1), &plain, &entropy).expect("short");
             let opened = sealer.open(aad(1, "token", 1), &sealed).expect("ours");
             prop_assert_eq!(opened.expose(), &plain[..]);
+            let text = serde_json::to_string(&sealed).expect("text");
+            prop_assert_eq!(&serde_json::from_str::<Sealed>(&text).expect("the same"), &sealed);
             let mut bytes = sealed.into_bytes();
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
@@ -217,6 +246,13 @@ mod tests {
         let entropy = SeededIds::new(5);
         let seal = || sealer(1).seal(aad(1, "t", 1), b"same", &entropy).expect("short");
         assert_ne!(seal(), seal());
+    }
+
+    #[test]
+    fn text_that_is_no_sealed_value_is_refused() {
+        for text in ["\"0\"", "\"0G\"", "\"AB\"", "\"ä\"", "7"] {
+            assert!(serde_json::from_str::<Sealed>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::ptr;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -15,6 +16,9 @@ use crate::{MASK, SENSITIVE_KEYWORD};
 /// Schemas that apply to the same value as the schema they stand in.
 const BESIDE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const BESIDE: [&str; 3] = ["if", "then", "else"];
+
+/// The schema of a field that is none.
+static MISSPELT: LazyLock<Value> = LazyLock::new(|| serde_json::json!({ SENSITIVE_KEYWORD: true }));
 
 /// A value could not be put back where it was taken from: the input is not the one it came from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -139,7 +143,11 @@ fn of_field<'s>(schema: &'s Value, name: &str) -> Vec<&'s Value> {
         );
     }
     if out.is_empty() {
-        out.extend(schema.get("additionalProperties"));
+        match schema.get("additionalProperties") {
+            // It will be refused, and may be a misspelt name of the sensitive value beside it.
+            Some(Value::Bool(false)) if schema.to_string().contains(SENSITIVE_KEYWORD) => out.push(&MISSPELT),
+            other => out.extend(other),
+        }
     }
     out
 }
@@ -222,6 +230,19 @@ mod tests {
             "properties": {"a": {"$ref": "#"}, "s": {"x-portcullis-sensitive": true}},
         });
         check(&schema, &json!({"a": {"a": {"s": 1}}}), &json!({"a": {"a": {"s": "***"}}}), &["/a/a/s"]);
+    }
+
+    #[test]
+    fn check17_a_misspelt_field_beside_a_sensitive_one_leaves_too() {
+        let closed = json!({"properties": {"value": {"x-portcullis-sensitive": true}, "key": {}}, "additionalProperties": false});
+        check(
+            &closed,
+            &json!({"key": "A", "valeu": "s", "value": "t"}),
+            &json!({"key": "A", "valeu": "***", "value": "***"}),
+            &["/valeu", "/value"],
+        );
+        let plain = json!({"properties": {"key": {}}, "additionalProperties": false});
+        check(&plain, &json!({"key": "A", "kye": "B"}), &json!({"key": "A", "kye": "B"}), &[]);
     }
 
     #[test]

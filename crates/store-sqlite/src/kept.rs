@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use portcullis_base::{ArtifactId, Digest, TenantId, Timestamp};
 use portcullis_event::{Body, EventType};
-use portcullis_store::{ArtifactRow, Commit, Committed, Head, Retain, SessionKey, StoreError, plan_erase, was_erased};
+use portcullis_store::{
+    ArtifactRow, Commit, Committed, Head, Retain, SessionKey, StoreError, VARIABLE, plan_erase, variable_ids,
+    was_erased,
+};
 use rusqlite::{Connection, params};
 
 use crate::codec::{digest_at, id, id_at};
@@ -60,6 +63,11 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
     ] {
         conn.execute(statement, mine)?;
     }
+    let (first, end) = variable_ids(key.session);
+    conn.execute(
+        "DELETE FROM records WHERE tenant = ?1 AND kind = ?2 AND id >= ?3 AND id < ?4",
+        params![id(key.tenant.as_u128()), VARIABLE, first, end],
+    )?;
     search::forget_log(conn, key)?;
     let menus = menus(conn, key.tenant)?;
     for sha256 in contents.difference(&menus) {

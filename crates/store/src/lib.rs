@@ -30,6 +30,7 @@ mod search;
 mod sweep;
 pub mod testkit;
 mod traits;
+mod variables;
 mod verify;
 
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
@@ -54,6 +55,7 @@ pub use rows::{
 pub use search::{Hit, Query, QueryError, Snippet, searchable};
 pub use sweep::Leftover;
 pub use traits::{Log, Notices, Queue, Records, Search, Store};
+pub use variables::{VARIABLE, variable_id, variable_ids};
 pub use verify::{
     Audit, Erased, LogFault, Proof, Seen, Verified, verify_artifacts, verify_session, verify_session_seen,
     verify_tenant, verify_tenant_seen,

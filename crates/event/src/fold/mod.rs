@@ -5,6 +5,7 @@ mod asks;
 mod baselines;
 mod intents;
 mod session;
+mod shell;
 mod tasks;
 mod wakes;
 
@@ -14,6 +15,7 @@ pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
 pub use intents::{Intent, Intents};
 pub use session::{QueuedCall, Session};
+pub use shell::{EndedCommand, PersistentShell, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
 
@@ -22,7 +24,7 @@ use portcullis_base::{Digest, canonical_json};
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 3;
+pub const FOLD_VERSION: u32 = 4;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,7 @@ pub struct State {
     pub baselines: Baselines,
     pub wakes: Wakes,
     pub tasks: Tasks,
+    pub shell: Shell,
 }
 
 impl State {
@@ -50,6 +53,7 @@ impl State {
         self.asks.apply(event, &body);
         self.baselines.apply(event, &body);
         self.wakes.apply(event, &body);
+        self.shell.apply(event, &body);
     }
 
     /// The fold of whole logs and prefixes.

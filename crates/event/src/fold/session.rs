@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use portcullis_base::{Digest, EventId, SessionId};
+use portcullis_base::{AgentId, Digest, EventId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +20,8 @@ pub struct QueuedCall {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     pub created: bool,
+    /// Whose session it is; `None`: one that no agent was defined for.
+    pub agent_id: Option<AgentId>,
     /// The root of the tree that it belongs to; itself, if it is nobody's child.
     pub root: Option<SessionId>,
     pub name: Option<String>,
@@ -36,6 +38,7 @@ impl Session {
         match body {
             Body::SessionCreated(created) => {
                 self.created = true;
+                self.agent_id = created.agent_id;
                 self.root = Some(created.root_session_id);
                 self.name.clone_from(&created.name);
                 self.workspace.clone_from(&created.workspace);

@@ -10,8 +10,8 @@ use super::extras::artifact;
 use super::{Make, assert_sound, setup, whole};
 use crate::testkit::World;
 use crate::{
-    ArtifactRow, AskFilter, Blob, Claim, Commit, Lease, Query, Retain, SessionKey, Snapshot, Store, StoreError,
-    deliver_outbox, verify_tenant,
+    ArtifactRow, AskFilter, Blob, Claim, Commit, Lease, Query, RecordWrite, Retain, SessionKey, Snapshot, Store,
+    StoreError, VARIABLE, deliver_outbox, variable_id, verify_tenant,
 };
 
 const TTL: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ fn erasure(world: &World, key: SessionKey, lease: &Lease, to_seq: u64) -> Commit
     commit
 }
 
-/// A session with text, an ask that waits, a snapshot and two small artifacts, the second one not only its own.
+/// A session with text, a variable, an ask that waits, a snapshot and two small artifacts, the second one not only its own.
 async fn full_session(world: &World, store: &dyn Store, ids: [u128; 2]) -> (SessionKey, Lease) {
     let key = world.session(store).await.expect("a session");
     let lease = world.claim(store, key, 1).await.expect("a lease");
@@ -33,6 +33,8 @@ async fn full_session(world: &World, store: &dyn Store, ids: [u128; 2]) -> (Sess
         commit.blobs.push(Blob { sha256: artifact.sha256, bytes: bytes.into_bytes() });
         commit.artifacts.push(ArtifactRow::new(key.session, artifact));
     }
+    let (id, body) = (variable_id(key.session, "A"), Some(serde_json::json!({"sealed": "00"})));
+    commit.records.push(RecordWrite { kind: VARIABLE.to_owned(), id, expected: None, body });
     store.commit(commit).await.expect("an append");
     store.commit(world.work(key, &lease, world.parked().events)).await.expect("an ask");
     let state = "{\"zanzibar\":1}".to_owned();
@@ -74,6 +76,9 @@ pub async fn an_erased_session_keeps_its_hashes_and_nothing_else(make: Make) {
     assert_eq!(listed.iter().map(|s| s.session_id).collect::<Vec<_>>(), [other.session]);
     assert_eq!(store.snapshot(key, 1).await, Ok(None));
     assert!(store.snapshot(other, 1).await.expect("a snapshot").is_some());
+    let variables = store.records(world.tenant, VARIABLE).await.expect("rows");
+    let ids: Vec<&str> = variables.iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(ids, [variable_id(other.session, "A")], "a sealed value goes with its session");
     let left: Vec<u128> = store
         .artifacts(world.tenant, None, 9)
         .await

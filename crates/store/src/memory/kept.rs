@@ -6,7 +6,7 @@ use portcullis_base::{Digest, TenantId, Timestamp};
 use portcullis_event::{Body, Typed};
 
 use super::Tables;
-use crate::{ArtifactRow, Retain, SessionKey, StoreError, Tombstone, was_erased};
+use crate::{ArtifactRow, Retain, SessionKey, StoreError, Tombstone, VARIABLE, variable_ids, was_erased};
 
 impl Tables {
     pub(super) fn check_not_erased(&self, key: SessionKey) -> Result<(), StoreError> {
@@ -29,6 +29,9 @@ impl Tables {
         self.snapshots.remove(&key);
         self.asks.retain(|(tenant, _), row| *tenant != key.tenant || row.session_id != key.session);
         self.sealed.retain(|(of, _), _| *of != key);
+        let (first, end) = variable_ids(key.session);
+        let is_variable = |kind: &str, id: &str| kind == VARIABLE && *id >= *first && *id < *end;
+        self.records.retain(|(tenant, kind, id), _| *tenant != key.tenant || !is_variable(kind, id));
         self.locks.retain(|(tenant, _), session| *tenant != key.tenant || *session != key.session);
         let mine = |tenant: TenantId, row: &ArtifactRow| tenant == key.tenant && row.session == key.session;
         let held = self.artifacts.iter().filter(|((tenant, _), row)| mine(*tenant, row));

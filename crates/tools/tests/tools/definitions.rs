@@ -12,13 +12,20 @@ async fn inputs_are_the_published_ones_closed_and_described() {
     let world = World::new();
     let process = world.start();
     let tools = process.definitions(world.session().await);
-    let expected: [(&str, &[&str], &[&str]); 10] = [
+    let expected: [(&str, &[&str], &[&str]); 17] = [
         ("artifact_grep", &["id", "pattern"], &["id", "pattern", "literal", "context", "limit"]),
         ("artifact_read", &["id"], &["id", "range", "around", "lines", "tail"]),
         ("edit", &["file_path", "old_string", "new_string"], &["file_path", "old_string", "new_string", "replace_all"]),
         ("glob", &["pattern"], &["pattern", "path", "kind", "limit", "max_depth", "sort"]),
         ("grep", &["pattern"], &["pattern", "path", "literal", "ignore_case", "limit"]),
         ("read", &["file_path"], &["file_path", "view_range", "start_line", "line_count", "tail_lines", "max_chars"]),
+        ("shell_describe", &[], &["sessionId"]),
+        ("shell_history", &[], &["sessionId", "limit"]),
+        ("shell_read_command", &["commandId"], &["commandId", "sessionId"]),
+        ("shell_read_last_output", &[], &["sessionId"]),
+        ("shell_set_cwd", &["path"], &["path"]),
+        ("shell_set_env", &["key", "value"], &["key", "value"]),
+        ("shell_unset_env", &["key"], &["key"]),
         ("task_cancel", &["task_id"], &["task_id"]),
         ("task_output", &["task_id"], &["task_id", "range"]),
         ("task_wait", &["task_id"], &["task_id", "timeout_ms"]),
@@ -27,7 +34,7 @@ async fn inputs_are_the_published_ones_closed_and_described() {
     assert_eq!(tools.keys().collect::<Vec<_>>(), expected.iter().map(|(name, ..)| name).collect::<Vec<_>>());
     for (name, required, fields) in expected {
         let schema = &tools[name].input_schema;
-        assert_eq!(schema["required"], json!(required), "{name}");
+        assert_eq!(schema.get("required").cloned().unwrap_or(json!([])), json!(required), "{name}");
         assert_eq!(schema["additionalProperties"], false, "{name}");
         let properties = schema["properties"].as_object().expect("properties");
         assert_eq!(properties.keys().collect::<Vec<_>>(), fields, "{name}: in the published order");
@@ -70,6 +77,26 @@ async fn governance_is_stated_as_the_contract_has_it() {
             assert!(tools[name].semantics.inert(), "{name}");
             assert_eq!(tools[name].semantics.default_policy, DefaultPolicy::Allow, "{name}");
         }
+        for name in ["shell_describe", "shell_history", "shell_read_command", "shell_read_last_output"] {
+            let semantics = &tools[name].semantics;
+            assert!(semantics.inert() && semantics.default_policy == DefaultPolicy::Allow, "{name}");
+            assert_eq!(semantics.effects, EffectSet::from([Effect::MemoryRead, Effect::SandboxExecute]), "{name}");
+        }
+        for (name, more) in
+            [("shell_set_cwd", Some(Effect::SandboxExecute)), ("shell_set_env", None), ("shell_unset_env", None)]
+        {
+            let semantics = &tools[name].semantics;
+            assert!(!semantics.read_only && !semantics.destructive, "{name}");
+            assert_eq!(
+                (semantics.default_policy, semantics.interrupt),
+                (DefaultPolicy::Allow, Interrupt::Finish),
+                "{name}"
+            );
+            let effects: EffectSet = [Effect::MemoryWrite].into_iter().chain(more).collect();
+            assert_eq!(semantics.effects, effects, "{name}");
+        }
+        let value = &tools["shell_set_env"].input_schema["properties"]["value"];
+        assert_eq!((&value["type"], &value["x-portcullis-sensitive"]), (&json!("string"), &json!(true)));
         let cancel = &tools["task_cancel"].semantics;
         assert!(!cancel.read_only && cancel.default_policy == DefaultPolicy::Allow);
         assert_eq!(tools["read"].semantics.effects, EffectSet::from([Effect::ResourceRead, Effect::SandboxExecute]));

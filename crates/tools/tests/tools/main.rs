@@ -15,6 +15,8 @@ mod reading;
 mod refusals;
 mod search_limits;
 mod searching;
+mod shell;
+mod shell_posture;
 mod tasks;
 mod unseen;
 mod world;

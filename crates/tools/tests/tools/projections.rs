@@ -6,10 +6,12 @@ use std::sync::{Arc, LazyLock};
 
 use portcullis_base::limits;
 use portcullis_contract::{Tool, ToolName, seam};
-use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules, TaskBook};
+use portcullis_pipeline::{ArtifactShelf, BaselineBook, PathRules, ShellBook, TaskBook};
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_store::MemoryArtifacts;
-use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools, task_tools};
+use portcullis_tools::{
+    CoverageRule, FileTools, NoLiveShell, Profile, ShellTools, artifact_tools, file_tools, shell_tools, task_tools,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -69,8 +71,11 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
         coverage: CoverageRule::Region,
         rules: PathRules::default(),
     };
-    let mut tools = file_tools(parts).expect("file tools");
+    let mut tools = file_tools(parts.clone()).expect("file tools");
     let shelf = ArtifactShelf::new(world.store(), Arc::new(MemoryArtifacts::default()), crate::world::TENANT);
+    let (book, live) = (ShellBook::default(), Arc::new(NoLiveShell));
+    let shell = ShellTools { book, shelf: shelf.clone(), files: parts, live };
+    tools.extend(shell_tools(shell).expect("shell tools"));
     tools.extend(artifact_tools(shelf).expect("artifact tools"));
     tools.extend(task_tools(&TaskBook::default()).expect("task tools"));
     tools
@@ -85,6 +90,11 @@ proptest! {
             let input = match name.to_string().as_str() {
                 "artifact_grep" => json!({"id": "art_00000000000000000000000001", "pattern": "x"}),
                 "glob" | "grep" => json!({"pattern": "x"}),
+                "shell_describe" | "shell_history" | "shell_read_last_output" => json!({}),
+                "shell_read_command" => json!({"commandId": "cmd_00000000000000000000000001"}),
+                "shell_set_cwd" => json!({"path": "a"}),
+                "shell_set_env" => json!({"key": "A", "value": "x"}),
+                "shell_unset_env" => json!({"key": "A"}),
                 "artifact_read" => json!({"id": "art_00000000000000000000000001"}),
                 "edit" => json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
                 "task_cancel" | "task_output" | "task_wait" => {

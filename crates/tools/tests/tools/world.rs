@@ -15,13 +15,16 @@ use portcullis_event::fold::Baseline;
 use portcullis_event::{Actor, Observed, Stamp};
 use portcullis_pipeline::{
     Admission, Append, Approvals, ArtifactShelf, BaselineBook, Disposition, Gate, GateParts, Opened, Placement,
-    Proposal, RegistrationGuard, Registry, Session, Turn,
+    Proposal, RegistrationGuard, Registry, Session, ShellBook, Turn,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{Artifacts, Commit, HostLiveness, Log as _, MemoryArtifacts, MemoryStore, SessionKey, Store};
-use portcullis_tools::{CoverageRule, FileTools, Profile, artifact_tools, file_tools, task_tools};
+use portcullis_tools::{
+    CoverageRule, FileTools, LiveShell, NoLiveShell, Profile, ShellTools, artifact_tools, file_tools, shell_tools,
+    task_tools,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -41,6 +44,8 @@ pub struct World {
     pub shelf_dir: Option<TempDir>,
     /// Places of the workspace that no tool sees.
     pub hidden: Vec<&'static str>,
+    /// Shells that processes of this world run.
+    pub live: Arc<dyn LiveShell>,
 }
 
 /// One process: a gate with the tools registered.
@@ -75,6 +80,7 @@ impl World {
             rules: "",
             shelf_dir: None,
             hidden: Vec::new(),
+            live: Arc::new(NoLiveShell),
         }
     }
 
@@ -138,7 +144,7 @@ impl World {
             artifacts,
             registry,
             policy: PolicyBuilder::new().rules(rules).build().expect("a policy"),
-            sealer: Sealer::new(&SealingKey::generate(&*self.ids)),
+            sealer: Sealer::new(&SealingKey::from_bytes([9; 32])),
             redactor: Redactor::none(),
             variables: BTreeMap::new(),
             clock: self.clock.clone(),
@@ -153,14 +159,17 @@ impl World {
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
         });
-        let mut tools = file_tools(FileTools {
+        let files = FileTools {
             profile: Profile::Managed,
             mounts: Arc::new(mounts),
             baselines: baselines.clone(),
             coverage: self.coverage,
             rules: gate.path_rules(),
-        })
-        .expect("file tools");
+        };
+        let mut tools = file_tools(files.clone()).expect("file tools");
+        let live = Arc::clone(&self.live);
+        let shell = ShellTools { book: gate.shells(), shelf: shelf.clone(), files, live };
+        tools.extend(shell_tools(shell).expect("shell tools"));
         tools.extend(artifact_tools(shelf).expect("artifact tools"));
         tools.extend(task_tools(&gate.tasks()).expect("task tools"));
         tools.extend(more);
@@ -199,6 +208,11 @@ impl Process {
         let rules = parse_rules(rules, "parent.toml", Layer::User).expect("rules");
         let parent = PolicyBuilder::new().rules(rules).build().expect("a policy");
         self.gate.set_policy(Policy::clone(&self.gate.policy()).intersect(&Arc::new(parent)));
+    }
+
+    /// The shells of its sessions.
+    pub fn shells(&self) -> ShellBook {
+        self.gate.shells()
     }
 
     /// What is offered to a session, by name.
