@@ -167,8 +167,8 @@ impl Reading {
 /// The command lines inside a word that is not literal: `$(…)`, `` `…` ``, `<(…)` and `>(…)`.
 ///
 /// Wherever one may begin, also inside single quotes when these do not end: too many can only add to
-/// what rules look at.
-pub(crate) fn substitutions(raw: &str) -> Vec<String> {
+/// what rules look at. In a here-document (`quotes` is false) quotes are text.
+pub(crate) fn substitutions(raw: &str, quotes: bool) -> Vec<String> {
     let mut out = Vec::new();
     let mut rest = raw;
     let mut single = false;
@@ -180,8 +180,8 @@ pub(crate) fn substitutions(raw: &str) -> Vec<String> {
                 rest = after.chars().next().map_or("", |next| &after[next.len_utf8()..]);
                 continue;
             }
-            '\'' if !double => single = !single && after.contains('\''),
-            '"' if !single => double = !double,
+            '\'' if quotes && !double => single = !single && after.contains('\''),
+            '"' if quotes && !single => double = !double,
             '`' if !single => {
                 let end = closing_tick(after);
                 out.push(after[..end].replace("\\`", "`").replace("\\\\", "\\").replace("\\$", "$"));
@@ -191,7 +191,11 @@ pub(crate) fn substitutions(raw: &str) -> Vec<String> {
             '$' | '<' | '>' if !single && after.starts_with('(') => {
                 // Only the start is taken: what is nested in it is found when it is analysed itself.
                 let body = &after[1..];
-                let end = closing_parenthesis(body);
+                let mut end = closing_parenthesis(body);
+                // A pattern of `case` ends in a parenthesis that nothing opened.
+                if body[..end].contains("case") {
+                    end = body.rfind(')').unwrap_or(end);
+                }
                 out.push(body[..end].to_owned());
                 rest = body.get(end + 1..).unwrap_or("");
                 continue;
@@ -293,10 +297,12 @@ mod tests {
             ("$((a[$(rm x)]))", vec!["(a[$(rm x)])"]),
             ("<(rm x)", vec!["rm x"]),
             ("$(a ')' $(b))$(c)", vec!["a ')' $(b)", "c"]),
+            ("$(case x in x) rm x;; esac)", vec!["case x in x) rm x;; esac"]),
             ("'$(no)'", vec![]),
             ("\"'$(yes)'\"", vec!["yes"]),
         ] {
-            assert_eq!(substitutions(raw), inside, "{raw}");
+            assert_eq!(substitutions(raw, true), inside, "{raw}");
         }
+        assert_eq!(substitutions("it's '$(yes)'", false), ["yes"]);
     }
 }
