@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use portcullis_base::{GrantId, Risk, fingerprint};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
 
+use crate::command;
 use crate::subject::Subject;
 use crate::suggest::{self, Asking};
 use crate::{Allow, Ask, Asker, Decision, Deny, Layer, Policy, Rule, RuleEffect, RuleId, RuleRef, Specificity};
@@ -84,7 +85,9 @@ impl Policy {
         let mut reason = None;
         for request in requests {
             for resource in request.resources() {
-                for (rule, _) in self.matching(&request.action, &Subject::of(resource), asker) {
+                let subject = Subject::of(resource);
+                let inside = self.restricting_inside(&request.action, &subject, asker);
+                for (rule, _) in self.matching(&request.action, &subject, asker).into_iter().chain(inside) {
                     if self.rules()[rule].effect == RuleEffect::Deny {
                         ids.insert(self.rules()[rule].id.clone());
                         reason.get_or_insert_with(|| self.say(Voice::Rule(rule), "denies", request, resource));
@@ -107,6 +110,22 @@ impl Policy {
         })
     }
 
+    /// Rules that forbid, or pin an ask, what a command comes down to under its wrappers (13.3, L32).
+    /// Nothing is ever allowed by what is inside a wrapper.
+    fn restricting_inside(&self, action: &Action, subject: &Subject, asker: &Asker<'_>) -> Vec<(usize, Specificity)> {
+        let Subject::Argv(argv) = subject else { return Vec::new() };
+        let mut out: Vec<(usize, Specificity)> = Vec::new();
+        for form in command::unwrapped(argv) {
+            for hit in self.matching(action, &Subject::Argv(form), asker) {
+                let restricts = matches!(self.rules()[hit.0].effect, RuleEffect::Deny | RuleEffect::AskPinned);
+                if restricts && !out.iter().any(|known| known.0 == hit.0) {
+                    out.push(hit);
+                }
+            }
+        }
+        out
+    }
+
     fn weigh<'r>(&self, request: &'r AccessRequest, resource: &'r Resource, asker: &Asker<'_>, tally: &mut Tally<'r>) {
         let subject = Subject::of(resource);
         let mut pool = Vec::new();
@@ -116,6 +135,11 @@ impl Policy {
                 tally.inert.insert(id.clone());
             } else if *effect != RuleEffect::Allow || resource.may_allow(&subject) {
                 tally.matched.insert(rule);
+                pool.push((rule, fit));
+            }
+        }
+        for (rule, fit) in self.restricting_inside(&request.action, &subject, asker) {
+            if tally.matched.insert(rule) || !pool.iter().any(|hit| hit.0 == rule) {
                 pool.push((rule, fit));
             }
         }

@@ -12,6 +12,7 @@
 
 mod action;
 mod argv;
+pub mod command;
 mod decide;
 mod decision;
 mod enterprise;

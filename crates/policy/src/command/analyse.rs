@@ -1,0 +1,399 @@
+//! Every command that a line may run, for rules (tool-contract 13.3).
+
+use brush_parser::ast::{
+    AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList,
+    IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand, Word as Raw,
+};
+use brush_parser::{ParserOptions, Token, parse_tokens};
+
+use super::unwrap::{self, Inner};
+use super::word::{self, Word};
+use super::{line, screen};
+
+/// Layers of wrappers, shells and substitutions that are followed.
+const DEPTH_MAX: usize = 8;
+
+/// Commands and forms of a line that are kept; what has more is opaque.
+const FORMS_MAX: usize = 256;
+
+/// Brackets and words that open a block. The parser tries again at each, so that its time doubles with
+/// every one that does not end.
+const BLOCKS_MAX: usize = 12;
+const CASES_MAX: usize = 4;
+
+/// Words of a piece of a line that cannot be parsed, and from how many of them on a command may begin.
+const GUESSED_WORDS: usize = 64;
+const GUESSED_TAILS: usize = 16;
+
+/// What a line would run, as far as its text tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Analysis {
+    /// Every simple command by its words, wherever in the line it stands. A word that is not literal is
+    /// given as it is written.
+    pub commands: Vec<Vec<String>>,
+    /// Files that redirections name.
+    pub redirections: Vec<Redirected>,
+    /// What could not be told, each for one reason. If there is any, the line is opaque.
+    pub opaque: Vec<String>,
+}
+
+/// A file that a redirection opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirected {
+    /// As it is written, without its quotes.
+    pub path: String,
+    pub writes: bool,
+}
+
+/// Takes a line apart. What is not understood is never left out: it makes the line opaque.
+#[must_use]
+pub fn analyse(line: &str) -> Analysis {
+    let mut walk = Walk::default();
+    if let Some(c) = screen::deceptive(line) {
+        walk.opaque(screen::Screened::Deceptive(c).to_string());
+    }
+    walk.line(line, 0);
+    let Walk { mut found, inner, .. } = walk;
+    // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
+    for one in inner {
+        found
+            .redirections
+            .extend(one.redirections.into_iter().filter(|r| !found.redirections.contains(r)).collect::<Vec<_>>());
+        found.opaque.extend(one.opaque);
+    }
+    if found.commands.is_empty() && found.redirections.is_empty() && found.opaque.is_empty() {
+        found.opaque.push("the line runs nothing".to_owned());
+    }
+    found.opaque.sort();
+    found.opaque.dedup();
+    found
+}
+
+/// Every command that `argv` comes down to under the wrappers it is written with, itself left out. Rules
+/// that forbid are held against each (L32).
+#[must_use]
+pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
+    if unwrap::inner(argv).is_empty() {
+        return Vec::new();
+    }
+    let mut walk = Walk::default();
+    walk.unwrap(argv, 0);
+    let mut out = walk.forms;
+    out.retain(|form| form != argv);
+    out.sort();
+    out.dedup();
+    out
+}
+
+#[derive(Default)]
+struct Walk {
+    found: Analysis,
+    /// What is inside wrappers.
+    inner: Vec<Analysis>,
+    forms: Vec<Vec<String>>,
+    /// Counts everything kept, also inside wrappers.
+    kept: usize,
+}
+
+impl Walk {
+    fn opaque(&mut self, why: impl Into<String>) {
+        let why = why.into();
+        if self.found.opaque.len() < FORMS_MAX && !self.found.opaque.contains(&why) {
+            self.found.opaque.push(why);
+        }
+    }
+
+    /// Whether there is room for one more.
+    fn room(&mut self) -> bool {
+        self.kept += 1;
+        if self.kept > FORMS_MAX {
+            self.opaque("the line runs too many commands to be analysed");
+        }
+        self.kept <= FORMS_MAX
+    }
+
+    fn line(&mut self, text: &str, depth: usize) {
+        if depth > DEPTH_MAX {
+            self.opaque("commands are nested too deeply to be analysed");
+            return;
+        }
+        match parse(text) {
+            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
+            Err(why) => {
+                self.opaque(why);
+                self.guess(text);
+            }
+        }
+    }
+
+    /// Of a line that is no shell: what stands between separators, from each of its first words on. Only for
+    /// rules that forbid; the line is opaque already.
+    fn guess(&mut self, text: &str) {
+        for piece in text.split(['\n', '\r', ';', '|', '&', '(', ')', '`', '{', '}']).take(FORMS_MAX) {
+            let bare = |word: &str| word.replace(['\'', '"', '\\'], "");
+            let words: Vec<String> = piece.split_whitespace().take(GUESSED_WORDS).map(bare).collect();
+            for at in 0..words.len().min(GUESSED_TAILS) {
+                if self.room() {
+                    self.found.commands.push(words[at..].to_vec());
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, list: &CompoundList, depth: usize) {
+        for item in &list.0 {
+            let AndOrList { first, additional } = &item.0;
+            self.pipeline(first, depth);
+            for AndOr::And(pipeline) | AndOr::Or(pipeline) in additional {
+                self.pipeline(pipeline, depth);
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
+        pipeline.seq.iter().for_each(|command| self.command(command, depth));
+    }
+
+    fn command(&mut self, command: &Command, depth: usize) {
+        match command {
+            Command::Simple(simple) => self.simple(simple, depth),
+            Command::Compound(compound, redirects) => {
+                self.compound(compound, depth);
+                self.redirects(redirects.as_ref(), depth);
+            }
+            Command::Function(function) => {
+                // A name may then stand for anything.
+                self.opaque("a function is defined");
+                self.compound(&function.body.0, depth);
+                self.redirects(function.body.1.as_ref(), depth);
+            }
+            Command::ExtendedTest(test, redirects) => {
+                self.opaque("`[[ … ]]` may evaluate what it compares");
+                self.substituted(&test.to_string(), depth);
+                self.redirects(redirects.as_ref(), depth);
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand, depth: usize) {
+        match compound {
+            CompoundCommand::Arithmetic(arithmetic) => {
+                // The parser also takes `( (a) )` for it, which is a command in two subshells.
+                self.opaque("arithmetic may run a substitution");
+                self.line(&arithmetic.expr.value, depth + 1);
+            }
+            CompoundCommand::ArithmeticForClause(clause) => {
+                self.opaque("arithmetic may run a substitution");
+                for part in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
+                    self.substituted(&part.value, depth);
+                }
+                self.list(&clause.body.list, depth);
+            }
+            CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
+            CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
+            CompoundCommand::ForClause(clause) => {
+                for value in clause.values.iter().flatten() {
+                    self.word(value, depth);
+                }
+                self.list(&clause.body.list, depth);
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.word(&clause.value, depth);
+                for case in &clause.cases {
+                    case.patterns.iter().for_each(|pattern| self.substituted(&pattern.value, depth));
+                    case.cmd.iter().for_each(|list| self.list(list, depth));
+                }
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition, depth);
+                self.list(&clause.then, depth);
+                for other in clause.elses.iter().flatten() {
+                    other.condition.iter().for_each(|list| self.list(list, depth));
+                    self.list(&other.body, depth);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.list(&clause.0, depth);
+                self.list(&clause.1.list, depth);
+            }
+            CompoundCommand::Coprocess(coprocess) => self.command(&coprocess.body, depth),
+        }
+    }
+
+    fn simple(&mut self, simple: &SimpleCommand, depth: usize) {
+        let mut argv = Vec::new();
+        let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
+        let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
+        prefix.for_each(|item| self.item(item, &mut argv, depth));
+        if let Some(name) = &simple.word_or_name {
+            argv.push(self.word(name, depth));
+        }
+        suffix.for_each(|item| self.item(item, &mut argv, depth));
+        if argv.is_empty() || !self.room() {
+            return;
+        }
+        if !self.found.commands.contains(&argv) {
+            self.unwrap(&argv, depth);
+            self.found.commands.push(argv);
+        }
+    }
+
+    fn item(&mut self, item: &Item, argv: &mut Vec<String>, depth: usize) {
+        match item {
+            Item::IoRedirect(redirect) => self.redirect(redirect, depth),
+            Item::Word(word) => argv.push(self.word(word, depth)),
+            Item::AssignmentWord(assignment, word) => {
+                if matches!(assignment.value, AssignmentValue::Array(_)) {
+                    self.opaque("an array is assigned");
+                    self.substituted(&word.value, depth);
+                    argv.push(word.value.clone());
+                } else {
+                    argv.push(self.word(word, depth));
+                }
+            }
+            Item::ProcessSubstitution(_, subshell) => {
+                self.opaque("a process substitution");
+                self.list(&subshell.list, depth);
+                argv.push(subshell.to_string());
+            }
+        }
+    }
+
+    /// The word's characters, or its text if it is not literal.
+    fn word(&mut self, raw: &Raw, depth: usize) -> String {
+        match word::read(&raw.value) {
+            Ok(Word::Literal(text)) => text,
+            // Look-alikes are text to a shell; what they deceive is a reader, who is asked.
+            Ok(Word::Glob(pattern)) => {
+                self.opaque(format!("`{}` is a pattern over file names", shown(&raw.value)));
+                pattern.as_str().to_owned()
+            }
+            Err(why) => {
+                self.opaque(format!("`{}` holds {why}", shown(&raw.value)));
+                self.substituted(&raw.value, depth);
+                unquoted(&raw.value)
+            }
+        }
+    }
+
+    fn substituted(&mut self, raw: &str, depth: usize) {
+        for inner in word::substitutions(raw, true) {
+            self.line(&inner, depth + 1);
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&RedirectList>, depth: usize) {
+        redirects.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect, depth));
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect, depth: usize) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => match target {
+                IoFileRedirectTarget::Filename(word) => {
+                    let writes = !matches!(kind, IoFileRedirectKind::Read | IoFileRedirectKind::DuplicateInput);
+                    self.file(word, writes, depth);
+                    if matches!(kind, IoFileRedirectKind::ReadAndWrite) {
+                        self.file(word, false, depth);
+                    }
+                }
+                IoFileRedirectTarget::Fd(_) => {}
+                IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
+                    self.opaque("a process substitution");
+                    self.list(&subshell.list, depth);
+                }
+                IoFileRedirectTarget::Duplicate(word) => {
+                    // `>&2`, `>&-`; anything else is a file.
+                    let stream = word.value.trim_end_matches('-');
+                    if !stream.bytes().all(|b| b.is_ascii_digit()) {
+                        self.file(word, true, depth);
+                    }
+                }
+            },
+            IoRedirect::OutputAndError(word, _) => self.file(word, true, depth),
+            IoRedirect::HereString(_, word) => {
+                self.word(word, depth);
+            }
+            IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion && document.doc.value.contains(['$', '`']) {
+                    self.opaque("a here-document holds a variable or substitution");
+                    for inner in word::substitutions(&document.doc.value, false) {
+                        self.line(&inner, depth + 1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, raw: &Raw, writes: bool, depth: usize) {
+        let path = self.word(raw, depth);
+        let redirected = Redirected { path, writes };
+        if redirected.path != "/dev/null" && !self.found.redirections.contains(&redirected) && self.room() {
+            self.found.redirections.push(redirected);
+        }
+    }
+
+    /// Follows what `argv` runs in its turn.
+    fn unwrap(&mut self, argv: &[String], depth: usize) {
+        if let Some(why) = unwrap::hidden_program(argv) {
+            self.opaque(why);
+        }
+        let inner = unwrap::inner(argv);
+        if !inner.is_empty() && depth >= DEPTH_MAX {
+            self.opaque("commands are nested too deeply to be analysed");
+            return;
+        }
+        for inner in inner {
+            match inner {
+                Inner::Argv(form) => {
+                    if !self.forms.contains(&form) && self.room() {
+                        self.forms.push(form.clone());
+                        self.unwrap(&form, depth + 1);
+                    }
+                }
+                Inner::Line(text) => {
+                    let mut inside = Self { kept: self.kept, ..Self::default() };
+                    inside.line(&text, depth + 1);
+                    self.kept = inside.kept;
+                    self.forms.extend(inside.found.commands.iter().cloned());
+                    self.forms.extend(inside.forms);
+                    self.inner.extend(inside.inner);
+                    self.inner.push(inside.found);
+                }
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Program, String> {
+    screen::bounded(text).map_err(|why| why.to_string())?;
+    let tokens = line::tokens(text)?;
+    let (mut blocks, mut cases) = (0, 0);
+    for token in &tokens {
+        match token {
+            Token::Operator(text, _) => blocks += usize::from(text.contains('(')),
+            Token::Word(text, _) => {
+                cases += usize::from(text == "case");
+                let opens = ["if", "while", "until", "for", "select", "{", "[[", "function", "coproc", "case", "!"];
+                blocks += usize::from(opens.contains(&text.as_str()) || text.contains('('));
+            }
+        }
+    }
+    if blocks > BLOCKS_MAX || cases > CASES_MAX {
+        return Err("the line nests too deeply to be analysed".to_owned());
+    }
+    parse_tokens(&tokens, &ParserOptions::default()).map_err(|_| "the line cannot be parsed".to_owned())
+}
+
+/// A word that is not literal, without its quotes, so that `sh -c "rm $x"` is still seen to run `rm`.
+fn unquoted(raw: &str) -> String {
+    raw.replace("\\\"", "\"").chars().filter(|c| !matches!(c, '"' | '\'')).collect()
+}
+
+/// Bounded, for a sentence.
+fn shown(text: &str) -> String {
+    let mut out: String = text.chars().take(80).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,29 @@
+//! Command lines: what they would run, whether they only read, and which tool would do instead
+//! (tool-contract 13.3, agent-runtime 8.6 and 8.7).
+//!
+//! Everything here is a pure function of the text. Only literal words are understood; whatever is not
+//! fully understood is refused, or opaque.
+
+mod analyse;
+mod find;
+mod jq;
+mod line;
+mod options;
+mod place;
+mod plan;
+mod request;
+mod screen;
+mod stage;
+mod table;
+mod unwrap;
+mod word;
+
+pub use analyse::{Analysis, Redirected, analyse, unwrapped};
+pub use line::read_only;
+pub use plan::{
+    Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
+};
+pub use request::lexical;
+pub use screen::LINE_MAX;
+pub use table::program_names;
+pub use word::{GlobPattern, Word};

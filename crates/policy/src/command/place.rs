@@ -1,0 +1,107 @@
+//! Paths by their text alone. Where links lead is known only to whoever opens them.
+
+/// `path` seen from `cwd`: absolute, without `.`, `..` and empty names. `..` at the root stays there.
+pub(crate) fn join(cwd: &str, path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let start = if path.starts_with('/') { "" } else { cwd };
+    for name in start.split('/').chain(path.split('/')) {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+/// Whether the joined `place` is `mount` or lies in it: by whole names.
+pub(crate) fn within(place: &str, mount: &str) -> bool {
+    let mount = mount.trim_end_matches('/');
+    place.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Names whose content is a secret by custom, in lower case: a command that reads one is asked about.
+const SECRETS: [&str; 10] = [
+    ".env",
+    ".envrc",
+    ".netrc",
+    ".pgpass",
+    ".htpasswd",
+    ".git-credentials",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+];
+
+/// Whether the last name of `path` is one of those, in any case: some trees do not tell case apart.
+pub(crate) fn is_secret(path: &str) -> bool {
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_lowercase();
+    let example = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
+    !example && (SECRETS.contains(&name.as_str()) || name.starts_with(".env."))
+}
+
+/// Whether the last name of the pattern may match one of those.
+pub(crate) fn may_match_secret(pattern: &str) -> bool {
+    let name = pattern.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_lowercase();
+    let hidden = name.trim_start_matches('\\').starts_with(['.', '[']);
+    // A wildcard does not match a leading dot.
+    SECRETS.iter().chain(&[".env.local"]).any(|secret| (hidden || !secret.starts_with('.')) && fits(&name, secret))
+        && name != "*"
+}
+
+/// Whether `pattern` matches `name`, whose length is below 32; a bracket stands for anything from there
+/// on, which can only match more.
+fn fits(pattern: &str, name: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    // Bit n: the pattern so far matches the first n characters.
+    let mut reached: u32 = 1;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        let literal = match c {
+            '*' => {
+                reached = !(reached & reached.wrapping_neg()).wrapping_sub(1);
+                continue;
+            }
+            '?' => None,
+            '[' => return reached & ((2 << name.len()) - 1) != 0,
+            '\\' => chars.next(),
+            c => Some(c),
+        };
+        let next = |at: usize| reached & (1 << at) != 0 && literal.is_none_or(|c| name[at] == c);
+        reached = (0..name.len()).filter(|at| next(*at)).fold(0, |all, at| all | (2 << at));
+    }
+    reached & (1 << name.len()) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check34_a_place_is_compared_by_whole_names_after_its_dots_are_gone() {
+        assert_eq!(join("/workspace/a", "../../etc/./passwd"), "/etc/passwd");
+        assert_eq!(join("/workspace", "/workspace/../etc"), "/etc");
+        assert_eq!(join("/", "../.."), "/");
+        assert!(within("/workspace", "/workspace") && within("/workspace/a", "/workspace/"));
+        assert!(!within("/workspace-evil/a", "/workspace") && !within("/", "/workspace"));
+    }
+
+    #[test]
+    fn check34_secrets_are_known_in_any_case_and_by_patterns() {
+        for path in [".env", "./a/.ENV", ".env.local", "x/id_rsa"] {
+            assert!(is_secret(path), "{path}");
+        }
+        for path in ["env", ".env.example", "a.env", ".environment"] {
+            assert!(!is_secret(path), "{path}");
+        }
+        for pattern in ["./.e*v", ".*", ".en?", "id_*", ".[e]nv", "a/.env*"] {
+            assert!(may_match_secret(pattern), "{pattern}");
+        }
+        for pattern in ["*.rs", "*", "src/*.txt", ".c*", "?env"] {
+            assert!(!may_match_secret(pattern), "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! From an analysed line to what rules decide about.
+
+use portcullis_base::{Risk, RiskSet};
+use portcullis_contract::{AccessRequest, Action, Resource, ResourceKind};
+
+use super::analyse::{Analysis, Redirected};
+use super::place;
+
+impl Analysis {
+    /// What a tool that runs the line plans: under `action` each simple command by its words, and what
+    /// could not be told; then each file that a redirection names, as a `write` or a `read`.
+    ///
+    /// An allow must hold for every part. `resolve` gives the resource of a path that is seen from the
+    /// working directory, with its links resolved; [`lexical`] does it by the text alone.
+    #[must_use]
+    pub fn requests(&self, action: &Action, line: &str, resolve: &dyn Fn(&str) -> Resource) -> Vec<AccessRequest> {
+        let commands = self.commands.iter().map(|argv| Resource::argv(argv, argv.join(" ")));
+        let opaque = (!self.opaque.is_empty() || self.commands.is_empty()).then(|| Resource::opaque(line));
+        let mut parts = commands.chain(opaque);
+        let mut out = Vec::new();
+        if let Some(first) = parts.next() {
+            let request = AccessRequest::new(action.clone(), first, RiskSet::from([Risk::Execute]));
+            let request = parts.fold(request, AccessRequest::also);
+            out.push(self.opaque.iter().fold(request, |request, why| request.fact("not_analysed", why)));
+        }
+        for Redirected { path, writes } in &self.redirections {
+            let resource = if self.moves() && !path.starts_with('/') {
+                // Where it will be is known only when the line runs.
+                Resource::opaque(path)
+            } else {
+                resolve(path)
+            };
+            let (action, risk) = if *writes { ("write", Risk::Write) } else { ("read", Risk::Read) };
+            out.push(AccessRequest::new(Action::new(action), resource, RiskSet::from([risk])));
+        }
+        out
+    }
+
+    /// Whether a command of the line may change the working directory of those after it.
+    fn moves(&self) -> bool {
+        let moves = |word: &String| matches!(word.as_str(), "cd" | "pushd" | "popd" | "eval" | "source" | ".");
+        !self.opaque.is_empty() || self.commands.iter().flatten().any(moves)
+    }
+}
+
+/// Resolves paths from `cwd` by their text; what climbs is opaque, for only the tree knows where it ends.
+pub fn lexical(cwd: &str) -> impl Fn(&str) -> Resource + '_ {
+    move |path| {
+        if path.is_empty() || path.split('/').any(|name| name == "..") {
+            return Resource::opaque(path);
+        }
+        let canonical = place::join(cwd, path);
+        let inside = place::within(&canonical, crate::WORKSPACE);
+        Resource { kind: ResourceKind::Path, canonical, raw: path.to_owned(), inside }
+    }
+}

@@ -1,0 +1,474 @@
+//! What a command runs in its turn: `sudo`, `env`, `timeout`, `sh -c` and their like (13.3).
+//!
+//! The forms are for rules that forbid. One too many makes a rule reach further than it must, one too
+//! few lets a forbidden command through; so where the options of a wrapper are not understood, every
+//! tail of its words counts.
+
+/// What a wrapper hands on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Inner {
+    /// A command by its words.
+    Argv(Vec<String>),
+    /// A line for a shell.
+    Line(String),
+}
+
+/// How a wrapper's own words end.
+struct Wrapper {
+    names: &'static [&'static str],
+    /// Letters of options that take the next word.
+    valued: &'static str,
+    /// Long options that take the next word.
+    long_valued: &'static [&'static str],
+    /// Words of its own before the command.
+    operands: usize,
+    then: Then,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Argv,
+    /// The rest is joined and given to a shell.
+    Line,
+}
+
+const fn wrapper(names: &'static [&'static str], valued: &'static str, operands: usize) -> Wrapper {
+    Wrapper { names, valued, long_valued: &[], operands, then: Then::Argv }
+}
+
+static WRAPPERS: &[Wrapper] = &[
+    Wrapper { long_valued: &["unset", "chdir", "argv0"], ..wrapper(&["env"], "uCa", 0) },
+    Wrapper {
+        long_valued: &[
+            "user",
+            "group",
+            "host",
+            "prompt",
+            "chdir",
+            "chroot",
+            "close-from",
+            "role",
+            "type",
+            "other-user",
+        ],
+        ..wrapper(&["sudo"], "ughpCrtTUDR", 0)
+    },
+    wrapper(&["doas"], "uC", 0),
+    Wrapper { long_valued: &["signal", "kill-after"], ..wrapper(&["timeout", "gtimeout"], "sk", 1) },
+    Wrapper { long_valued: &["adjustment"], ..wrapper(&["nice"], "n", 0) },
+    Wrapper { long_valued: &["class", "classdata", "pid", "pgid", "uid"], ..wrapper(&["ionice"], "cnpPu", 0) },
+    Wrapper { long_valued: &["input", "output", "error"], ..wrapper(&["stdbuf"], "ioe", 0) },
+    wrapper(
+        &["nohup", "setsid", "command", "builtin", "busybox", "toybox", "then", "do", "else", "!", "coproc"],
+        "",
+        0,
+    ),
+    wrapper(&["exec"], "a", 0),
+    Wrapper { long_valued: &["format", "output"], ..wrapper(&["time", "gtime"], "fo", 0) },
+    Wrapper { long_valued: &["userspec", "groups"], ..wrapper(&["chroot"], "", 1) },
+    Wrapper {
+        long_valued: &[
+            "arg-file",
+            "delimiter",
+            "max-lines",
+            "max-args",
+            "max-procs",
+            "max-chars",
+            "process-slot-var",
+            "replace",
+        ],
+        ..wrapper(&["xargs", "gxargs"], "adEILnPs", 0)
+    },
+    wrapper(&["chrt", "taskset"], "", 1),
+    Wrapper { long_valued: &["wait", "timeout", "conflict-exit-code"], ..wrapper(&["flock"], "wE", 1) },
+    Wrapper { long_valued: &["interval"], then: Then::Line, ..wrapper(&["watch"], "nqs", 0) },
+    Wrapper { then: Then::Line, ..wrapper(&["eval"], "", 0) },
+    Wrapper { then: Then::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
+];
+
+/// Programs that run what comes after options of many kinds.
+const ANY_TAIL: &[&str] = &[
+    "parallel",
+    "strace",
+    "ltrace",
+    "perf",
+    "valgrind",
+    "gdb",
+    "unshare",
+    "nsenter",
+    "systemd-run",
+    "bwrap",
+    "firejail",
+    "fakeroot",
+    "setpriv",
+    "prlimit",
+    "proxychains",
+    "proxychains4",
+    "torsocks",
+    "gosu",
+    "su-exec",
+    "run0",
+    "pkexec",
+    "entr",
+    "dbus-run-session",
+    "xvfb-run",
+    "caffeinate",
+    "unbuffer",
+    "rlwrap",
+    "daemonize",
+    "start-stop-daemon",
+    "runuser",
+    "capsh",
+    "numactl",
+    "cgexec",
+    "script",
+    "su",
+    "sg",
+    "newgrp",
+    "npx",
+    "mise",
+    "direnv",
+    "nix-shell",
+    "docker",
+    "podman",
+    "kubectl",
+    "fd",
+    "fdfind",
+    "winpty",
+    "rtk",
+];
+
+/// Shells, which take a line after `-c`.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh"];
+
+/// The last name of a program's path.
+pub(super) fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+pub(super) fn is_shell(program: &str) -> bool {
+    SHELLS.contains(&base(program))
+}
+
+/// What `argv` runs in its turn, one layer down. The same command by the last name of its path counts
+/// as one.
+pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
+    let Some((program, words)) = argv.split_first() else { return Vec::new() };
+    let mut out = Vec::new();
+    if program.contains('/') && !base(program).is_empty() {
+        let mut bare = argv.to_vec();
+        bare[0] = base(program).to_owned();
+        out.push(Inner::Argv(bare));
+        return out;
+    }
+    if is_assignment(program) {
+        out.extend((!words.is_empty()).then(|| Inner::Argv(words.to_vec())));
+        return out;
+    }
+    let name = program.as_str();
+    if is_shell(name) {
+        out.extend(shell_line(words).map(Inner::Line));
+    } else if name == "env" && words.iter().any(|word| is_split_string(word)) {
+        out.extend(split_strings(words));
+    } else if matches!(name, "find" | "gfind") {
+        out.extend(executed_by_find(words));
+    } else if ANY_TAIL.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+        out.extend(tails(words));
+        out.extend(words.iter().filter(|word| word.contains(' ')).cloned().map(Inner::Line));
+    } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
+        out.extend(wrapper.inner(name, words));
+    }
+    out
+}
+
+impl Wrapper {
+    fn inner(&self, name: &str, words: &[String]) -> Vec<Inner> {
+        // A query, not a command.
+        if name == "command" && words.first().is_some_and(|word| matches!(word.as_str(), "-v" | "-V")) {
+            return Vec::new();
+        }
+        let Some(rest) = self.rest(words) else { return tails(words) };
+        if rest.is_empty() {
+            return Vec::new();
+        }
+        match self.then {
+            Then::Argv => vec![Inner::Argv(rest.to_vec())],
+            Then::Line => vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())],
+        }
+    }
+
+    /// The words of the command; none if an option is not understood.
+    fn rest<'w>(&self, words: &'w [String]) -> Option<&'w [String]> {
+        let mut at = 0;
+        let mut operands = self.operands;
+        while let Some(word) = words.get(at) {
+            if let Some(long) = word.strip_prefix("--") {
+                at += 1;
+                if long.is_empty() {
+                    break;
+                }
+                if !long.contains('=') {
+                    // An abbreviation may take the next word, or not.
+                    let whole = self.long_valued.contains(&long);
+                    if !whole && self.long_valued.iter().any(|known| known.starts_with(long)) {
+                        return None;
+                    }
+                    at += usize::from(whole);
+                }
+            } else if word.len() > 1 && word.starts_with('-') {
+                at += 1;
+                let letters = &word[1..];
+                let value = letters.char_indices().find(|(_, letter)| self.valued.contains(*letter));
+                // The value is the rest of the word, or the next one.
+                at += usize::from(value.is_some_and(|(place, letter)| place + letter.len_utf8() == letters.len()));
+            } else if is_assignment(word) && matches!(self.names[0], "env" | "sudo" | "doas") {
+                at += 1;
+            } else if operands > 0 {
+                operands -= 1;
+                at += 1;
+            } else {
+                break;
+            }
+        }
+        // After `--` its own operands still come first.
+        while operands > 0 && at < words.len() && at > 0 && words[at - 1] == "--" {
+            operands -= 1;
+            at += 1;
+        }
+        Some(words.get(at..).unwrap_or(&[]))
+    }
+}
+
+/// `NAME=value`, as a shell and `env` read it.
+pub(super) fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let mut chars = name.chars();
+        chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Every tail of the words.
+fn tails(words: &[String]) -> Vec<Inner> {
+    (0..words.len().min(TAILS_MAX)).map(|at| Inner::Argv(words[at..].to_vec())).collect()
+}
+
+/// Tails that are looked at: options before a command are few.
+const TAILS_MAX: usize = 24;
+
+/// The line after `-c`, alone or among other letters.
+fn shell_line(words: &[String]) -> Option<String> {
+    let mut wanted = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix(['-', '+']) {
+            Some("" | "-") if !wanted => {}
+            Some(letters) if !letters.starts_with('-') => {
+                wanted |= word.starts_with('-') && letters.contains('c');
+                // `-o NAME`
+                if letters.ends_with(['o', 'O']) {
+                    words.next();
+                }
+            }
+            Some(long) => {
+                wanted |= long == "-command";
+                if matches!(long, "-rcfile" | "-init-file") {
+                    words.next();
+                }
+            }
+            None => return wanted.then(|| word.clone()),
+        }
+    }
+    None
+}
+
+fn is_split_string(word: &str) -> bool {
+    word.starts_with("--s") || (word.starts_with('-') && !word.starts_with("--") && word.contains('S'))
+}
+
+/// `env -S 'a b' c`: cut at blanks, as a line, and with every tail of the rest.
+fn split_strings(words: &[String]) -> Vec<Inner> {
+    let mut out = tails(words);
+    for (at, word) in words.iter().enumerate().filter(|(_, word)| is_split_string(word)) {
+        let attached = word.split_once('S').map_or("", |(_, rest)| rest);
+        let attached = word.split_once('=').map_or(attached, |(_, rest)| rest);
+        let mut rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();
+        rest.insert(0, attached);
+        out.push(Inner::Line(rest.join(" ").trim().to_owned()));
+    }
+    out
+}
+
+/// What `-exec` and its like run, up to `;` or `+`.
+fn executed_by_find(words: &[String]) -> Vec<Inner> {
+    let mut out = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if matches!(word.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir") {
+            let command = words[at + 1..].iter().take_while(|word| *word != ";" && *word != "+");
+            let command: Vec<String> = command.cloned().collect();
+            out.extend((!command.is_empty()).then_some(Inner::Argv(command)));
+        }
+    }
+    out
+}
+
+/// Interpreters that take a program as a word or from their input.
+const INTERPRETERS: &[&str] = &[
+    "python",
+    "pypy",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "luajit",
+    "Rscript",
+    "osascript",
+    "tclsh",
+    "guile",
+    "ghc",
+    "elixir",
+    "erl",
+    "julia",
+    "groovy",
+    "pwsh",
+    "powershell",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sqlite3",
+    "irb",
+];
+
+/// Why nobody can tell from the words what the command does, if so.
+pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
+    let (program, words) = argv.split_first()?;
+    let name = base(program);
+    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if is_shell(name) {
+        let script = words.iter().any(|word| !word.starts_with(['-', '+']));
+        return (!script).then_some("a shell takes its commands from its input");
+    }
+    if matches!(
+        name,
+        "source" | "." | "trap" | "alias" | "enable" | "mapfile" | "readarray" | "hash" | "complete" | "compgen"
+    ) {
+        return Some("a shell builtin runs or redefines commands");
+    }
+    if !INTERPRETERS.contains(&family) {
+        return None;
+    }
+    if family.ends_with("awk") {
+        return Some("an interpreter runs a program given as a word");
+    }
+    let short = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or("");
+        !letters.starts_with('-') && letters.chars().any(|c| matches!(c, 'c' | 'e' | 'E' | 'p' | 'r' | 'n'))
+    };
+    let long =
+        |word: &str| matches!(word.split('=').next(), Some("--eval" | "--print" | "eval" | "--execute" | "--run"));
+    let inline = words.iter().any(|word| short(word) || long(word));
+    let no_file = words.iter().all(|word| word.starts_with('-'));
+    if inline {
+        Some("an interpreter runs a program given as a word")
+    } else if no_file && !words.iter().any(|word| matches!(word.as_str(), "--version" | "-V" | "-v" | "--help")) {
+        Some("an interpreter takes its program from its input")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn l32_options_of_wrappers_are_passed_over() {
+        for line in [
+            "env rm x",
+            "env -i rm x",
+            "env -u A -C . B=c rm x",
+            "env -- rm x",
+            "sudo rm x",
+            "sudo -u root -E A=b rm x",
+            "sudo -n -- rm x",
+            "doas -u a rm x",
+            "timeout 5 rm x",
+            "timeout -s KILL -k 3 5 rm x",
+            "timeout --signal=KILL 5 rm x",
+            "timeout --signal KILL 5 rm x",
+            "nohup rm x",
+            "nice rm x",
+            "nice -n 5 rm x",
+            "nice -5 rm x",
+            "ionice -c3 rm x",
+            "ionice -c 3 rm x",
+            "stdbuf -oL rm x",
+            "setsid rm x",
+            "setsid -f rm x",
+            "chroot / rm x",
+            "chroot --userspec=a / rm x",
+            "xargs rm x",
+            "xargs -n 1 -I{} rm x",
+            "xargs -0 rm x",
+            "command rm x",
+            "command -p rm x",
+            "exec -a n rm x",
+            "builtin rm x",
+            "time -p rm x",
+            "time -f %e rm x",
+            "flock a rm x",
+            "taskset 1 rm x",
+            "busybox rm x",
+            "find . -exec rm x ; -print",
+            "find . -name a -okdir rm x +",
+            "/bin/rm x",
+            "A=b rm x",
+            "strace -f -o y rm x",
+            "unshare -r rm x",
+            "parallel -j 2 rm x",
+            "ld-linux-x86-64.so.2 rm x",
+            "timeout -- 5 rm x",
+        ] {
+            assert!(inner(&argv(line)).contains(&Inner::Argv(argv("rm x"))), "{line}: {:?}", inner(&argv(line)));
+        }
+        for line in ["command -v rm", "ls rm x", "env", "grep rm x", "find . -name rm"] {
+            assert_eq!(inner(&argv(line)), [], "{line}");
+        }
+    }
+
+    #[test]
+    fn l32_lines_for_a_shell_are_found() {
+        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        for all in [
+            &["sh", "-c", "rm x"][..],
+            &["bash", "-lc", "rm x"],
+            &["bash", "-e", "-o", "pipefail", "-c", "rm x", "name"],
+            &["zsh", "-xec", "rm x"],
+            &["bash", "--norc", "-c", "rm x"],
+            &["bash", "-c", "--", "rm x"],
+            &["bash", "+x", "-c", "rm x"],
+            &["ssh", "-p", "22", "host", "rm", "x"],
+            &["eval", "rm", "x"],
+            &["watch", "-n", "1", "rm x"],
+            &["env", "-S", "rm x"],
+            &["env", "-iSrm x"],
+            &["env", "--split-string=rm x"],
+            &["su", "root", "-c", "rm x"],
+            &["script", "-qc", "rm x", "f"],
+            &["bash", "-ceu", "rm x"],
+        ] {
+            assert!(inner(&words(all)).contains(&Inner::Line("rm x".into())), "{all:?}: {:?}", inner(&words(all)));
+        }
+        assert_eq!(inner(&words(&["bash", "script.sh", "-c", "rm x"])), []);
+    }
+}
