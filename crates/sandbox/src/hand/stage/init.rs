@@ -56,10 +56,11 @@ pub(super) fn run(socket: &OwnedFd, orders: &Orders, handles: Handles) -> Staged
     }
 
     let signals = sys::child_signals().map_err(Failure::at(Step::ForkProgram))?;
-    let (told, tell) =
+    let (told, low) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(Failure::at(Step::ForkProgram))?;
     // Away from the numbers where the program's own descriptors go.
-    let tell = rustix::io::fcntl_dupfd_cloexec(&tell, OUT_OF_THE_WAY).map_err(Failure::at(Step::ForkProgram))?;
+    let tell = rustix::io::fcntl_dupfd_cloexec(&low, OUT_OF_THE_WAY).map_err(Failure::at(Step::ForkProgram))?;
+    drop(low);
     let me = rustix::process::getpid();
     let main = match sys::fork().map_err(Failure::at(Step::ForkProgram))? {
         sys::Forked::Child => {
