@@ -16,6 +16,7 @@
 
 mod edit;
 mod error;
+pub mod hand;
 mod handle;
 mod hidden;
 mod media;

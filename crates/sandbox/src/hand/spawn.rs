@@ -1,0 +1,160 @@
+//! Starting a launcher: one `posix_spawn`, from a thread that lives as long as this process.
+//!
+//! The thread matters. A parent-death signal comes when the parent's *thread* ends, and threads of an
+//! async runtime end whenever they are idle for a while.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{OnceLock, mpsc};
+
+use rustix::fs::MemfdFlags;
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType};
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+
+use super::HIDDEN_WORD;
+use super::control::{HEADER, MAX_HANDLES};
+use super::wire::Orders;
+
+/// A launcher that was started. Dropping it ends its whole tree.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    pub(crate) socket: OwnedFd,
+    pub(crate) pidfd: OwnedFd,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    /// Whether init is in a pid namespace, so that the launcher's death is everyone's.
+    own_pids: bool,
+    reaped: bool,
+}
+
+/// Everything made beforehand, so that the launcher finds its orders waiting.
+pub(crate) struct Ready {
+    program: PathBuf,
+    ours: OwnedFd,
+    theirs: OwnedFd,
+    own_pids: bool,
+}
+
+impl Ready {
+    /// `handles` in the order that [`Orders`] names: cgroup, stdin, binds, extra.
+    pub(crate) fn new(program: &Path, orders: &Orders, handles: &[BorrowedFd<'_>]) -> io::Result<Self> {
+        if handles.len() >= MAX_HANDLES {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("more than {MAX_HANDLES} handles")));
+        }
+        let memory = rustix::fs::memfd_create("portcullis-hand", MemfdFlags::CLOEXEC)?;
+        let mut memory = File::from(memory);
+        memory.write_all(&orders.to_bytes())?;
+        let (ours, theirs) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let all: Vec<BorrowedFd<'_>> = std::iter::once(memory.as_fd()).chain(handles.iter().copied()).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(&all)) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        rustix::net::sendmsg(&ours, &[IoSlice::new(HEADER)], &mut control, SendFlags::NOSIGNAL)?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        let own_pids = orders.layers.has(super::Layer::Namespaces);
+        Ok(Self { program: program.to_owned(), ours, theirs, own_pids })
+    }
+
+    fn spawn(self) -> io::Result<Spawned> {
+        let (stdout, out) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, err) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Nothing here may make the standard library fork instead: no `pre_exec`, no user, no group.
+        let child = Command::new(&self.program)
+            .arg(HIDDEN_WORD)
+            .env_clear()
+            .stdin(Stdio::from(self.theirs))
+            .stdout(Stdio::from(out))
+            .stderr(Stdio::from(err))
+            .spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+        // Not reaped by anyone yet, so the number is still its own.
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        Ok(Spawned {
+            socket: self.ours,
+            pidfd,
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            own_pids: self.own_pids,
+            reaped: false,
+        })
+    }
+}
+
+impl Spawned {
+    /// Ends everyone. With a pid namespace the kernel does it; without one the launcher does when
+    /// nobody listens to it any more.
+    pub(crate) fn kill_tree(&self) {
+        if self.own_pids {
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        }
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+    }
+
+    /// Takes the launcher's end off the kernel's books if it has come.
+    pub(crate) fn reap(&mut self) -> bool {
+        if !self.reaped {
+            let ended = rustix::process::waitid(
+                WaitId::PidFd(self.pidfd.as_fd()),
+                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+            );
+            self.reaped = !matches!(ended, Ok(None) | Err(rustix::io::Errno::AGAIN));
+        }
+        self.reaped
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        if self.reap() {
+            return;
+        }
+        self.kill_tree();
+        if self.reap() {
+            return;
+        }
+        // Nobody awaits it any more, and a destructor must not wait.
+        if let Ok(pidfd) = self.pidfd.try_clone() {
+            let _ = std::thread::Builder::new().name("portcullis-reap".into()).spawn(move || {
+                let _ = rustix::io::ioctl_fionbio(&pidfd, false);
+                let mut end = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
+                let _ = rustix::event::poll(&mut end, None);
+                let _ = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            });
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Does it on the thread that never ends.
+fn on_the_thread(job: Job) -> io::Result<()> {
+    static THREAD: OnceLock<Option<mpsc::Sender<Job>>> = OnceLock::new();
+    let sender = THREAD.get_or_init(|| {
+        let (sender, jobs) = mpsc::channel::<Job>();
+        let thread = std::thread::Builder::new().name("portcullis-hand".into());
+        thread.spawn(move || jobs.into_iter().for_each(|job| job())).ok().map(|_| sender)
+    });
+    let gone = || io::Error::other("the thread that starts commands could not be started");
+    sender.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
+}
+
+pub(crate) async fn spawn(ready: Ready) -> io::Result<Spawned> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    // If nobody waits any more, the send fails and drops the launcher, which ends it.
+    on_the_thread(Box::new(move || drop(tell.send(ready.spawn()))))?;
+    told.await.map_err(io::Error::other)?
+}
+
+pub(crate) fn spawn_blocking(ready: Ready) -> io::Result<Spawned> {
+    let (tell, told) = mpsc::channel();
+    on_the_thread(Box::new(move || drop(tell.send(ready.spawn()))))?;
+    told.recv().map_err(io::Error::other)?
+}

@@ -1,0 +1,91 @@
+//! The last process of a launch: limits, descriptors, working directory, exec.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+use super::super::wire::{LimitOrders, Orders, Step};
+use super::{Failure, Staged, sys};
+
+/// Returns only on failure.
+pub(super) fn become_it(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Failure {
+    match prepare(orders, init, stdin, extra) {
+        Ok(()) => exec(orders),
+        Err(failure) => failure,
+    }
+}
+
+fn prepare(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Staged<()> {
+    let failed = Failure::at(Step::ForkProgram);
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
+    if rustix::process::getppid() != Some(init) {
+        return Err(failed(Errno::SRCH));
+    }
+    // A session of its own: no terminal, and a group that can be signalled as one.
+    rustix::process::setsid().map_err(&failed)?;
+    sys::reset_signals();
+    rustix::process::chdir(super::super::wire::as_path(&orders.cwd)).map_err(Failure::at(Step::Cwd))?;
+    descriptors(stdin, extra).map_err(Failure::at(Step::Descriptors))?;
+    limits(&orders.limits).map_err(Failure::at(Step::Limits))
+}
+
+/// The given descriptors at 0 and from 3 on, everything else gone at exec.
+fn descriptors(stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Result<(), Errno> {
+    let count = i32::try_from(extra.len()).map_err(|_| Errno::MFILE)?;
+    let first_free = 3 + count;
+    // Out of the way first: one of them may stand where another one goes.
+    let moved: Vec<OwnedFd> =
+        extra.iter().map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, first_free)).collect::<Result<_, _>>()?;
+    drop(extra);
+    if let Some(stdin) = stdin {
+        sys::put_at(&stdin, 0)?;
+    }
+    for (fd, number) in moved.iter().zip(3..) {
+        sys::put_at(fd, number)?;
+    }
+    sys::cloexec_from(first_free.cast_unsigned())?;
+    drop(moved);
+    Ok(())
+}
+
+fn limits(limits: &LimitOrders) -> Result<(), Errno> {
+    let one = |resource, value: u64| {
+        if value == u64::MAX {
+            return Ok(());
+        }
+        // Never above what we were given ourselves.
+        let most = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let value = Some(value.min(most));
+        rustix::process::setrlimit(resource, Rlimit { current: value, maximum: value })
+    };
+    one(Resource::Core, 0)?;
+    one(Resource::Cpu, limits.cpu_seconds)?;
+    one(Resource::Data, limits.data_bytes)?;
+    one(Resource::Nproc, limits.pids)?;
+    one(Resource::Fsize, limits.file_size)?;
+    one(Resource::Nofile, limits.open_files)
+}
+
+fn exec(orders: &Orders) -> Failure {
+    let failed = Failure::at(Step::Exec);
+    let strings = |list: &[Vec<u8>]| list.iter().map(|one| CString::new(one.as_slice())).collect::<Result<Vec<_>, _>>();
+    let (Ok(argv), Ok(env)) = (strings(&orders.argv), strings(&orders.env)) else { return failed(Errno::INVAL) };
+    let Some(program) = argv.first() else { return failed(Errno::INVAL) };
+    if program.as_bytes().contains(&b'/') {
+        return failed(sys::execve(program, &argv, &env));
+    }
+    let path = orders.env.iter().find_map(|one| one.strip_prefix(b"PATH=")).unwrap_or(b"/usr/bin:/bin");
+    let mut worst = Errno::NOENT;
+    // An empty entry would mean the working directory, which is no place to look for programs.
+    for folder in path.split(|byte| *byte == b':').filter(|folder| !folder.is_empty()) {
+        let Ok(candidate) = CString::new([folder, b"/", program.as_bytes()].concat()) else { continue };
+        match sys::execve(&candidate, &argv, &env) {
+            Errno::NOENT | Errno::NOTDIR => {}
+            Errno::ACCESS => worst = Errno::ACCESS,
+            other => return failed(other),
+        }
+    }
+    failed(worst)
+}

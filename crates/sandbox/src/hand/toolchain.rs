@@ -1,0 +1,5 @@
+//! Placeholder.
+pub struct Toolchains;
+pub fn toolchains() -> Toolchains {
+    Toolchains
+}
