@@ -178,7 +178,7 @@ fn key_of(gate: &GateInner, seen: &ShellSeen) -> SessionKey {
 
 fn ended(event: &Event) -> Option<EndedCommand> {
     match &*event.body_ref() {
-        Body::CommandFinished(fact) => Some(EndedCommand { fact: fact.clone(), updated_at: event.at }),
+        Body::CommandFinished(fact) => Some(EndedCommand { fact: (**fact).clone(), updated_at: event.at }),
         _ => None,
     }
 }

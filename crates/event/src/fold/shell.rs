@@ -212,7 +212,7 @@ mod tests {
                 append_id: AppendId::from_u128(1),
                 v: B::VERSION,
                 payload_hash: Digest::of(payload.as_bytes()),
-                payload: Some(payload),
+                payload: Some(payload.into()),
                 prev_hash: Digest::of(b""),
                 hash: Digest::of(b""),
                 typed: Typed::default(),
