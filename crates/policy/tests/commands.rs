@@ -127,7 +127,7 @@ fn l32_a_denied_command_is_denied_in_every_wrapper() {
     let policy = policy(DENY_RM);
     for wrapper in WRAPPERS {
         for command in ["rm -rf x", "/bin/rm x", "\\rm x", "r\"\"m x"] {
-            let line = wrapper.replace('@', command).replace('%', command);
+            let line = wrapper.replace(['@', '%'], command);
             assert!(denied(&policy, &line), "{line}: {:?}", analyse(&line));
             // And the same with something harmless is not.
             let other = wrapper.replace(['@', '%'], "ls rm");

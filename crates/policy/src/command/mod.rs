@@ -5,10 +5,13 @@
 //! fully understood is refused, or opaque.
 
 mod analyse;
+mod cover;
 mod find;
 mod jq;
 mod line;
+mod map;
 mod options;
+mod pattern;
 mod place;
 mod plan;
 mod request;
@@ -19,7 +22,9 @@ mod unwrap;
 mod word;
 
 pub use analyse::{Analysis, Redirected, analyse, unwrapped};
+pub use cover::covered_by;
 pub use line::read_only;
+pub use map::{Alternative, Whereabouts, mapped, mapped_argv};
 pub use plan::{
     Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
 };
