@@ -27,13 +27,11 @@ async fn h8_a_probe_from_inside_agrees_with_the_posture() {
         let inside = world.run(world.plan(&["readlink", &link])).await.ok();
         assert_ne!(inside, text(&host(&["readlink", &link]).stdout), "{kind} namespace is the host's");
     }
-    // Pid 1 is ours, and only a handful of processes are to be seen.
+    // Pid 1 is ours and says nothing of where it lies on the host; only a handful are to be seen.
     let seen = world.run(world.sh("tr '\\0' ' ' < /proc/1/cmdline; ls -d /proc/[0-9]* | wc -l")).await.ok();
-    assert!(seen.contains("portcullis-hand"), "{seen}");
-    assert!(
-        seen.trim().lines().last().and_then(|count| count.trim().parse::<u32>().ok()).is_some_and(|count| count < 8),
-        "{seen}"
-    );
+    let words: Vec<&str> = seen.split_whitespace().collect();
+    assert!(words[0] == "portcullis-hand" && words.len() == 3, "{seen}");
+    assert!(words[2].parse::<u32>().is_ok_and(|count| count < 8), "{seen}");
 }
 
 #[tokio::test]
@@ -56,9 +54,10 @@ async fn h8_only_the_view_is_there_and_only_the_workspace_is_writable() {
     assert!(!std::path::Path::new("/tmp/mine").exists());
 }
 
-/// Perl, for its `syscall`. 0 if it was possible, else the number of the error.
+/// Perl, for its `syscall`. An attack counts as possible unless it is not permitted: with arguments that
+/// change nothing on the host it may fail for other reasons.
 fn call(script: &str) -> String {
-    format!("$! = 0; my $got = do {{ {script} }}; print(($got // -1) < 0 ? \"refused $!\\n\" : \"possible\\n\");")
+    format!("my $got = do {{ $! = 0; {script} }}; print $got < 0 && $! == 1 ? 'denied' : 'possible';")
 }
 
 #[tokio::test]
@@ -72,21 +71,21 @@ async fn h8_calls_that_lead_out_are_denied() {
         ),
         ("unshare", "syscall(272, 0x10000000)"),
         ("clone with a user namespace", "my $r = syscall(56, 0x10000000 | 17, 0, 0, 0, 0); exit if $r == 0; $r"),
-        ("mount", "mkdir '/tmp/m'; syscall(165, 'none', '/tmp/m', 'tmpfs', 0, 0)"),
+        ("mount", "syscall(165, 0, 0, 0, 0, 0)"),
         ("keyctl", "syscall(250, 0, -3, 1)"),
-        ("bpf", "my $a = \"\\0\" x 128; syscall(321, 0, $a, 0) < 0 && $! == 1 ? -1 : 0"),
-        ("io_uring", "my $p = \"\\0\" x 120; syscall(425, 1, $p)"),
+        ("bpf", "syscall(321, 0, 0, 0)"),
+        ("io_uring", "syscall(425, 1, 0)"),
         ("userfaultfd", "syscall(323, 1)"),
         ("process_vm_readv", "syscall(310, $$, 0, 0, 0, 0, 0)"),
-        ("TIOCSTI", "my $c = 'x'; ioctl(STDIN, 0x5412, $c); $! == 1 ? -1 : 0"),
+        ("TIOCSTI", "syscall(16, 0, 0x5412, 0)"),
         ("an unusual socket family", "syscall(41, 38, 5, 0)"),
     ];
     for (name, attack) in attacks {
         let script = call(attack);
         let outside = text(&host(&["perl", "-e", &script]).stdout);
-        assert!(outside.contains("possible"), "control: {name} does not even work outside: {outside}");
+        assert_eq!(outside, "possible", "control: {name}");
         let inside = world.run(world.plan(&["perl", "-e", &script])).await.ok();
-        assert!(inside.contains("refused Operation not permitted"), "{name}: {inside}");
+        assert_eq!(inside, "denied", "{name}");
     }
 }
 
