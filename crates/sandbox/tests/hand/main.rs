@@ -2,6 +2,7 @@
 //! Landlock and seccomp, `perl` and `setpriv`, and root (to become somebody else); without them they
 //! fail and say so.
 
+mod builds;
 mod inside;
 mod levels;
 mod tree;

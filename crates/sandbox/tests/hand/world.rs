@@ -12,7 +12,7 @@ use portcullis_sandbox::hand::{Bind, BindAccess, Ended, Exit, LaunchError, Launc
 pub const HELPER: &str = env!("CARGO_BIN_EXE_portcullis-hand");
 
 /// Nothing here takes long; a test that hangs fails instead.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct World {
     pub tree: tempfile::TempDir,
