@@ -70,6 +70,8 @@ impl Ready {
             .arg0("portcullis-hand")
             .arg(HIDDEN_WORD)
             .env_clear()
+            // A Ctrl-C at our terminal is ours to pass on, gently.
+            .process_group(0)
             .stdin(Stdio::from(self.theirs))
             .stdout(Stdio::from(out))
             .stderr(Stdio::from(err))

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use portcullis_base::IsolationLevel;
 use portcullis_sandbox::hand::{Guard, Hold, LaunchError, Launcher, Layer, Plan, Unheld};
@@ -36,6 +36,11 @@ fn setpriv(folder: &Path, words: &[&str]) -> Output {
 /// In a user namespace in which nobody may make another, as an ordinary user of it.
 #[cfg(target_arch = "x86_64")]
 fn without_user_namespaces(folder: &Path, words: &[&str]) -> Output {
+    start_without_user_namespaces(folder, words).wait_with_output().expect("ended")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn start_without_user_namespaces(folder: &Path, words: &[&str]) -> Child {
     // The map is written from outside: only root there may map two users.
     let script = format!(
         "$| = 1; syscall(272, 0x10000000) == 0 or die \"unshare: $!\"; print \"go\\n\"; <STDIN>; \
@@ -58,7 +63,7 @@ fn without_user_namespaces(folder: &Path, words: &[&str]) -> Output {
         std::fs::write(format!("/proc/{}/{map}", child.id()), text).expect("mapped");
     }
     child.stdin.take().expect("piped").write_all(b"\n").expect("told");
-    child.wait_with_output().expect("ended")
+    child
 }
 
 #[test]
@@ -155,4 +160,35 @@ async fn a_plan_that_makes_no_sense_is_refused() {
     let mut plan = world.sh("true");
     plan.view.guards = vec![Guard { place: "/workspace/.git".into(), hold: Hold::IfPossible }];
     assert_eq!(world.launch(plan).await.expect("launched").unheld(), Vec::<Unheld>::new());
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn check38_where_nothing_can_be_masked_a_command_with_a_mask_is_refused() {
+    let folder = open_folder();
+    std::fs::write(folder.path().join(".env"), "SECRET").expect("written");
+    let run = |words: &[&str]| {
+        let all = [&["run", "--at-least", "none"], words, &["--", "sh", "-c", "touch ran; cat .env"]].concat();
+        without_user_namespaces(folder.path(), &all)
+    };
+    let refused = run(&["--mask", "/workspace/.env"]);
+    assert_eq!(refused.status.code(), Some(125), "{}", text(&refused.stdout));
+    let error = text(&refused.stderr);
+    assert!(error.contains("/workspace/.env") && error.contains("NoNamespaces"), "it names place and level: {error}");
+    assert!(!folder.path().join("ran").exists(), "nothing ran");
+    assert_eq!(text(&run(&[]).stdout), "SECRET", "control: without the mask it runs");
+}
+
+#[tokio::test]
+#[cfg(target_arch = "x86_64")]
+async fn without_namespaces_kill_9_of_portcullis_ends_the_tree_too() {
+    let folder = open_folder();
+    let mark = mark();
+    let script = format!("(setsid sh -c 'sleep {mark} & sleep {mark}' &) ; sleep {mark}");
+    let words = ["run", "--at-least", "no_namespaces", "--", "sh", "-c", &script];
+    let mut child = start_without_user_namespaces(folder.path(), &words);
+    until("the daemon runs", || alive(&format!("sleep\0{mark}"))).await;
+    child.kill().expect("kill -9");
+    child.wait().expect("reaped");
+    until("everyone is gone", || !alive(&mark)).await;
 }
