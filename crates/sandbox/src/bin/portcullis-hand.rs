@@ -3,18 +3,19 @@
 //!
 //! ```text
 //! portcullis-hand posture
-//! portcullis-hand run [--at-least LEVEL] [--network] -- PROGRAM ARGUMENTS…
+//! portcullis-hand run [--at-least LEVEL] [--network] [--mask PLACE]… -- PROGRAM ARGUMENTS…
 //! ```
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use portcullis_base::IsolationLevel;
 use portcullis_sandbox::hand::{self, Bind, BindAccess, Exit, Launcher, Network, Plan, Source};
 
-const USAGE: &str = "usage: portcullis-hand posture\n       portcullis-hand run [--at-least full|no_pivot|no_namespaces|seccomp_only|none] [--network] -- PROGRAM [ARGUMENT…]\n\nrun: the current directory is /workspace, writable; nothing else of yours is there.";
+const USAGE: &str = "usage: portcullis-hand posture\n       portcullis-hand run [--at-least full|no_pivot|no_namespaces|seccomp_only|none] [--network] [--mask PLACE]… -- PROGRAM [ARGUMENT…]\n\nrun: the current directory is /workspace, writable; nothing else of yours is there.";
 
 fn main() -> ExitCode {
     hand::init();
@@ -54,7 +55,7 @@ fn name(level: IsolationLevel) -> &'static str {
 }
 
 fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let (mut minimum, mut network) = (IsolationLevel::Full, Network::Disabled);
+    let (mut minimum, mut network, mut masks) = (IsolationLevel::Full, Network::Disabled, Vec::new());
     loop {
         match words.next().as_deref().and_then(|word| word.to_str()) {
             Some("--at-least") => {
@@ -63,6 +64,7 @@ fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
                 let Some((_, level)) = level else { return usage() };
                 minimum = *level;
             }
+            Some("--mask") => masks.extend(words.next().map(PathBuf::from)),
             Some("--network") => network = Network::Host,
             Some("--") => break,
             _ => return usage(),
@@ -71,6 +73,7 @@ fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let mut plan = Plan::new(words.collect());
     plan.minimum = minimum;
     plan.network = network;
+    plan.view.masks = masks;
     plan.cwd = "/workspace".into();
     let kept = ["PATH", "LANG", "TERM"].map(|name| std::env::var_os(name).map(|value| (name.into(), value)));
     plan.env = kept.into_iter().flatten().collect();

@@ -86,7 +86,12 @@ fn try_once(program: &Path, layers: Layers) -> io::Result<Report> {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "the launcher does not answer"));
     }
     let mut bytes = [0; REPORT_BYTES];
-    let (_, count) = rustix::net::recv(&spawned.socket, &mut bytes, RecvFlags::DONTWAIT)?;
+    let count = match rustix::net::recv(&spawned.socket, &mut bytes, RecvFlags::DONTWAIT) {
+        Ok((_, count)) => count,
+        // It ended without reading its orders.
+        Err(Errno::CONNRESET) => 0,
+        Err(errno) => return Err(errno.into()),
+    };
     Report::from_bytes(&bytes[..count]).ok_or_else(|| {
         io::Error::other(
             "the launcher ended without a word: is it a program that calls `hand::init()` first in `main`?",

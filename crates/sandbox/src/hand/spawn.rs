@@ -7,10 +7,12 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{OnceLock, mpsc};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
@@ -27,8 +29,6 @@ pub(crate) struct Spawned {
     pub(crate) pidfd: OwnedFd,
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
-    /// Whether init is in a pid namespace, so that the launcher's death is everyone's.
-    own_pids: bool,
     reaped: bool,
 }
 
@@ -37,7 +37,6 @@ pub(crate) struct Ready {
     program: PathBuf,
     ours: OwnedFd,
     theirs: OwnedFd,
-    own_pids: bool,
 }
 
 impl Ready {
@@ -59,8 +58,7 @@ impl Ready {
         }
         rustix::net::sendmsg(&ours, &[IoSlice::new(HEADER)], &mut control, SendFlags::NOSIGNAL)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        let own_pids = orders.layers.has(super::Layer::Namespaces);
-        Ok(Self { program: program.to_owned(), ours, theirs, own_pids })
+        Ok(Self { program: program.to_owned(), ours, theirs })
     }
 
     fn spawn(self) -> io::Result<Spawned> {
@@ -68,8 +66,12 @@ impl Ready {
         let (stderr, err) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Nothing here may make the standard library fork instead: no `pre_exec`, no user, no group.
         let child = Command::new(&self.program)
+            // The program sees it as pid 1; where it lies on the host is not its business.
+            .arg0("portcullis-hand")
             .arg(HIDDEN_WORD)
             .env_clear()
+            // A Ctrl-C at our terminal is ours to pass on, gently.
+            .process_group(0)
             .stdin(Stdio::from(self.theirs))
             .stdout(Stdio::from(out))
             .stderr(Stdio::from(err))
@@ -77,24 +79,14 @@ impl Ready {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
         // Not reaped by anyone yet, so the number is still its own.
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Spawned {
-            socket: self.ours,
-            pidfd,
-            stdout: Some(stdout),
-            stderr: Some(stderr),
-            own_pids: self.own_pids,
-            reaped: false,
-        })
+        Ok(Spawned { socket: self.ours, pidfd, stdout: Some(stdout), stderr: Some(stderr), reaped: false })
     }
 }
 
 impl Spawned {
-    /// Ends everyone. With a pid namespace the kernel does it; without one the launcher does when
-    /// nobody listens to it any more.
+    /// Ends everyone: init ends when nobody listens to it any more, and in a pid namespace its end is
+    /// everyone's. The launcher outlives them, so that its own end says that all are gone.
     pub(crate) fn kill_tree(&self) {
-        if self.own_pids {
-            let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
-        }
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
@@ -122,15 +114,22 @@ impl Drop for Spawned {
         }
         // Nobody awaits it any more, and a destructor must not wait.
         if let Ok(pidfd) = self.pidfd.try_clone() {
-            let _ = std::thread::Builder::new().name("portcullis-reap".into()).spawn(move || {
-                let _ = rustix::io::ioctl_fionbio(&pidfd, false);
-                let mut end = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
-                let _ = rustix::event::poll(&mut end, None);
+            let thread = std::thread::Builder::new().name("portcullis-reap".into());
+            let _ = thread.spawn(move || {
+                let mut end = [PollFd::new(&pidfd, PollFlags::IN)];
+                if matches!(rustix::event::poll(&mut end, Some(&PATIENCE)), Ok(0)) {
+                    // Stuck before its init listens. Init dies with it.
+                    let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+                    let _ = rustix::event::poll(&mut end, None);
+                }
                 let _ = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
             });
         }
     }
 }
+
+/// A launcher that does not end by itself for so long hangs in the kernel (a dead network mount).
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 type Job = Box<dyn FnOnce() + Send>;
 

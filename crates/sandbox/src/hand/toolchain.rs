@@ -1,5 +1,219 @@
-//! Placeholder.
-pub struct Toolchains;
-pub fn toolchains() -> Toolchains {
-    Toolchains
+//! Real builds: which parts of the host's home a command sees, so that compilers work in the hand.
+//!
+//! Programs and toolchains are bound read-only where they are, for they know their own place. Caches
+//! are folders of their own for each workspace, writable, at the place where the tool looks for them:
+//! what one agent leaves in a cache is never compiled into somebody else's program. Nothing named
+//! `bin` is ever writable, and the rest of the home stays hidden: credentials lie beside toolchains
+//! (`~/.cargo/credentials.toml`, `~/.npmrc`), so a toolchain's home is bound in part where it has any.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::plan::{Bind, BindAccess, Source};
+
+/// What is known of the person's environment.
+#[derive(Debug, Clone)]
+pub struct Host {
+    pub home: PathBuf,
+    /// `PATH` and the variables that name toolchain homes ([`Host::VARIABLES`]).
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+impl Host {
+    /// Variables that say where a toolchain lies. Their values are places, no secrets.
+    pub const VARIABLES: &'static [&'static str] = &[
+        "RUSTUP_HOME",
+        "CARGO_HOME",
+        "RUSTUP_TOOLCHAIN",
+        "NVM_DIR",
+        "FNM_DIR",
+        "VOLTA_HOME",
+        "PYENV_ROOT",
+        "VIRTUAL_ENV",
+        "GOROOT",
+        "GOPATH",
+        "MISE_DATA_DIR",
+        "ASDF_DIR",
+        "ASDF_DATA_DIR",
+        "JAVA_HOME",
+    ];
+
+    /// Of this process. None if it has no home.
+    #[must_use]
+    pub fn of_this_process() -> Option<Self> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())?;
+        let names = Self::VARIABLES.iter().chain(&["PATH"]);
+        let variables = names.filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect();
+        Some(Self { home, variables })
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// The place a variable names, or the usual one in the home.
+    fn place(&self, variable: &str, usual: &str) -> PathBuf {
+        let named = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        named.unwrap_or_else(|| self.home.join(usual))
+    }
+}
+
+/// What to add to a plan. The view's `home` must be [`Host::home`].
+#[derive(Debug, Clone)]
+pub struct Toolchains {
+    /// In an order in which each can be made.
+    pub binds: Vec<Bind>,
+    /// `HOME`, `PATH` (only what is in view) and the variables of [`Host::VARIABLES`] that are set.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// Already in every view, or never to be shown as a whole.
+const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/etc", "/sys"];
+
+/// Folders that hold far more than programs.
+const TOO_WIDE: &[&str] = &["/", "/tmp", "/var", "/home", "/root", "/opt", "/mnt", "/srv", "/run", "/var/tmp"];
+
+/// Read-only: variable, usual place in the home, and the parts to bind (none: all of it).
+const HOMES: &[(&str, &str, &[&str])] = &[
+    ("RUSTUP_HOME", ".rustup", &["toolchains", "settings.toml"]),
+    ("CARGO_HOME", ".cargo", &["bin"]),
+    ("NVM_DIR", ".nvm", &["versions", "alias", "nvm.sh"]),
+    ("FNM_DIR", ".local/share/fnm", &["node-versions", "aliases"]),
+    ("VOLTA_HOME", ".volta", &["bin", "tools"]),
+    ("PYENV_ROOT", ".pyenv", &["bin", "shims", "versions", "libexec", "plugins", "pyenv.d", "completions", "version"]),
+    ("", ".local/share/uv", &["python", "tools"]),
+    ("GOROOT", "sdk", &[]),
+    ("GOPATH", "go", &["bin"]),
+    ("MISE_DATA_DIR", ".local/share/mise", &["installs", "shims"]),
+    ("ASDF_DATA_DIR", ".asdf", &["bin", "lib", "libexec", "shims", "installs", "plugins", "asdf.sh"]),
+    ("ASDF_DIR", ".asdf", &["bin", "lib", "libexec", "shims", "installs", "plugins", "asdf.sh"]),
+    ("JAVA_HOME", ".sdkman/candidates", &[]),
+    ("VIRTUAL_ENV", ".no-virtual-env", &[]),
+];
+
+/// Writable for one workspace: variable, usual place, part, and the folder's name in the caches.
+const CACHES: &[(&str, &str, &str, &str)] = &[
+    ("CARGO_HOME", ".cargo", "registry", "cargo-registry"),
+    ("CARGO_HOME", ".cargo", "git", "cargo-git"),
+    ("GOPATH", "go", "pkg", "go-pkg"),
+    ("", ".npm", "", "npm"),
+    ("", ".cache", "", "cache"),
+    ("", ".local/share/pnpm/store", "", "pnpm-store"),
+];
+
+/// What a command of one workspace sees of the toolchains. `caches` is that workspace's folder for
+/// them in the data directory (made if it is not there); `hidden` are places that no bind may show,
+/// above all the data directory itself.
+///
+/// # Errors
+///
+/// If a cache folder cannot be made.
+pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf]) -> io::Result<Toolchains> {
+    let mut shown = Shown { host, hidden, binds: Vec::new() };
+    for (variable, usual, parts) in HOMES {
+        let home = host.place(variable, usual);
+        if parts.is_empty() {
+            shown.read_only(&home);
+        }
+        for part in *parts {
+            shown.read_only(&home.join(part));
+        }
+    }
+    let path = host.variable("PATH").unwrap_or(OsStr::new("/usr/bin:/bin"));
+    let folders = std::env::split_paths(path).filter(|folder| in_system(folder) || shown.read_only(folder));
+    let path = std::env::join_paths(folders.collect::<Vec<_>>()).map_err(io::Error::other)?;
+
+    let mut binds = shown.binds;
+    for (variable, usual, part, name) in CACHES {
+        let source = caches.join(name);
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&source)?;
+        let place = host.place(variable, usual).join(part);
+        // `join("")` leaves a slash at the end.
+        let place: PathBuf = place.components().collect();
+        binds.push(Bind { source: Source::Path(source), place, access: BindAccess::ReadWrite, optional: false });
+    }
+    // What lies inside another comes after it. Caches cover no toolchain: `~/.cache` holds none.
+    binds.sort_by_key(|bind| bind.place.components().count());
+    let mut env = vec![("HOME".into(), host.home.clone().into_os_string()), ("PATH".into(), path)];
+    env.extend(host.variables.iter().filter(|(name, _)| name != "PATH").cloned());
+    Ok(Toolchains { binds, env })
+}
+
+struct Shown<'a> {
+    host: &'a Host,
+    hidden: &'a [PathBuf],
+    binds: Vec<Bind>,
+}
+
+impl Shown<'_> {
+    /// Binds a place where it is, if it is there and no more than a toolchain. Says whether it is in view.
+    fn read_only(&mut self, place: &Path) -> bool {
+        let plain = place.is_absolute() && !place.components().any(|part| part == std::path::Component::ParentDir);
+        let Ok(real) = place.canonicalize() else { return false };
+        if !plain || self.too_wide(place) || self.too_wide(&real) {
+            return false;
+        }
+        // A link in the home becomes a folder with what it leads to, and what it leads to stands at its
+        // own place, too: scripts in it may name that.
+        for at in [place, real.as_path()] {
+            let at: PathBuf = at.components().collect();
+            let covered = in_system(&at) || self.binds.iter().any(|bind| at.starts_with(&bind.place));
+            if !covered {
+                let source = Source::Path(real.clone());
+                self.binds.push(Bind { source, place: at, access: BindAccess::ReadOnly, optional: true });
+            }
+        }
+        true
+    }
+
+    fn too_wide(&self, place: &Path) -> bool {
+        TOO_WIDE.iter().any(|wide| place == Path::new(wide))
+            || self.host.home.starts_with(place)
+            || self.hidden.iter().any(|hidden| hidden.starts_with(place) || place.starts_with(hidden))
+    }
+}
+
+fn in_system(place: &Path) -> bool {
+    SYSTEM.iter().any(|system| place.starts_with(system))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(home: &Path, path: &str) -> Host {
+        Host { home: home.to_owned(), variables: vec![("PATH".into(), path.into())] }
+    }
+
+    #[test]
+    fn toolchains_are_shown_and_what_lies_beside_them_is_not() {
+        let home = tempfile::tempdir().expect("a folder");
+        let data = home.path().join("data");
+        let made = [".cargo/bin", ".cargo/registry", ".rustup/toolchains", ".ssh", "bin", "data/store"];
+        for name in made {
+            std::fs::create_dir_all(home.path().join(name)).expect("made");
+        }
+        std::fs::write(home.path().join(".cargo/credentials.toml"), "token").expect("written");
+        let wide = home.path().display();
+        let path = format!("/usr/bin:{wide}/bin:{wide}:/:{wide}/data/store:relative:{wide}/missing");
+        let found = toolchains(&host(home.path(), &path), &data.join("caches"), &[data.clone()]).expect("found");
+
+        let read_only: Vec<_> = found.binds.iter().filter(|bind| bind.access == BindAccess::ReadOnly).collect();
+        let mut places: Vec<_> =
+            read_only.iter().filter_map(|bind| bind.place.strip_prefix(home.path()).ok()).collect();
+        places.sort();
+        assert_eq!(places, [".cargo/bin", ".rustup/toolchains", "bin"].map(Path::new));
+        let path = found.env.iter().find(|(name, _)| name == "PATH").expect("a PATH");
+        assert_eq!(path.1, OsString::from(format!("/usr/bin:{wide}/bin")));
+        // Writable are caches of ours alone, never a `bin`.
+        for bind in found.binds.iter().filter(|bind| bind.access == BindAccess::ReadWrite) {
+            assert!(
+                matches!(&bind.source, Source::Path(source) if source.starts_with(data.join("caches"))),
+                "{bind:?}"
+            );
+            assert!(!bind.place.ends_with("bin"), "{bind:?}");
+        }
+    }
 }

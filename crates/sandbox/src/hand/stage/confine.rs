@@ -37,8 +37,8 @@ fn drop_capabilities() -> Result<(), Errno> {
         | CapabilitiesSecureBits::NO_SETUID_FIXUP
         | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED;
     match rustix::thread::set_capabilities_secure_bits(bits) {
-        // An ordinary user has none to lose and no right to say so.
-        Err(Errno::PERM) if !rustix::process::geteuid().is_root() => {}
+        // Who has none to lose has no right to say so.
+        Err(Errno::PERM) if nothing_to_gain() => {}
         other => other?,
     }
     for number in 0..64 {
@@ -46,13 +46,23 @@ fn drop_capabilities() -> Result<(), Errno> {
             Ok(()) => {}
             // Past the last one this kernel knows.
             Err(Errno::INVAL) => break,
-            Err(Errno::PERM) if !rustix::process::geteuid().is_root() => break,
+            Err(Errno::PERM) if nothing_to_gain() => break,
             Err(errno) => return Err(errno),
         }
     }
     let _ = rustix::thread::clear_ambient_capability_set();
     let none = CapabilitySet::empty();
     rustix::thread::set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+/// Whether no exec can bring a capability: an ordinary user under `no_new_privs`, or a root whose
+/// bounding set is empty.
+fn nothing_to_gain() -> bool {
+    let bounded = |number: u32| {
+        let one = CapabilitySet::from_bits_retain(1_u64 << number);
+        rustix::thread::capability_is_in_bounding_set(one).unwrap_or(false)
+    };
+    !rustix::process::geteuid().is_root() || !(0..64).any(bounded)
 }
 
 fn landlock(grants: Grants) -> Result<(), Errno> {
