@@ -85,7 +85,7 @@ fn check17_h12_l69_a_value_is_in_no_event_export_file_ask_or_error() {
     let misspelt = serde_json::json!({"key": "A", "valeu": CANARY}).to_string();
     let nested = serde_json::json!({"key": "A", "value": [CANARY]}).to_string();
     let long = CANARY.repeat(400);
-    let cut = format!("{}", &set("A", CANARY)[..30]);
+    let cut = set("A", CANARY).trim_end_matches('}').to_owned();
     for input in [set("PATH", CANARY), set("A", &long), misspelt, nested, cut] {
         clean(&world.run(&["call", "shell_set_env", &input]).ends(1));
     }

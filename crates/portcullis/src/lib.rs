@@ -41,13 +41,14 @@ pub use replies::{Answer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 
 pub use portcullis_base::{
-    ArtifactId, ArtifactKind, AskId, Clock, Code, Entropy, EventId, FileFact, GrantId, IdGen, IntentId, Phase, Reason,
-    Risk, RiskSet, SessionId, SideEffect, SideEffects, SystemClock, SystemIds, TaskId,
+    ArtifactId, ArtifactKind, AskId, Clock, Code, CommandId, Entropy, EnvKey, EnvKeyError, EventId, FileFact, GrantId,
+    IdGen, IntentId, Phase, Reason, Risk, RiskSet, SessionId, ShellId, SideEffect, SideEffects, SystemClock, SystemIds,
+    TaskId,
 };
 pub use portcullis_contract::{
-    AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, Interrupt,
-    NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics, SpoolRef, Stopped,
-    Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,
+    Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics,
+    ShellFact, SpoolRef, Stopped, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{Exit, Reply, TaskCompleted};
