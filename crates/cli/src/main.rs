@@ -49,6 +49,8 @@ use exit::Ended;
 use render::Term;
 
 fn main() -> ExitCode {
+    // First of all: if this start is a launcher, it never returns.
+    portcullis::hand::init();
     exit::plain_panics();
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
     let term = Term::new(&cli.globals);

@@ -59,6 +59,7 @@ pub use portcullis_pipeline::{
 pub use portcullis_policy::{
     Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules,
 };
+pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
 pub use portcullis_tools::Profile;

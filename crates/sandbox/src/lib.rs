@@ -1,7 +1,8 @@
-//! The hand, first half: what a session can reach of the file system, and how it reads and writes it.
+//! The hand: what a session can reach of the file system and how it reads and writes it, and
+//! processes under kernel isolation ([`hand`]).
 //!
-//! Owns: mounts, virtual paths, confined file actions, the text model behind `read` and `edit`.
-//! Knows nothing of: tools, permission, sessions, the log. Process isolation joins it later.
+//! Owns: mounts, virtual paths, confined file actions, the text model behind `read` and `edit`,
+//! launching commands. Knows nothing of: tools, permission, sessions, the log.
 //!
 //! Three invariants hold the crate together:
 //!

@@ -52,14 +52,16 @@ pub struct Running {
     unheld: Vec<Unheld>,
     watched: Vec<Watched>,
     exit: Option<Exit>,
-    cgroup: Option<Cgroup>,
+    /// The launcher told of the end and let go of the socket.
+    told: bool,
 }
 
 impl Running {
-    pub(super) fn new(inner: Spawned, posture: Posture, cgroup: Option<Cgroup>) -> io::Result<Self> {
+    pub(super) fn new(mut inner: Spawned, posture: Posture, cgroup: Option<Cgroup>) -> io::Result<Self> {
+        inner.cgroup = cgroup;
         let socket = watch(inner.socket.try_clone()?)?;
         let pidfd = watch(inner.pidfd.try_clone()?)?;
-        Ok(Self { inner, socket, pidfd, posture, unheld: Vec::new(), watched: Vec::new(), exit: None, cgroup })
+        Ok(Self { inner, socket, pidfd, posture, unheld: Vec::new(), watched: Vec::new(), exit: None, told: false })
     }
 
     pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<Watched>) -> Self {
@@ -119,19 +121,24 @@ impl Running {
     ///
     /// Only if the runtime cannot watch descriptors.
     pub async fn wait(&mut self) -> io::Result<Ended> {
-        while self.exit.is_none() {
+        while !self.told {
             match self.report().await? {
                 Some(Report::Exited { status }) => self.exit = Some(exit_of(status)),
                 Some(_) => {}
+                // The launcher lets go of the socket when it has seen the last of the tree. Its own end
+                // takes the kernel longer, and nobody needs to wait for that.
+                None if self.exit.is_some() => self.told = true,
                 // Killed together with its init.
-                None => self.exit = Some(Exit::Signal(Signal::KILL.as_raw())),
+                None => {
+                    while !self.inner.reap() {
+                        self.pidfd.readable().await?.clear_ready();
+                    }
+                    self.told = true;
+                }
             }
         }
-        while !self.inner.reap() {
-            self.pidfd.readable().await?.clear_ready();
-        }
         let exit = self.exit.unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        Ok(Ended { exit, out_of_memory: self.cgroup.as_ref().is_some_and(Cgroup::out_of_memory) })
+        Ok(Ended { exit, out_of_memory: self.inner.cgroup.as_ref().is_some_and(Cgroup::out_of_memory) })
     }
 
     /// Sends a signal. Who has ended already does not get it; that is no error.

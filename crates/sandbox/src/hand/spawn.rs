@@ -11,14 +11,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{OnceLock, mpsc};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use super::HIDDEN_WORD;
+use super::cgroup::Cgroup;
 use super::control::{HEADER, MAX_HANDLES};
 use super::wire::Orders;
 
@@ -29,6 +30,8 @@ pub(crate) struct Spawned {
     pub(crate) pidfd: OwnedFd,
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
+    /// Its limits; outlives the launcher.
+    pub(crate) cgroup: Option<Cgroup>,
     reaped: bool,
 }
 
@@ -79,7 +82,14 @@ impl Ready {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
         // Not reaped by anyone yet, so the number is still its own.
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Spawned { socket: self.ours, pidfd, stdout: Some(stdout), stderr: Some(stderr), reaped: false })
+        Ok(Spawned {
+            socket: self.ours,
+            pidfd,
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            cgroup: None,
+            reaped: false,
+        })
     }
 }
 
@@ -92,15 +102,14 @@ impl Spawned {
 
     /// Takes the launcher's end off the kernel's books if it has come.
     pub(crate) fn reap(&mut self) -> bool {
-        if !self.reaped {
-            let ended = rustix::process::waitid(
-                WaitId::PidFd(self.pidfd.as_fd()),
-                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-            );
-            self.reaped = !matches!(ended, Ok(None) | Err(rustix::io::Errno::AGAIN));
-        }
+        self.reaped = self.reaped || reap(&self.pidfd);
         self.reaped
     }
+}
+
+fn reap(pidfd: &OwnedFd) -> bool {
+    let ended = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    !matches!(ended, Ok(None) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
 }
 
 impl Drop for Spawned {
@@ -109,51 +118,83 @@ impl Drop for Spawned {
             return;
         }
         self.kill_tree();
-        if self.reap() {
-            return;
-        }
         // Nobody awaits it any more, and a destructor must not wait.
         if let Ok(pidfd) = self.pidfd.try_clone() {
-            let thread = std::thread::Builder::new().name("portcullis-reap".into());
-            let _ = thread.spawn(move || {
-                let mut end = [PollFd::new(&pidfd, PollFlags::IN)];
-                if matches!(rustix::event::poll(&mut end, Some(&PATIENCE)), Ok(0)) {
-                    // Stuck before its init listens. Init dies with it.
-                    let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
-                    let _ = rustix::event::poll(&mut end, None);
-                }
-                let _ = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-            });
+            let ending = Ending { pidfd, since: Instant::now(), killed: false, _cgroup: self.cgroup.take() };
+            let _ = on_the_thread(Job::Reap(ending));
         }
     }
 }
 
-/// A launcher that does not end by itself for so long hangs in the kernel (a dead network mount).
-const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+/// A launcher that was let go and has not ended yet.
+struct Ending {
+    pidfd: OwnedFd,
+    since: Instant,
+    killed: bool,
+    _cgroup: Option<Cgroup>,
+}
 
-type Job = Box<dyn FnOnce() + Send>;
+impl Ending {
+    fn is_over(&mut self) -> bool {
+        if !self.killed && self.since.elapsed() > PATIENCE {
+            // Stuck before its init listens. Init dies with it.
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+            self.killed = true;
+        }
+        reap(&self.pidfd)
+    }
+}
+
+/// A launcher that does not end by itself for so long hangs in the kernel (a dead network mount).
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often to look whether one has ended.
+const REAP_EVERY: Duration = Duration::from_millis(20);
+
+enum Job {
+    Spawn(Box<dyn FnOnce() + Send>),
+    Reap(Ending),
+}
 
 /// Does it on the thread that never ends.
 fn on_the_thread(job: Job) -> io::Result<()> {
     static THREAD: OnceLock<Option<mpsc::Sender<Job>>> = OnceLock::new();
     let sender = THREAD.get_or_init(|| {
-        let (sender, jobs) = mpsc::channel::<Job>();
+        let (sender, jobs) = mpsc::channel();
         let thread = std::thread::Builder::new().name("portcullis-hand".into());
-        thread.spawn(move || jobs.into_iter().for_each(|job| job())).ok().map(|_| sender)
+        thread.spawn(move || serve(&jobs)).ok().map(|_| sender)
     });
     let gone = || io::Error::other("the thread that starts commands could not be started");
     sender.as_ref().ok_or_else(gone)?.send(job).map_err(|_| gone())
 }
 
+fn serve(jobs: &mpsc::Receiver<Job>) {
+    let mut endings: Vec<Ending> = Vec::new();
+    loop {
+        let job = if endings.is_empty() {
+            jobs.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
+        } else {
+            jobs.recv_timeout(REAP_EVERY)
+        };
+        match job {
+            Ok(Job::Spawn(spawn)) => spawn(),
+            Ok(Job::Reap(ending)) => endings.push(ending),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
+        endings.retain_mut(|ending| !ending.is_over());
+    }
+}
+
 pub(crate) async fn spawn(ready: Ready) -> io::Result<Spawned> {
     let (tell, told) = tokio::sync::oneshot::channel();
     // If nobody waits any more, the send fails and drops the launcher, which ends it.
-    on_the_thread(Box::new(move || drop(tell.send(ready.spawn()))))?;
+    on_the_thread(Job::Spawn(Box::new(move || drop(tell.send(ready.spawn())))))?;
     told.await.map_err(io::Error::other)?
 }
 
 pub(crate) fn spawn_blocking(ready: Ready) -> io::Result<Spawned> {
     let (tell, told) = mpsc::channel();
-    on_the_thread(Box::new(move || drop(tell.send(ready.spawn()))))?;
+    on_the_thread(Job::Spawn(Box::new(move || drop(tell.send(ready.spawn())))))?;
     told.recv().map_err(io::Error::other)?
 }

@@ -131,7 +131,7 @@ async fn without_user_namespaces_landlock_and_seccomp_still_hold() {
 }
 
 #[tokio::test]
-async fn h8_a_program_that_did_not_call_init_says_so() {
+async fn h08_a_program_that_did_not_call_init_says_so() {
     let launcher = Launcher::this_program();
     let error = launcher.launch(Plan::new(vec!["true".into()])).await.expect_err("not launched");
     assert!(matches!(&error, LaunchError::Unavailable(why) if why.contains("hand::init()")), "{error}");

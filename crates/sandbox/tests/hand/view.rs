@@ -46,7 +46,7 @@ async fn a_mask_that_is_a_link_or_is_not_there_stops_the_launch() {
 }
 
 #[tokio::test]
-async fn l_guarded_places_stay_as_they_are_and_new_ones_are_told() {
+async fn h08_guarded_places_stay_as_they_are_and_new_ones_are_told() {
     let world = world();
     world.write(".git/hooks/keep", "x");
     world.write(".git/config", "[core]");

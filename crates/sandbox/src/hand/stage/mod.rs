@@ -100,11 +100,11 @@ fn launch(socket: &OwnedFd) -> Staged<Never> {
         }
         sys::Forked::Parent(pid) => {
             drop(handles);
-            // The pipes of the program's output and the socket must not stay open here.
+            // The pipes of the program's output must not stay open here. The socket does: that it closes
+            // says that the whole tree is gone.
             for number in [1, 2] {
                 let _ = sys::put_at(&null, number);
             }
-            let _ = sys::put_at(&null, std::os::fd::AsRawFd::as_raw_fd(socket));
             loop {
                 match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
                     Err(Errno::INTR) => {}
