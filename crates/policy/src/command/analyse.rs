@@ -25,6 +25,9 @@ const CASES_MAX: usize = 4;
 const GUESSED_WORDS: usize = 64;
 const GUESSED_TAILS: usize = 16;
 
+/// Bytes that are parsed for one line, with what its wrappers hand on.
+const PARSED_MAX: usize = 4 * screen::LINE_MAX;
+
 /// What a line would run, as far as its text tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Analysis {
@@ -93,6 +96,8 @@ struct Walk {
     forms: Vec<Vec<String>>,
     /// Counts everything kept, also inside wrappers.
     kept: usize,
+    /// Bytes parsed, also inside wrappers.
+    parsed: usize,
 }
 
 impl Walk {
@@ -113,7 +118,8 @@ impl Walk {
     }
 
     fn line(&mut self, text: &str, depth: usize) {
-        if depth > DEPTH_MAX {
+        self.parsed = self.parsed.saturating_add(text.len());
+        if depth > DEPTH_MAX || self.parsed > PARSED_MAX || !self.room() {
             self.opaque("commands are nested too deeply to be analysed");
             return;
         }
@@ -343,6 +349,9 @@ impl Walk {
             return;
         }
         for inner in inner {
+            if self.kept > FORMS_MAX {
+                return;
+            }
             match inner {
                 Inner::Argv(form) => {
                     if !self.forms.contains(&form) && self.room() {
@@ -351,9 +360,9 @@ impl Walk {
                     }
                 }
                 Inner::Line(text) => {
-                    let mut inside = Self { kept: self.kept, ..Self::default() };
+                    let mut inside = Self { kept: self.kept, parsed: self.parsed, ..Self::default() };
                     inside.line(&text, depth + 1);
-                    self.kept = inside.kept;
+                    (self.kept, self.parsed) = (inside.kept, inside.parsed);
                     self.forms.extend(inside.found.commands.iter().cloned());
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);

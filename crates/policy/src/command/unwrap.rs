@@ -290,12 +290,12 @@ fn is_split_string(word: &str) -> bool {
 /// `env -S 'a b' c`: cut at blanks, as a line, and with every tail of the rest.
 fn split_strings(words: &[String]) -> Vec<Inner> {
     let mut out = tails(words);
-    for (at, word) in words.iter().enumerate().filter(|(_, word)| is_split_string(word)) {
+    if let Some((at, word)) = words.iter().enumerate().find(|(_, word)| is_split_string(word)) {
         let attached = word.split_once('S').map_or("", |(_, rest)| rest);
         let attached = word.split_once('=').map_or(attached, |(_, rest)| rest);
-        let mut rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();
-        rest.insert(0, attached);
-        out.push(Inner::Line(rest.join(" ").trim().to_owned()));
+        let rest = words[at + 1..].iter().map(String::as_str);
+        let line: Vec<&str> = std::iter::once(attached).chain(rest).collect();
+        out.push(Inner::Line(line.join(" ").trim().to_owned()));
     }
     out
 }
