@@ -46,14 +46,18 @@ fn commands(node: Node<'_>, source: &str, out: &mut Vec<Vec<String>>) {
     let text = |node: Node<'_>| node.utf8_text(source.as_bytes()).expect("whole characters").to_owned();
     match node.kind() {
         "command" => {
-            let mut argv = Vec::new();
+            let mut argv: Vec<String> = Vec::new();
             let mut cursor = node.walk();
-            for child in node.named_children(&mut cursor) {
-                match child.kind() {
-                    "file_redirect" => {}
-                    "command_name" => argv.push(plain(child.named_child(0).unwrap_or(child), source)),
-                    _ => argv.push(plain(child, source)),
+            let mut end = usize::MAX;
+            for child in node.named_children(&mut cursor).filter(|child| child.kind() != "file_redirect") {
+                let inner = if child.kind() == "command_name" { child.named_child(0).unwrap_or(child) } else { child };
+                let word = plain(inner, source);
+                // The grammar cuts some words in two; no blank means one word.
+                match argv.last_mut() {
+                    Some(last) if child.start_byte() == end => last.push_str(&word),
+                    _ => argv.push(word),
                 }
+                end = child.end_byte();
             }
             out.push(argv);
         }
@@ -71,9 +75,16 @@ fn commands(node: Node<'_>, source: &str, out: &mut Vec<Vec<String>>) {
                 // Words after the first target are those of the command, whichever way the grammar hangs them.
                 let mut cursor = child.walk();
                 let words = child.named_children(&mut cursor).filter(|word| word.kind() != "file_descriptor").skip(1);
-                let words: Vec<String> = words.map(|word| plain(word, source)).collect();
+                let words: Vec<Node<'_>> = words.collect();
                 if let Some(last) = out.last_mut() {
-                    last.extend(words);
+                    let mut end = usize::MAX;
+                    for word in words {
+                        match last.last_mut() {
+                            Some(text) if word.start_byte() == end => text.push_str(&plain(word, source)),
+                            _ => last.push(plain(word, source)),
+                        }
+                        end = word.end_byte();
+                    }
                 }
             }
         }
@@ -146,7 +157,8 @@ fn nodes<'t>(node: Node<'t>, out: &mut Vec<Node<'t>>) {
 /// Whether every character but blanks belongs to a leaf: the grammar passes over some escapes.
 fn covers(root: Node<'_>, line: &str) -> bool {
     fn leaves(node: Node<'_>, seen: &mut [bool]) {
-        if node.child_count() == 0 || matches!(node.kind(), "string" | "raw_string" | "word") {
+        let sign = ["|", "||", "&&", ";", "<", ">", ">&", "&>", "[", "]"].contains(&node.kind());
+        if sign || node.is_named() && (node.child_count() == 0 || node.kind() == "string") {
             seen[node.byte_range()].fill(true);
         }
         let mut cursor = node.walk();
@@ -206,7 +218,8 @@ fn piece() -> impl Strategy<Value = String> {
         "'a b'", "\"c d\"", "\\ ", "\\;", "'$x'", "'|'", "\"a;b\"", "''", "\"\"", "\\$", "\"\\$x\"", "'\\'",
         "\"\\\\\"", "\\\\",
     ];
-    let glob = ["*", "?", "[ab]", "[", "]", "\\*", "'*'"];
+    // A bracket alone is a word to bash, and the other grammar does not read it.
+    let glob = ["*", "?", "[ab]", "\\*", "'*'"];
     let wild = [
         "$x", "$(id)", "`id`", "${x}", "~", "{a,b}", "#", "!", "\"$x\"", "\"`id`\"", "$'a'", "(", ")", "{", "}",
         "\\\n", "=~", "$((1))", "$",

@@ -26,7 +26,7 @@ const GUESSED_WORDS: usize = 64;
 const GUESSED_TAILS: usize = 16;
 
 /// Bytes that are parsed for one line, with what its wrappers hand on.
-const PARSED_MAX: usize = 4 * screen::LINE_MAX;
+const PARSED_MAX: usize = 2 * screen::LINE_MAX;
 
 /// What a line would run, as far as its text tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
