@@ -21,6 +21,9 @@ const FORMS_MAX: usize = 256;
 const BLOCKS_MAX: usize = 12;
 const CASES_MAX: usize = 4;
 
+/// Brackets in one word: the parser descends at each, in case it is the index of an array.
+const BRACKETS_MAX: usize = 32;
+
 /// Words of a piece of a line that cannot be parsed, and from how many of them on a command may begin.
 const GUESSED_WORDS: usize = 64;
 const GUESSED_TAILS: usize = 16;
@@ -344,6 +347,9 @@ impl Walk {
             self.opaque(why);
         }
         let inner = unwrap::inner(argv);
+        if argv.len() > unwrap::WORDS_MAX && unwrap::wraps(&argv[0]) {
+            self.opaque("a command that runs another one has too many words to be analysed");
+        }
         if !inner.is_empty() && depth >= DEPTH_MAX {
             self.opaque("commands are nested too deeply to be analysed");
             return;
@@ -381,6 +387,9 @@ fn parse(text: &str) -> Result<Program, String> {
         match token {
             Token::Operator(text, _) => blocks += usize::from(text.contains('(')),
             Token::Word(text, _) => {
+                if text.bytes().filter(|byte| *byte == b'[').count() > BRACKETS_MAX {
+                    return Err("a word holds too many brackets to be analysed".to_owned());
+                }
                 cases += usize::from(text == "case");
                 let opens = ["if", "while", "until", "for", "select", "{", "[[", "function", "coproc", "case", "!"];
                 blocks += usize::from(opens.contains(&text.as_str()) || text.contains('('));

@@ -141,6 +141,9 @@ const ANY_TAIL: &[&str] = &[
 /// Shells, which take a line after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh"];
 
+/// Words of a command that are searched for another one. A wrapper with more is opaque.
+pub(super) const WORDS_MAX: usize = 256;
+
 /// The last name of a program's path.
 pub(super) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
@@ -150,9 +153,17 @@ pub(super) fn is_shell(program: &str) -> bool {
     SHELLS.contains(&base(program))
 }
 
+/// Whether `program` may run what its words name.
+pub(super) fn wraps(program: &str) -> bool {
+    let name = base(program);
+    let words = [name, "x", "x", "x"].map(str::to_owned);
+    is_shell(name) || matches!(name, "find" | "gfind") || !inner(&words).is_empty()
+}
+
 /// What `argv` runs in its turn, one layer down. The same command by the last name of its path counts
 /// as one.
 pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
+    let argv = &argv[..argv.len().min(WORDS_MAX)];
     let Some((program, words)) = argv.split_first() else { return Vec::new() };
     let mut out = Vec::new();
     if program.contains('/') && !base(program).is_empty() {
