@@ -261,6 +261,21 @@ fn l31_interpreters_and_what_is_not_literal_are_opaque() {
 }
 
 #[test]
+fn l32_a_command_behind_very_many_words_is_denied_or_opaque() {
+    let policy = policy(DENY_RM);
+    for many in [10, 200, 300, 5_000] {
+        for line in [
+            format!("env {}rm x", "A=b ".repeat(many)),
+            format!("{}rm x", "sudo ".repeat(many)),
+            format!("{}rm x", "ls;".repeat(many)),
+        ] {
+            assert!(denied(&policy, &line) || !analyse(&line).opaque.is_empty(), "{many}");
+        }
+    }
+    assert!(denied(&policy, &format!("env {}rm x", "A=b ".repeat(200))));
+}
+
+#[test]
 fn l27_redirections_are_files_for_rules() {
     let of = |line: &str| analyse(line).redirections;
     let file = |path: &str, writes| Redirected { path: path.to_owned(), writes };

@@ -21,9 +21,15 @@ const FORMS_MAX: usize = 256;
 const BLOCKS_MAX: usize = 12;
 const CASES_MAX: usize = 4;
 
+/// Brackets in one word: the parser descends at each, in case it is the index of an array.
+const BRACKETS_MAX: usize = 32;
+
 /// Words of a piece of a line that cannot be parsed, and from how many of them on a command may begin.
 const GUESSED_WORDS: usize = 64;
 const GUESSED_TAILS: usize = 16;
+
+/// Bytes that are parsed for one line, with what its wrappers hand on.
+const PARSED_MAX: usize = 2 * screen::LINE_MAX;
 
 /// What a line would run, as far as its text tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,6 +99,8 @@ struct Walk {
     forms: Vec<Vec<String>>,
     /// Counts everything kept, also inside wrappers.
     kept: usize,
+    /// Bytes parsed, also inside wrappers.
+    parsed: usize,
 }
 
 impl Walk {
@@ -113,7 +121,8 @@ impl Walk {
     }
 
     fn line(&mut self, text: &str, depth: usize) {
-        if depth > DEPTH_MAX {
+        self.parsed = self.parsed.saturating_add(text.len());
+        if depth > DEPTH_MAX || self.parsed > PARSED_MAX || !self.room() {
             self.opaque("commands are nested too deeply to be analysed");
             return;
         }
@@ -338,11 +347,17 @@ impl Walk {
             self.opaque(why);
         }
         let inner = unwrap::inner(argv);
+        if argv.len() > unwrap::WORDS_MAX && unwrap::wraps(&argv[0]) {
+            self.opaque("a command that runs another one has too many words to be analysed");
+        }
         if !inner.is_empty() && depth >= DEPTH_MAX {
             self.opaque("commands are nested too deeply to be analysed");
             return;
         }
         for inner in inner {
+            if self.kept > FORMS_MAX {
+                return;
+            }
             match inner {
                 Inner::Argv(form) => {
                     if !self.forms.contains(&form) && self.room() {
@@ -351,9 +366,9 @@ impl Walk {
                     }
                 }
                 Inner::Line(text) => {
-                    let mut inside = Self { kept: self.kept, ..Self::default() };
+                    let mut inside = Self { kept: self.kept, parsed: self.parsed, ..Self::default() };
                     inside.line(&text, depth + 1);
-                    self.kept = inside.kept;
+                    (self.kept, self.parsed) = (inside.kept, inside.parsed);
                     self.forms.extend(inside.found.commands.iter().cloned());
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);
@@ -372,6 +387,9 @@ fn parse(text: &str) -> Result<Program, String> {
         match token {
             Token::Operator(text, _) => blocks += usize::from(text.contains('(')),
             Token::Word(text, _) => {
+                if text.bytes().filter(|byte| *byte == b'[').count() > BRACKETS_MAX {
+                    return Err("a word holds too many brackets to be analysed".to_owned());
+                }
                 cases += usize::from(text == "case");
                 let opens = ["if", "while", "until", "for", "select", "{", "[[", "function", "coproc", "case", "!"];
                 blocks += usize::from(opens.contains(&text.as_str()) || text.contains('('));

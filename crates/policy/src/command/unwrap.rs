@@ -141,6 +141,9 @@ const ANY_TAIL: &[&str] = &[
 /// Shells, which take a line after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh"];
 
+/// Words of a command that are searched for another one. A wrapper with more is opaque.
+pub(super) const WORDS_MAX: usize = 256;
+
 /// The last name of a program's path.
 pub(super) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
@@ -150,9 +153,17 @@ pub(super) fn is_shell(program: &str) -> bool {
     SHELLS.contains(&base(program))
 }
 
+/// Whether `program` may run what its words name.
+pub(super) fn wraps(program: &str) -> bool {
+    let name = base(program);
+    let words = [name, "x", "x", "x"].map(str::to_owned);
+    is_shell(name) || matches!(name, "find" | "gfind") || !inner(&words).is_empty()
+}
+
 /// What `argv` runs in its turn, one layer down. The same command by the last name of its path counts
 /// as one.
 pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
+    let argv = &argv[..argv.len().min(WORDS_MAX)];
     let Some((program, words)) = argv.split_first() else { return Vec::new() };
     let mut out = Vec::new();
     if program.contains('/') && !base(program).is_empty() {
@@ -290,12 +301,12 @@ fn is_split_string(word: &str) -> bool {
 /// `env -S 'a b' c`: cut at blanks, as a line, and with every tail of the rest.
 fn split_strings(words: &[String]) -> Vec<Inner> {
     let mut out = tails(words);
-    for (at, word) in words.iter().enumerate().filter(|(_, word)| is_split_string(word)) {
+    if let Some((at, word)) = words.iter().enumerate().find(|(_, word)| is_split_string(word)) {
         let attached = word.split_once('S').map_or("", |(_, rest)| rest);
         let attached = word.split_once('=').map_or(attached, |(_, rest)| rest);
-        let mut rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();
-        rest.insert(0, attached);
-        out.push(Inner::Line(rest.join(" ").trim().to_owned()));
+        let rest = words[at + 1..].iter().map(String::as_str);
+        let line: Vec<&str> = std::iter::once(attached).chain(rest).collect();
+        out.push(Inner::Line(line.join(" ").trim().to_owned()));
     }
     out
 }
