@@ -112,7 +112,7 @@ async fn without_user_namespaces_landlock_and_seccomp_still_hold() {
         "echo in > made; cat {outside}/secret; echo x > {outside}/attack; ls /root; \
          perl -e 'use Socket; print socket(my $s, AF_INET, SOCK_STREAM, 0) ? \"NET\" : \"no net\\n\"'; \
          perl -e 'print kill(0, getppid()) ? \"\" : \"\"; print syscall(101, 0, 0, 0, 0) < 0 ? \"no ptrace\\n\" : \"PTRACE\"'; \
-         grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; (setsid sleep {mark} &)"
+         grep -E 'NoNewPrivs|Seccomp:' /proc/self/status; (setsid sleep {mark} >/dev/null 2>&1 &)"
     );
     let ran =
         without_user_namespaces(folder.path(), &["run", "--at-least", "no_namespaces", "--", "sh", "-c", &script]);

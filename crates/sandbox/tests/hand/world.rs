@@ -12,7 +12,7 @@ use portcullis_sandbox::hand::{Bind, BindAccess, Ended, Exit, LaunchError, Launc
 pub const HELPER: &str = env!("CARGO_BIN_EXE_portcullis-hand");
 
 /// Nothing here takes long; a test that hangs fails instead.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct World {
     pub tree: tempfile::TempDir,
@@ -78,8 +78,12 @@ impl World {
 pub async fn finish(running: &mut Running) -> Done {
     let out = read(running.take_stdout());
     let err = read(running.take_stderr());
-    let ended = tokio::time::timeout(PATIENCE, running.wait()).await.expect("it ends").expect("waited");
+    let ended = ended(running).await;
     Done { ended, out: out.await.expect("stdout"), err: err.await.expect("stderr") }
+}
+
+pub async fn ended(running: &mut Running) -> Ended {
+    tokio::time::timeout(PATIENCE, running.wait()).await.expect("it ends").expect("waited")
 }
 
 fn read(from: Option<OwnedFd>) -> tokio::task::JoinHandle<String> {
