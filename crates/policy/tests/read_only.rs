@@ -742,3 +742,16 @@ fn check34_a_refusal_says_what_was_refused_and_what_to_do() {
         assert!(why.what.contains(what) && why.hint.contains("shell_run"), "{line}: {why}");
     }
 }
+
+#[test]
+fn check34_a_refusal_is_a_sentence_however_long_the_line_is() {
+    for line in [
+        format!("ls ${}", "x".repeat(60_000)),
+        format!("{} a", "x".repeat(60_000)),
+        format!("cat /{}", "é".repeat(20_000)),
+    ] {
+        let why =
+            read_only(&line).map_or_else(Some, |plan| plan.outside("/workspace", &["/workspace"])).expect("refused");
+        assert!(why.to_string().chars().count() < 500, "{} characters", why.to_string().len());
+    }
+}

@@ -163,7 +163,7 @@ impl ReadPlan {
             self.reads(cwd).into_iter().find(|named| !mounts.iter().any(|mount| place::within(&named.place, mount)))?;
         Some(NotReadOnly {
             reason: Reason::PathEscape,
-            what: format!("`{}` is {}, which lies in no mount", named.raw, named.place),
+            what: bounded(&format!("`{}` is {}, which lies in no mount", named.raw, named.place)),
             hint: "name a path inside the workspace".to_owned(),
         })
     }
@@ -265,16 +265,27 @@ pub struct NotReadOnly {
     pub hint: String,
 }
 
+/// Characters of a refusal: it may name a word as long as the line.
+const SAID_CHARS: usize = 300;
+
+fn bounded(what: &str) -> String {
+    let mut out: String = what.chars().take(SAID_CHARS).collect();
+    if out.len() < what.len() {
+        out.push('…');
+    }
+    out
+}
+
 /// What to do about most refusals.
 const ELSEWHERE: &str = "run it with shell_run";
 
 impl NotReadOnly {
     pub(super) fn refused(what: impl Into<String>) -> Self {
-        Self { reason: Reason::CommandNotAllowed, what: what.into(), hint: ELSEWHERE.to_owned() }
+        Self { reason: Reason::CommandNotAllowed, what: bounded(&what.into()), hint: ELSEWHERE.to_owned() }
     }
 
     pub(super) fn unparseable(what: impl Into<String>) -> Self {
-        Self { reason: Reason::CommandUnparseable, what: what.into(), hint: ELSEWHERE.to_owned() }
+        Self { reason: Reason::CommandUnparseable, what: bounded(&what.into()), hint: ELSEWHERE.to_owned() }
     }
 
     pub(super) fn or(mut self, better: &str) -> Self {
