@@ -5,6 +5,7 @@ use brush_parser::ast::{
     IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand, Word as Raw,
 };
 use brush_parser::{ParserOptions, Token, parse_tokens};
+use tracing::dispatcher::{Dispatch, with_default};
 
 use super::unwrap::{self, Inner};
 use super::word::{self, Word};
@@ -399,7 +400,9 @@ fn parse(text: &str) -> Result<Program, String> {
     if blocks > BLOCKS_MAX || cases > CASES_MAX {
         return Err("the line nests too deeply to be analysed".to_owned());
     }
-    parse_tokens(&tokens, &ParserOptions::default()).map_err(|_| "the line cannot be parsed".to_owned())
+    // The parser tells a debugging subscriber every word of the line, and a word may be a secret.
+    let parsed = with_default(&Dispatch::none(), || parse_tokens(&tokens, &ParserOptions::default()));
+    parsed.map_err(|_| "the line cannot be parsed".to_owned())
 }
 
 /// A word that is not literal, without its quotes, so that `sh -c "rm $x"` is still seen to run `rm`.
