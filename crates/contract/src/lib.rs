@@ -10,6 +10,7 @@
 
 mod access;
 mod builder;
+mod choice;
 mod codec;
 mod content;
 mod context;
@@ -29,6 +30,7 @@ mod tool;
 
 pub use access::{AccessRequest, Action, Resource, ResourceKind};
 pub use builder::{BuildError, ToolBuilder};
+pub use choice::Face;
 pub use codec::InputFault;
 pub use content::{Anchor, Content, SpoolRef, UserText};
 pub use context::{Background, Caller, Cancelled, NotBackgrounded, Spool, Stopped, TooMuchEvidence, ToolContext};

@@ -57,6 +57,12 @@ pub fn decode(tool: &Tool, raw: &str) -> Result<Decoded, DecodeError> {
     tool.inner.decode(raw)
 }
 
+/// What a call of this tool with this input is a call of; itself, unless it is one of several.
+#[must_use]
+pub fn chosen(tool: &Tool, input: Decoded) -> (Tool, Decoded) {
+    tool.inner.chosen(&input).unwrap_or_else(|| (tool.clone(), input))
+}
+
 pub fn resolve(tool: &Tool, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
     tool.inner.resolve(input, caller)
 }

@@ -46,6 +46,10 @@ pub(crate) struct Shape {
 pub(crate) trait ErasedTool: Send + Sync {
     fn shape(&self) -> &Shape;
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError>;
+    /// The tool that the input chose, with its own input; none where there is nothing to choose.
+    fn chosen(&self, _: &Decoded) -> Option<(Tool, Decoded)> {
+        None
+    }
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition>;
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>>;
     fn precheck(

@@ -2,7 +2,7 @@
 //! look at content (is a file as it was read?) come after the rules and are not made.
 
 use portcullis_base::{Code, IntentId, MessageId, Phase, RiskSet, SessionId, TurnId};
-use portcullis_contract::{Caller, seam};
+use portcullis_contract::{Caller, Semantics, seam};
 use portcullis_event::facts::Verdict;
 use portcullis_policy::{Allow, Ask, Asker, Decision, SuggestedRule};
 
@@ -57,9 +57,7 @@ impl Gate {
             return self.not_offered(session, tool);
         };
         let Some(registered) = gate.effective(tool, session) else { return self.not_offered(session, tool) };
-        let tool = &registered.tool;
-        let semantics = seam::semantics(tool);
-        let refused = |code: Code, reason: String| Explained {
+        let refusal = |semantics: &Semantics, code: Code, reason: String| Explained {
             risk: semantics.risk.clone(),
             read_only: semantics.read_only,
             ..Explained::refused(Phase::Validate, code, reason)
@@ -73,15 +71,19 @@ impl Gate {
             turn_id: TurnId::make(&*gate.ids, now),
             intent_id: IntentId::make(&*gate.ids, now),
         };
-        let decoded = match guarded(|| seam::decode(tool, input)) {
+        let semantics = seam::semantics(&registered.tool);
+        let decoded = match guarded(|| seam::decode(&registered.tool, input)) {
             Ok(Ok(decoded)) => decoded,
             Ok(Err(error)) => {
                 let fault = error.faults.first().map(|fault| format!("at `{}`: {}", fault.path, fault.message));
                 let text = format!("the input of `{name}` is not what it takes: {}", fault.unwrap_or_default());
-                return refused(error.code, text);
+                return refusal(semantics, error.code, text);
             }
-            Err(_) => return refused(Code::InternalError, "the tool broke on this input".to_owned()),
+            Err(_) => return refusal(semantics, Code::InternalError, "the tool broke on this input".to_owned()),
         };
+        let (tool, decoded) = seam::chosen(&registered.tool, decoded);
+        let (tool, semantics) = (&tool, seam::semantics(&tool));
+        let refused = |code: Code, reason: String| refusal(semantics, code, reason);
         let resolved = match guarded(|| seam::resolve(tool, &decoded, &caller)) {
             Ok(Ok(resolved)) => resolved,
             Ok(Err(found)) => {

@@ -2,7 +2,8 @@
 //! The first fact of every intent is written here.
 
 use portcullis_base::{Code, Reason, Recorded};
-use portcullis_contract::{Tool, ToolName, seam};
+use portcullis_contract::seam::{self, Decoded};
+use portcullis_contract::{Tool, ToolName};
 use portcullis_event::facts::{IntentProposed, LookedUp};
 use portcullis_secret::Aad;
 use serde_json::Value;
@@ -25,6 +26,13 @@ pub(crate) struct Visible {
 impl Visible {
     pub(crate) fn tool(&self) -> &Tool {
         &self.registered.tool
+    }
+
+    /// Puts the tool in that the input chose, and gives its own input.
+    pub(crate) fn choose(&mut self, input: Decoded) -> Decoded {
+        let (tool, input) = seam::chosen(&self.registered.tool, input);
+        self.registered.tool = tool;
+        input
     }
 }
 

@@ -93,11 +93,11 @@ pub(crate) async fn schedule(
         return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
     }
     let live = session.gate.effective(visible.name.as_str(), session.key.session);
-    let Some(captured) = live.filter(|live| live.id == visible.registered.id) else {
+    if live.is_none_or(|live| live.id != visible.registered.id) {
         void_answered(session, intent, &mut facts);
         return Ok((facts, Step::Refused(refuse(session, intent, stale(visible.name.as_str())))));
-    };
-    let tool = captured.tool;
+    }
+    let tool = visible.tool().clone();
     let semantics = seam::semantics(&tool);
     let (timeout, warnings) = match guarded(|| timeout(&tool, &authorized)) {
         Ok(found) => found,

@@ -35,13 +35,12 @@ pub(crate) struct Validated {
     pub(crate) names: Names,
 }
 
-pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &mut Append) -> Step<Validated> {
+pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, facts: &mut Append) -> Step<Validated> {
     let recheck = !visible.intent.is_fresh();
     let stage = |stage| if recheck { Stage::Recheck } else { stage };
-    let tool = visible.tool();
     let caller = Arc::new(session.caller(&visible.intent));
 
-    let input = match guarded(|| seam::decode(tool, &visible.intent.proposal.input)) {
+    let input = match guarded(|| seam::decode(visible.tool(), &visible.intent.proposal.input)) {
         Ok(Ok(input)) => input,
         Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
         Ok(Err(error)) => {
@@ -50,6 +49,9 @@ pub(crate) async fn validate(session: &SessionShared, visible: Visible, facts: &
             return invalid(session, &visible, stage(Stage::Schema), refusal, facts);
         }
     };
+    // From here on the call is that of the tool its input chose: asked, scheduled, run and shown as that (H44).
+    let input = visible.choose(input);
+    let tool = visible.tool();
     let resolved = match guarded(|| seam::resolve(tool, &input, &caller)) {
         Ok(Ok(resolved)) => resolved,
         Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),

@@ -1,0 +1,186 @@
+//! Several tools behind one name: the input says which, and from there on the call is that tool's own.
+//!
+//! What is asked, scheduled, run and shown is what the chosen tool says of itself, so a tool reached this way can never
+//! be a way around the same tool reached by its own name (H44).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use portcullis_base::{Code, Window};
+use portcullis_secret::SENSITIVE_KEYWORD;
+use serde_json::{Map, Value, json};
+
+use crate::codec::{Codec, DecodeError};
+use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::{
+    AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, InputFault, Precondition,
+    Prepared, Resolved, Semantics, Tool, ToolContext, UserText,
+};
+
+/// The field that holds the input of the chosen tool.
+const INPUT: &str = "input";
+
+/// What a choice is, before anything is chosen.
+pub struct Face {
+    /// What a model reads.
+    pub description: String,
+    /// What catalogs show of it. The gate weighs what the chosen tool says.
+    pub semantics: Semantics,
+    /// Which implementation it is.
+    pub executor: ExecutorId,
+}
+
+/// A chosen tool with its own input.
+struct Chosen {
+    tool: Tool,
+    input: Decoded,
+}
+
+struct OneOf {
+    shape: Shape,
+    input: Codec,
+    choices: BTreeMap<String, Tool>,
+}
+
+impl Tool {
+    /// One tool for many: `{"name": …, "input": {…}}`, where `name` is one of `choices` and `input` is what it takes.
+    ///
+    /// # Errors
+    /// If the face contradicts itself.
+    pub fn one_of(face: Face, choices: BTreeMap<String, Self>) -> Result<Self, BuildError> {
+        let Face { description, semantics, executor } = face;
+        let input = Codec::new(input_schema(&choices)).map_err(BuildError::Schema)?;
+        let output_schema = json!({"type": "object"});
+        let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
+        let input_schema = input.schema.clone();
+        let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
+        Ok(Self { inner: Arc::new(OneOf { shape, input, choices }), alias: None })
+    }
+}
+
+fn input_schema(choices: &BTreeMap<String, Tool>) -> Value {
+    let names: Vec<&String> = choices.keys().collect();
+    // A changed choice is a changed tool: an approval is bound to the version (13.7).
+    let versions: Map<String, Value> =
+        choices.iter().map(|(name, tool)| (name.clone(), json!(tool.inner.shape().version.as_str()))).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "enum": names, "description": "The action."},
+            INPUT: {"type": "object", "properties": sensitive(choices), "description": "What the action takes."},
+        },
+        "required": ["name"],
+        "additionalProperties": false,
+        "x-portcullis-versions": versions,
+    })
+}
+
+/// The fields in which a choice takes sensitive values. Under one name they are sensitive for all: masking too much costs
+/// nothing.
+fn sensitive(choices: &BTreeMap<String, Tool>) -> Map<String, Value> {
+    let mut found = Map::new();
+    for tool in choices.values() {
+        let fields = tool.inner.shape().input_schema.get("properties").and_then(Value::as_object);
+        for (field, schema) in fields.into_iter().flatten() {
+            if schema.to_string().contains(SENSITIVE_KEYWORD) {
+                found.insert(field.clone(), json!({SENSITIVE_KEYWORD: true}));
+            }
+        }
+    }
+    found
+}
+
+impl OneOf {
+    fn chosen(input: &Decoded) -> Arc<Chosen> {
+        // Invariant: a `Decoded` is only ever given back to the tool that made it.
+        Arc::clone(&input.typed).downcast().expect("an input decoded by this very tool")
+    }
+}
+
+impl ErasedTool for OneOf {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
+        let value = self.input.parse(raw)?;
+        let name = value.get("name").and_then(Value::as_str).unwrap_or_default();
+        let Some(tool) = self.choices.get(name) else {
+            let fault = InputFault {
+                path: "/name".to_owned(),
+                rule: "enum".to_owned(),
+                message: "there is no such action".to_owned(),
+            };
+            return Err(DecodeError { code: Code::SchemaInvalid, faults: vec![fault] });
+        };
+        let own = value.get(INPUT).map_or_else(|| "{}".to_owned(), Value::to_string);
+        let input = tool.inner.decode(&own).map_err(|mut error| {
+            for fault in &mut error.faults {
+                fault.path = format!("/{INPUT}{}", fault.path);
+            }
+            error
+        })?;
+        let chosen = Chosen { tool: tool.clone(), input };
+        Ok(Decoded { value, typed: Arc::new(chosen) })
+    }
+
+    fn chosen(&self, input: &Decoded) -> Option<(Tool, Decoded)> {
+        let chosen = Self::chosen(input);
+        Some((chosen.tool.clone(), chosen.input.clone()))
+    }
+
+    fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.resolve(&chosen.input, caller)
+    }
+
+    fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.plan_access(&chosen.input, resolved)
+    }
+
+    fn precheck(
+        &self,
+        input: &Decoded,
+        resolved: &Resolved,
+        caller: &Caller,
+    ) -> BoxFuture<'static, Result<Prepared, Precondition>> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.precheck(&chosen.input, resolved, caller)
+    }
+
+    fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.execute(&chosen.input, resolved, context).boxed()
+    }
+
+    fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.timeout_ms(&chosen.input)
+    }
+
+    fn loop_key(&self, input: &Decoded) -> Value {
+        input.value.clone()
+    }
+
+    fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.to_model(&chosen.input, output)
+    }
+
+    fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.to_user(&chosen.input, output)
+    }
+
+    fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.to_structured(&chosen.input, output)
+    }
+
+    fn anchors(&self, _: &dyn Window) -> Option<Vec<Anchor>> {
+        None
+    }
+}
