@@ -22,5 +22,5 @@ mod program;
 mod run;
 
 pub use frame::{Fault, Frames, Report, Token};
-pub use program::Program;
+pub use program::{Program, quoted};
 pub use run::{Died, Finished, Shell, ShellLine, Sink, StartError, Stream, line};

@@ -108,7 +108,8 @@ pub(super) fn hold_back(env: &mut Vec<(OsString, OsString)>) -> Vec<(OsString, O
 }
 
 /// One word of a shell, to the byte.
-pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     out.push(b'\'');
     for byte in text {
