@@ -161,6 +161,13 @@ impl ShellBook {
         self.gate.upgrade().map(|gate| CommandId::make(&*gate.ids, gate.clock.now()))
     }
 
+    /// A text as it may be shown while nothing of it is written down yet: secrets masked. Nothing, if nobody knows them
+    /// any more.
+    #[must_use]
+    pub fn masked(&self, text: &str) -> String {
+        self.gate.upgrade().map(|gate| gate.redactor.redact_text(text).into_owned()).unwrap_or_default()
+    }
+
     /// The time of the log.
     #[must_use]
     pub fn now(&self) -> Option<Timestamp> {

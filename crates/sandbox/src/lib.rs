@@ -27,6 +27,7 @@ mod name;
 mod parents;
 mod read;
 mod resolve;
+pub mod shell;
 mod temp;
 mod text;
 mod vpath;

@@ -27,8 +27,8 @@ pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
 pub use shell::{
-    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellTools, carry_over, run_tools,
-    shell_tools,
+    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellParts, ShellTools, Shells,
+    carry_over, persistent_tools, run_tools, shell_tools, stock_bash,
 };
 pub use tasks::task_tools;
 

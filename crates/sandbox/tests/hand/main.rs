@@ -5,6 +5,7 @@
 mod builds;
 mod inside;
 mod levels;
+mod shell;
 mod tree;
 mod view;
 mod world;

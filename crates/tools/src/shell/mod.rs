@@ -6,7 +6,9 @@ mod change;
 mod describe;
 mod history;
 mod last_output;
+mod line;
 mod live;
+mod persistent;
 mod posture;
 mod run;
 mod view;
@@ -24,6 +26,7 @@ use serde_json::Value;
 
 pub use carry::{CarryOver, carry_over};
 pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
+pub use persistent::{ShellParts, Shells, persistent_tools, stock_bash};
 
 use crate::files::FileTools;
 use crate::hand::Hand;

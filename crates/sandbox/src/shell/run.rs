@@ -1,0 +1,408 @@
+//! A shell that stands, one command after another.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::Entropy;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::Signal;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::time::Instant;
+
+use super::program::hold_back;
+use super::{Frames, Program, Report, Token};
+use crate::hand::{Ended, Exit, Plan, Posture, Running, Stdin, Target};
+
+/// How long a fresh shell may take to answer. It reads no file, so even a busy machine needs far less.
+const START: Duration = Duration::from_secs(20);
+/// From the interrupt to the end of the shell. Both and the pause of a kill stay below the grace that a stopped call has
+/// (3 s), so that its end is still told.
+const AFTER_INTERRUPT: Duration = Duration::from_millis(1_000);
+const AFTER_TERM: Duration = Duration::from_millis(500);
+/// From SIGTERM to SIGKILL when a shell is closed (10.4).
+const CLOSE_GRACE: Duration = Duration::from_millis(250);
+/// What is read of a stream at once.
+const PIECE: usize = 64 * 1024;
+
+/// One of a command's two streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Takes what a command writes, as it comes.
+pub trait Sink: Send {
+    fn take(&mut self, stream: Stream, bytes: &[u8]);
+}
+
+/// Takes it nowhere.
+impl Sink for () {
+    fn take(&mut self, _: Stream, _: &[u8]) {}
+}
+
+/// A command that is over, in a shell that lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    pub report: Report,
+    /// It was stopped.
+    pub interrupted: bool,
+}
+
+/// The shell is gone, and with it what its command had not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Died {
+    pub ended: Ended,
+    /// Because its command was to stop and did not.
+    pub interrupted: bool,
+}
+
+/// Why no shell stands.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("the shell cannot be driven: {0}")]
+    Io(#[from] io::Error),
+    #[error("the shell ended before it answered: {0:?}")]
+    Died(Exit),
+}
+
+/// Our end of a shell's line, before the shell is there.
+#[derive(Debug)]
+pub struct ShellLine {
+    ours: OwnedFd,
+    held_back: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+}
+
+/// Makes a plan one of a shell: its words are [`Program::argv`] already.
+///
+/// # Errors
+/// If there are no descriptors left.
+pub fn line(plan: &mut Plan) -> io::Result<ShellLine> {
+    let (ours, theirs) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    plan.stdin = Stdin::Fd(theirs);
+    Ok(ShellLine { ours, held_back: hold_back(&mut plan.env) })
+}
+
+/// Dropping it kills everything in it.
+pub struct Shell {
+    running: Running,
+    line: UnixStream,
+    pipes: Pipes,
+    program: Program,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl std::fmt::Debug for Shell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shell").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl Shell {
+    /// Waits until it answers.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub async fn begin(
+        mut running: Running,
+        line: ShellLine,
+        program: Program,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StartError> {
+        let gone = || io::Error::other("its output was taken already");
+        let pipes = Pipes {
+            out: Pipe::new(running.take_stdout().ok_or_else(gone)?)?,
+            err: Pipe::new(running.take_stderr().ok_or_else(gone)?)?,
+            err_first: false,
+        };
+        let stream = UnixStream::from_std(std::os::unix::net::UnixStream::from(line.ours))?;
+        let mut shell = Self { running, line: stream, pipes, program, entropy };
+        let settle = program.settle(&line.held_back);
+        match shell.exec(&settle, &mut (), tokio::time::sleep(START)).await {
+            Ok(_) => Ok(shell),
+            Err(died) => Err(StartError::Died(died.ended.exit)),
+        }
+    }
+
+    /// The isolation it really has.
+    #[must_use]
+    pub fn posture(&self) -> &Posture {
+        self.running.posture()
+    }
+
+    /// The process tree, to look at.
+    #[must_use]
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Runs a command to its end; when `stop` comes, to that of an interrupt, at most two seconds later. Do not drop it
+    /// midway: whose end it would read next is then unknown.
+    ///
+    /// # Errors
+    /// If the shell is gone.
+    pub async fn exec(
+        &mut self,
+        command: &[u8],
+        sink: &mut dyn Sink,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Finished, Died> {
+        let token = Token::fresh(&*self.entropy);
+        let lines = self.program.lines(command, &token);
+        let mut frames = Frames::new(token);
+        let (mut said, mut listens) = (0, true);
+        let mut stage = Stage::Runs;
+        let mut stop = pin!(stop);
+        let mut piece = vec![0; PIECE];
+        let report = loop {
+            tokio::select! {
+                biased;
+                () = &mut stop, if matches!(stage, Stage::Runs) => stage = self.interrupt(stage),
+                () = tokio::time::sleep_until(stage.deadline().unwrap_or_else(Instant::now)),
+                    if stage.deadline().is_some() => stage = self.interrupt(stage),
+                ready = self.line.readable(), if listens => match self.hear(ready, &mut frames) {
+                    Heard::Nothing => {}
+                    Heard::Report(report) => break Some(report),
+                    // It has ended, or another program has taken its place: that one runs to its own end.
+                    Heard::End => listens = false,
+                    // What it says makes no sense: it is no shell any more.
+                    Heard::Nonsense => break None,
+                },
+                ready = self.line.writable(), if listens && said < lines.len() => {
+                    let wrote = ready.and_then(|()| self.line.try_write(&lines[said..]));
+                    match wrote {
+                        Ok(count) => said += count,
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(_) => listens = false,
+                    }
+                }
+                _ = self.running.wait() => break self.last_words(&mut frames),
+                read = self.pipes.read(&mut piece) => {
+                    let (stream, count) = read;
+                    sink.take(stream, &piece[..count]);
+                }
+            }
+        };
+        let interrupted = !matches!(stage, Stage::Runs);
+        match report {
+            Some(report) => {
+                self.pipes.rest(&mut piece, sink);
+                Ok(Finished { report, interrupted })
+            }
+            None => {
+                self.running.kill_tree();
+                let ended = self.ended().await;
+                self.pipes.rest(&mut piece, sink);
+                Err(Died { ended, interrupted })
+            }
+        }
+    }
+
+    fn hear(&self, ready: io::Result<()>, frames: &mut Frames) -> Heard {
+        if ready.is_err() {
+            return Heard::End;
+        }
+        let mut bytes = [0; 16 * 1024];
+        match self.line.try_read(&mut bytes) {
+            Ok(0) => Heard::End,
+            Ok(count) => match frames.push(&bytes[..count]) {
+                Ok(None) => Heard::Nothing,
+                Ok(Some(report)) => Heard::Report(report),
+                Err(_) => Heard::Nonsense,
+            },
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Heard::Nothing,
+            Err(_) => Heard::End,
+        }
+    }
+
+    /// An answer that was there before the shell ended.
+    fn last_words(&self, frames: &mut Frames) -> Option<Report> {
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            match rustix::io::read(&self.line, &mut bytes) {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => match frames.push(&bytes[..count]) {
+                    Ok(None) => {}
+                    Ok(report) => return report,
+                    Err(_) => return None,
+                },
+            }
+        }
+    }
+
+    /// The next step of stopping a command. The rest of its list must not go on: an interrupt makes the shell drop it; if
+    /// that does not help, the shell stands still while its processes may tidy up, and then everything ends.
+    fn interrupt(&self, stage: Stage) -> Stage {
+        let _ = match stage {
+            Stage::Runs => self.running.signal(Signal::INT, Target::Tree),
+            Stage::Interrupted(_) => {
+                let _ = self.running.signal(Signal::STOP, Target::Main);
+                self.running.signal(Signal::TERM, Target::Others)
+            }
+            Stage::Terminated(_) | Stage::Killed => {
+                self.running.kill_tree();
+                Ok(())
+            }
+        };
+        match stage {
+            Stage::Runs => Stage::Interrupted(Instant::now() + AFTER_INTERRUPT),
+            Stage::Interrupted(_) => Stage::Terminated(Instant::now() + AFTER_TERM),
+            Stage::Terminated(_) | Stage::Killed => Stage::Killed,
+        }
+    }
+
+    async fn ended(&mut self) -> Ended {
+        let lost = Ended { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false };
+        self.running.wait().await.unwrap_or(lost)
+    }
+
+    /// Waits for its end while no command runs. What background processes write meanwhile is read, so that they are not
+    /// held up, and goes nowhere. May be dropped and called again.
+    pub async fn idle(&mut self) -> Ended {
+        let mut piece = vec![0; PIECE];
+        loop {
+            tokio::select! {
+                biased;
+                ended = self.running.wait() => {
+                    return ended.unwrap_or(Ended { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false });
+                }
+                _ = self.pipes.read(&mut piece) => {}
+            }
+        }
+    }
+
+    /// Ends it: asks everyone, waits a moment, kills who is left.
+    pub async fn close(mut self) -> Ended {
+        // An interactive shell does not heed SIGTERM, so it is told to hang up as well.
+        let _ = self.running.signal(Signal::TERM, Target::Tree);
+        let _ = self.running.signal(Signal::HUP, Target::Main);
+        match tokio::time::timeout(CLOSE_GRACE, self.idle()).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                self.running.kill_tree();
+                self.ended().await
+            }
+        }
+    }
+}
+
+enum Heard {
+    Nothing,
+    Report(Report),
+    End,
+    Nonsense,
+}
+
+/// How far the stopping of a command is.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Runs,
+    Interrupted(Instant),
+    Terminated(Instant),
+    Killed,
+}
+
+impl Stage {
+    /// When the next step comes.
+    fn deadline(self) -> Option<Instant> {
+        match self {
+            Self::Runs | Self::Killed => None,
+            Self::Interrupted(at) | Self::Terminated(at) => Some(at),
+        }
+    }
+}
+
+/// The two streams of a shell. They stay open from command to command.
+#[derive(Debug)]
+struct Pipes {
+    out: Pipe,
+    err: Pipe,
+    /// So that neither keeps the other from being read.
+    err_first: bool,
+}
+
+impl Pipes {
+    /// The next piece of either; never comes once both are closed.
+    async fn read(&mut self, piece: &mut [u8]) -> (Stream, usize) {
+        loop {
+            let Self { out, err, err_first } = self;
+            *err_first = !*err_first;
+            let stream = match *err_first {
+                true => {
+                    tokio::select! { biased; () = err.ready() => Stream::Stderr, () = out.ready() => Stream::Stdout }
+                }
+                false => {
+                    tokio::select! { biased; () = out.ready() => Stream::Stdout, () = err.ready() => Stream::Stderr }
+                }
+            };
+            let pipe = match stream {
+                Stream::Stdout => out,
+                Stream::Stderr => err,
+            };
+            if let Some(count) = pipe.take(piece) {
+                return (stream, count);
+            }
+        }
+    }
+
+    /// What is in them now. All that a command's processes wrote before its end is; a daemon that goes on writing does
+    /// not hold us, for only what is there is read.
+    fn rest(&mut self, piece: &mut [u8], sink: &mut dyn Sink) {
+        for (pipe, stream) in [(&mut self.out, Stream::Stdout), (&mut self.err, Stream::Stderr)] {
+            let mut left = pipe.waiting();
+            while left > 0 {
+                let most = left.min(piece.len());
+                // Not by way of the runtime, which may not have heard yet that there is something.
+                let Ok(count @ 1..) = rustix::io::read(pipe.from.as_fd(), &mut piece[..most]) else { break };
+                sink.take(stream, &piece[..count]);
+                left -= count;
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pipe {
+    from: pipe::Receiver,
+    closed: bool,
+}
+
+impl Pipe {
+    fn new(fd: OwnedFd) -> io::Result<Self> {
+        Ok(Self { from: pipe::Receiver::from_owned_fd(fd)?, closed: false })
+    }
+
+    async fn ready(&self) {
+        if self.closed || self.from.readable().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Some bytes, if there are any.
+    fn take(&mut self, piece: &mut [u8]) -> Option<usize> {
+        match self.from.try_read(piece) {
+            Ok(0) => {
+                self.closed = true;
+                None
+            }
+            Ok(count) => Some(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => {
+                self.closed = true;
+                None
+            }
+        }
+    }
+
+    /// How many bytes are in it.
+    fn waiting(&self) -> usize {
+        let count = rustix::io::ioctl_fionread(self.from.as_fd()).unwrap_or(0);
+        usize::try_from(count).unwrap_or(0)
+    }
+}

@@ -1,0 +1,117 @@
+//! What is known of a command line before it runs: where it would run, what it would touch, and how its status is meant.
+
+use portcullis_base::Reason;
+use portcullis_contract::{
+    AccessRequest, Action, Caller, Content, Precondition, Prepared, Resolved, Resource, SpoolRef,
+};
+use portcullis_policy::command;
+use portcullis_sandbox::{Access, Kind};
+use serde_json::Value;
+
+use super::{HOME, ShellTools};
+use crate::search::scope;
+
+impl ShellTools {
+    /// The folder that an input names, else the session's, and the key of the tree around it: a command may touch all of
+    /// that.
+    pub(super) fn folder_of(&self, cwd: Option<&str>, caller: &Caller) -> Result<Resolved, Precondition> {
+        let given = cwd.map(str::trim).filter(|cwd| !cwd.is_empty());
+        let cwd = given.map_or_else(|| self.book.cwd(caller).unwrap_or_else(|| HOME.to_owned()), str::to_owned);
+        let place = self.files.named(&cwd, "/cwd")?;
+        let canonical = place.resources.first().map(|resource| resource.canonical.clone()).unwrap_or_default();
+        let root = self.mount_of(&canonical).map_or_else(|| "/".to_owned(), |(root, _)| root);
+        Ok(Resolved { keys: vec![format!("fs:{root}")], cwd: Some(canonical), ..place })
+    }
+
+    /// The mount that a canonical path lies in, and whether it may be changed.
+    pub(super) fn mount_of(&self, canonical: &str) -> Option<(String, Access)> {
+        let place = self.files.mounts.resolve(canonical).ok()?;
+        Some((place.mount().root().as_str().to_owned(), place.mount().access()))
+    }
+
+    /// What a line would touch, under `action`.
+    pub(super) fn touched(&self, action: &str, line: &str, resolved: &Resolved) -> Vec<AccessRequest> {
+        let cwd = resolved.cwd.as_deref().unwrap_or(HOME);
+        let by_text = command::lexical(cwd);
+        let by_mounts = |path: &str| {
+            let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
+            match self.files.mounts.resolve(&absolute) {
+                Ok(place) => Resource::path(place.path().as_str(), path),
+                Err(_) => by_text(path),
+            }
+        };
+        command::analyse(line).requests(&Action::new(action), line, &by_mounts)
+    }
+
+    /// It must be a folder in which commands may write.
+    pub(super) fn may_run_in(&self, resolved: &Resolved) -> Result<Prepared, Precondition> {
+        scope::check(&self.files, resolved, Kind::Directory)?;
+        match resolved.cwd.as_deref().and_then(|cwd| self.mount_of(cwd)) {
+            Some((root, Access::ReadOnly)) => {
+                let text =
+                    format!("{root} is read-only, and commands run only where they may write; use another folder");
+                Err(Precondition::failed(Reason::ReadOnlyMount, text))
+            }
+            _ => Ok(Prepared::default()),
+        }
+    }
+}
+
+/// A line that no program can get.
+pub(super) fn without_nul(command: &str) -> Result<(), Precondition> {
+    if command.contains('\0') {
+        let text = "the command holds a NUL character, which no program can get";
+        return Err(Precondition::schema("/command", text));
+    }
+    Ok(())
+}
+
+/// What exit code 1 means of a lone program that says "no" with it (tool-contract §12): `Some(true)` if it looked for
+/// something and there was nothing.
+pub(super) fn one_is_an_answer(line: &str) -> Option<bool> {
+    let analysis = command::analyse(line);
+    let [argv] = analysis.commands.as_slice() else { return None };
+    if !analysis.opaque.is_empty() {
+        return None;
+    }
+    match argv.first()?.as_str() {
+        "grep" | "rg" => Some(true),
+        "diff" | "cmp" | "test" => Some(false),
+        _ => None,
+    }
+}
+
+/// Both streams, as far as there is anything in them.
+pub(super) fn streams(output: &Value) -> Vec<Content> {
+    let spool = |name: &str| serde_json::from_value::<SpoolRef>(output.get(name)?.clone()).ok();
+    let written = ["stdout", "stderr"].into_iter().filter_map(spool).filter(|spool| spool.total_bytes > 0);
+    let mut parts: Vec<Content> = written.map(Content::Spool).collect();
+    if parts.is_empty() {
+        let code = output.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
+        parts.push(Content::text(format!("(no output; exit code {code})")));
+    }
+    parts
+}
+
+/// The first line of a command, cut.
+pub(super) fn brief(command: &str) -> String {
+    const MOST: usize = 60;
+    let line = command.trim().lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MOST).collect();
+    if cut.len() < command.trim().len() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_is_an_answer;
+
+    #[test]
+    fn exit_code_1_is_an_answer_only_of_a_lone_program_that_gives_it() {
+        assert_eq!(one_is_an_answer("grep x file"), Some(true));
+        assert_eq!(one_is_an_answer("rg -n x"), Some(true));
+        assert_eq!(one_is_an_answer("diff a b"), Some(false));
+        for other in ["grep x f; true", "cat f | grep x", "make", "grep $X f", "! grep x f", "(grep x f) && y", ""] {
+            assert_eq!(one_is_an_answer(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! `shell_exec`: a command in the session's own shell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
+use portcullis_contract::{
+    BuildError, Concurrency, DefaultPolicy, Resolved, Semantics, Strategy, Timeout, Tool, UserText,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::job::{Away, ExecOutput, Job};
+use super::{Persistent, shell_key};
+use crate::count::Count;
+use crate::executor;
+use crate::hand;
+use crate::shell::line::{brief, streams, without_nul};
+use crate::shell::run::{OUTPUT_CHARS, OUTPUT_MOST_CHARS};
+
+const DESCRIPTION: &str = "Runs a command in this session's own shell, which is opened if there is none. Folder, exported \
+variables, functions and background processes stay for the next command; folder and exported variables also outlive the \
+shell. Exit code, stdout and stderr come back; standard input is empty. One command runs at a time. With background it \
+returns at once and goes on; shell_wait and task_wait wait for its end.";
+
+/// How long a command may run by default, and at most.
+pub(super) const TIMEOUT_MS: u64 = 120_000;
+pub(super) const TIMEOUT_MOST_MS: u64 = 600_000;
+
+/// What happens to a command that runs too long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum OnTimeout {
+    /// It is interrupted.
+    #[default]
+    Interrupt,
+    /// It goes on in the background.
+    Detach,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ExecInput {
+    /// The command line.
+    #[schemars(regex(pattern = r"\S"), length(max = 65536))]
+    command: String,
+    /// The folder to run in, relative to the workspace or as `/workspace/…`; the shell stays there. Absent means where it
+    /// is.
+    #[serde(default)]
+    #[schemars(length(max = 4096))]
+    cwd: Option<String>,
+    /// Milliseconds until `onTimeout`. 0 or less, or absent, means 120000; above 600000 means 600000.
+    #[serde(default)]
+    timeout_ms: Count<TIMEOUT_MS, TIMEOUT_MOST_MS>,
+    /// How much of the output is shown at once; all of it is kept. 0 or less, or absent, means 12000; above 40000 means
+    /// 40000.
+    #[serde(default)]
+    max_output_chars: Count<OUTPUT_CHARS, OUTPUT_MOST_CHARS>,
+    /// Start a fresh shell first.
+    #[serde(default)]
+    restart: bool,
+    /// Return at once; the command goes on as a task.
+    #[serde(default)]
+    background: bool,
+    /// What happens after `timeoutMs`: `interrupt` stops the command, `detach` lets it go on as a task.
+    #[serde(default)]
+    on_timeout: OnTimeout,
+}
+
+impl ExecInput {
+    fn away(&self) -> Away {
+        match (self.background, self.on_timeout) {
+            (true, _) => Away::AtOnce,
+            (false, OnTimeout::Detach) => Away::After(Duration::from_millis(self.timeout_ms.value())),
+            (false, OnTimeout::Interrupt) => Away::Never,
+        }
+    }
+}
+
+/// What a tool is that runs commands in the shell.
+pub(super) fn semantics(default_policy: DefaultPolicy) -> Semantics {
+    Semantics {
+        risk: RiskSet::from([Risk::Execute, Risk::Write]),
+        effects: EffectSet::from([Effect::SandboxExecute, Effect::MemoryWrite]),
+        destructive: true,
+        concurrency: Concurrency::Keyed,
+        timeout: Timeout { default_ms: TIMEOUT_MS, max_ms: TIMEOUT_MOST_MS },
+        sandbox: Some(hand::PROFILE.to_owned()),
+        default_policy,
+        truncation: Strategy::AroundErrors,
+        ..Semantics::mutating()
+    }
+}
+
+pub(super) fn tool(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
+    let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
+    Tool::builder::<ExecInput, ExecOutput>(DESCRIPTION)
+        .semantics(Semantics { backgroundable: true, ..semantics(DefaultPolicy::AskPinned) })
+        .executor(executor("shell_exec"))
+        .keyed()
+        .resolve(move |input: &ExecInput, caller| {
+            without_nul(&input.command)?;
+            let Resolved { mut keys, resources, cwd } = named.shell.folder_of(input.cwd.as_deref(), caller)?;
+            keys.push(shell_key(caller));
+            Ok(Resolved { keys, resources, cwd })
+        })
+        .plan_access(move |input, resolved| planned.shell.touched("shell_exec", &input.command, resolved))
+        .precheck(move |_, resolved, _| {
+            let checked = checked.shell.may_run_in(&resolved);
+            async move { checked }
+        })
+        // One that goes away is not ended by the clock of its call.
+        .timeout(|input| match input.away() {
+            Away::Never => Some(input.timeout_ms.value()),
+            Away::AtOnce | Away::After(_) => Some(TIMEOUT_MOST_MS),
+        })
+        .result_limit(|input| usize::try_from(input.max_output_chars.value()).ok())
+        .execute_resolved(move |input, resolved, context| {
+            let parts = Arc::clone(&parts);
+            async move {
+                for lowered in [input.timeout_ms.lowered("timeoutMs"), input.max_output_chars.lowered("maxOutputChars")]
+                {
+                    lowered.into_iter().for_each(|text| context.warn(text));
+                }
+                let job = Job { away: input.away(), line: input.command, restart: input.restart };
+                parts.run(job, &resolved, &context).await
+            }
+        })
+        .to_model(|_, output| streams(output))
+        .to_user(|input, output| ran(&input.command, output))
+        .build()
+}
+
+/// A command that ended, for people.
+pub(super) fn ran(line: &str, output: &Value) -> UserText {
+    let number = |field: &str| output.get(field).and_then(Value::as_i64).unwrap_or_default();
+    UserText {
+        title: format!("Ran {}", brief(line)),
+        summary: format!("exit code {} in {} ms", number("exitCode"), number("durationMs")),
+    }
+}

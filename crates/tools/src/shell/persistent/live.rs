@@ -1,0 +1,254 @@
+//! One shell that runs in this process: a task owns it, everyone else asks that task.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portcullis_base::{Clock, ShellId, Timestamp};
+use portcullis_sandbox::hand::{Exit, Posture};
+use portcullis_sandbox::shell::{Died, Finished, Program, Shell, Sink};
+use portcullis_secret::SecretText;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::sink::Tails;
+use crate::hand::Masks;
+
+/// How long a shell that nobody uses is kept (10.4).
+pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How often it is looked whether nobody has.
+const LOOK: Duration = Duration::from_secs(20);
+/// How long a change of folder or environment may take; it starts no program but one.
+const QUIET: Duration = Duration::from_secs(10);
+/// Commands wait at the scheduler's keys, not here.
+const QUEUE: usize = 4;
+
+/// A command for the shell.
+struct Order {
+    command: Vec<u8>,
+    sink: Box<dyn Ends>,
+    stop: CancellationToken,
+    told: oneshot::Sender<Outcome>,
+}
+
+/// How a command ended, and what it was captured with.
+pub(super) type Outcome = (Result<Finished, Died>, Box<dyn Ends>);
+
+/// A sink that can be taken back.
+pub(super) trait Ends: Sink {
+    fn back(self: Box<Self>) -> Option<super::sink::Capture>;
+}
+
+impl Ends for () {
+    fn back(self: Box<Self>) -> Option<super::sink::Capture> {
+        None
+    }
+}
+
+impl Ends for super::sink::Capture {
+    fn back(self: Box<Self>) -> Option<super::sink::Capture> {
+        Some(*self)
+    }
+}
+
+/// Why a shell is not there any more, in a word for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Died,
+    Idle,
+    Closed,
+}
+
+impl Over {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Died => "died",
+            Self::Idle => "idle",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// What runs in it.
+#[derive(Debug, Clone)]
+pub(super) struct Current {
+    pub(super) line: String,
+    pub(super) started_at: Timestamp,
+    pub(super) tails: Arc<Tails>,
+}
+
+/// What changes of a shell.
+#[derive(Debug, Clone)]
+pub(super) struct Now {
+    /// Where it is, by its virtual path; `None`: outside of every mount.
+    pub(super) cwd: Option<String>,
+    /// Where it was inside last.
+    pub(super) inside: String,
+    pub(super) updated_at: Timestamp,
+    pub(super) last_command_at: Option<Timestamp>,
+    pub(super) command_count: u64,
+    pub(super) current: Option<Current>,
+    pub(super) env_keys: Vec<String>,
+}
+
+/// What a shell was started with.
+pub(super) struct Start {
+    pub(super) id: ShellId,
+    pub(super) program: Program,
+    pub(super) mount_path: String,
+    pub(super) masks: Arc<Masks>,
+    /// Its environment: what of it a command leaves as it is, is no change of the session's.
+    pub(super) given: BTreeMap<String, SecretText>,
+    pub(super) cwd: String,
+    pub(super) env_keys: Vec<String>,
+}
+
+/// A shell of this process.
+pub(super) struct Live {
+    pub(super) start: Start,
+    pub(super) started_at: Timestamp,
+    pub(super) posture: Posture,
+    now: Mutex<Now>,
+    orders: mpsc::Sender<Order>,
+    /// Asks it to end.
+    close: CancellationToken,
+    over: watch::Receiver<Option<Over>>,
+}
+
+impl Live {
+    /// Hands the shell over to a task of its own, which is returned to be spawned.
+    pub(super) fn new(
+        shell: Shell,
+        start: Start,
+        clock: Arc<dyn Clock>,
+        idle: Duration,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
+        let (orders, received) = mpsc::channel(QUEUE);
+        let (tell, over) = watch::channel(None);
+        let started_at = clock.now();
+        let now = Now {
+            cwd: Some(start.cwd.clone()),
+            inside: start.cwd.clone(),
+            updated_at: started_at,
+            last_command_at: None,
+            command_count: 0,
+            current: None,
+            env_keys: start.env_keys.clone(),
+        };
+        let close = CancellationToken::new();
+        let posture = shell.posture().clone();
+        let live =
+            Arc::new(Self { start, started_at, posture, now: Mutex::new(now), orders, close: close.clone(), over });
+        let attended = async move {
+            let over = attend(shell, received, &close, &*clock, idle).await;
+            tell.send_replace(Some(over));
+        };
+        (live, attended)
+    }
+
+    pub(super) fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why it is gone; `None` while it lives.
+    pub(super) fn over(&self) -> Option<Over> {
+        *self.over.borrow()
+    }
+
+    /// Ends it, and waits until it has.
+    pub(super) async fn close(&self) {
+        self.close.cancel();
+        let mut over = self.over.clone();
+        // An error says that its task is gone, and it with that.
+        let _ = over.wait_for(Option::is_some).await;
+    }
+
+    /// Runs a command to its end, or to that of an interrupt when `stop` comes.
+    pub(super) async fn exec(
+        &self,
+        command: Vec<u8>,
+        sink: Box<dyn Ends>,
+        stop: CancellationToken,
+    ) -> Result<Outcome, Gone> {
+        let (told, hear) = oneshot::channel();
+        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| Gone)?;
+        hear.await.map_err(|_| Gone)
+    }
+
+    /// Runs something small of ours. Its end is the status; what it writes goes nowhere.
+    pub(super) async fn quiet(&self, command: Vec<u8>) -> Result<u8, Gone> {
+        let stop = CancellationToken::new();
+        let stopping = stop.clone();
+        let (outcome, _) = tokio::select! {
+            biased;
+            outcome = self.exec(command, Box::new(()), stop) => outcome?,
+            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(Gone),
+        };
+        outcome.map(|done| done.report.status).map_err(|_| Gone)
+    }
+}
+
+/// The shell is not there any more, and did not run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// Sees a shell through: one order after another, until it dies, is closed, or nobody has used it for long.
+async fn attend(
+    mut shell: Shell,
+    mut orders: mpsc::Receiver<Order>,
+    close: &CancellationToken,
+    clock: &dyn Clock,
+    idle: Duration,
+) -> Over {
+    let mut used = clock.monotonic();
+    loop {
+        let order = tokio::select! {
+            biased;
+            () = close.cancelled() => {
+                shell.close().await;
+                return Over::Closed;
+            }
+            order = orders.recv() => match order {
+                Some(order) => order,
+                // Nobody knows it any more.
+                None => {
+                    shell.close().await;
+                    return Over::Closed;
+                }
+            },
+            _ = shell.idle() => return Over::Died,
+            () = tokio::time::sleep(LOOK) => {
+                if clock.monotonic().saturating_sub(used) >= idle {
+                    shell.close().await;
+                    return Over::Idle;
+                }
+                continue;
+            }
+        };
+        let Order { command, mut sink, stop, mut told } = order;
+        let stopped = async {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = close.cancelled() => {}
+                // Whoever wanted it is gone.
+                () = told.closed() => {}
+            }
+        };
+        let outcome = shell.exec(&command, &mut *sink, stopped).await;
+        used = clock.monotonic();
+        let died = outcome.is_err();
+        let _ = told.send((outcome, sink));
+        if died {
+            return if close.is_cancelled() { Over::Closed } else { Over::Died };
+        }
+    }
+}
+
+/// In words.
+pub(super) fn exit_words(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("with exit code {code}"),
+        Exit::Signal(signal) => format!("by signal {signal}"),
+    }
+}

@@ -1,0 +1,304 @@
+//! The persistent shells of one runtime, at most one a session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use portcullis_base::{Clock, Entropy, IdGen, SessionId, ShellId};
+use portcullis_contract::{ShellFact, ToolContext, ToolFailure};
+use portcullis_event::fold::ShellStatus;
+use portcullis_pipeline::ShellBook;
+use portcullis_sandbox::shell::{Program, Shell, StartError, Stream, line};
+use portcullis_sandbox::{MountTable, VirtualPath};
+use portcullis_secret::SecretText;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use super::live::{Current, IDLE, Live, Now, Start};
+use super::wait::Uncollected;
+use super::words::{Small, preview};
+use crate::hand::{Hand, Reach};
+use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
+use crate::shell::unseen;
+
+/// What shells are made of.
+pub struct ShellParts {
+    /// What launches them.
+    pub hand: Hand,
+    /// What the log knows.
+    pub book: ShellBook,
+    /// The time, also that of idle shells.
+    pub clock: Arc<dyn Clock>,
+    /// For their ids.
+    pub ids: Arc<dyn IdGen>,
+    /// For the tokens of their commands.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// The persistent shells of one runtime. Clones are one registry. When the last one is dropped its shells end.
+#[derive(Clone)]
+pub struct Shells(Arc<Inner>);
+
+struct Inner {
+    parts: ShellParts,
+    idle: Duration,
+    live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    uncollected: Mutex<HashMap<SessionId, Uncollected>>,
+    tasks: TaskTracker,
+    /// How many commands have ended.
+    ends: watch::Sender<u64>,
+}
+
+/// What a call wants of its session's shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The one that is there, or one.
+    Any,
+    /// Another one.
+    Fresh,
+}
+
+impl Shells {
+    /// None yet.
+    #[must_use]
+    pub fn new(parts: ShellParts) -> Self {
+        Self::keeping(parts, IDLE)
+    }
+
+    /// The same, with shells that are closed when nobody has used them for so long.
+    #[must_use]
+    pub fn keeping(parts: ShellParts, idle: Duration) -> Self {
+        let (live, uncollected) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { parts, idle, live, uncollected, tasks: TaskTracker::new(), ends: watch::Sender::new(0) }))
+    }
+
+    pub(super) fn hand(&self) -> &Hand {
+        &self.0.parts.hand
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.0.parts.clock
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
+        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn uncollected(&self) -> MutexGuard<'_, HashMap<SessionId, Uncollected>> {
+        self.0.uncollected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of a command, to be collected once. An older one that nobody collected is the last command but one.
+    pub(super) fn leave(&self, session: SessionId, done: Uncollected) {
+        self.uncollected().insert(session, done);
+        self.ended();
+    }
+
+    /// It is given once.
+    pub(super) fn collect(&self, session: SessionId) -> Option<Uncollected> {
+        self.uncollected().remove(&session)
+    }
+
+    /// Some command has ended.
+    pub(super) fn ended(&self) {
+        self.0.ends.send_modify(|ends| *ends = ends.wrapping_add(1));
+    }
+
+    /// Comes with the next one from now on.
+    pub(super) fn next_end(&self) -> impl Future<Output = ()> + 'static {
+        let mut ends = self.0.ends.subscribe();
+        async move {
+            let _ = ends.changed().await;
+        }
+    }
+
+    /// The shell of a session, if it lives.
+    pub(super) fn of(&self, session: SessionId) -> Option<Arc<Live>> {
+        self.live().get(&session).filter(|live| live.over().is_none()).cloned()
+    }
+
+    /// Ends all of them; nothing is started any more once this has begun.
+    pub async fn shutdown(&self) {
+        let all: Vec<Arc<Live>> = self.live().drain().map(|(_, live)| live).collect();
+        futures_util::future::join_all(all.iter().map(|live| live.close())).await;
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Takes a shell out and ends it. What became of it is told.
+    pub(super) async fn end(&self, context: &ToolContext, reason: &str) -> Option<ShellId> {
+        let live = self.live().remove(&context.caller().session_id)?;
+        // Told as it was, if it was gone already.
+        let reason = live.over().map_or_else(|| reason.to_owned(), |over| over.word().to_owned());
+        live.close().await;
+        let shell_id = live.start.id;
+        context.shell(ShellFact::Closed { shell_id, reason });
+        Some(shell_id)
+    }
+
+    /// The shell that a call works with: the session's own if it lives and sees no more than it may, else a new one in
+    /// `cwd` with the session's environment.
+    pub(super) async fn ready(
+        &self,
+        context: &ToolContext,
+        cwd: &VirtualPath,
+        wanted: Wanted,
+    ) -> Result<Arc<Live>, ToolFailure> {
+        let session = context.caller().session_id;
+        let known = self.live().get(&session).cloned();
+        match known {
+            Some(live) if wanted == Wanted::Any && live.over().is_none() => {
+                if !self.hand().masks_changed(context.caller(), &live.start.masks).await? {
+                    return Ok(live);
+                }
+                context.warn(
+                    "the shell was started anew because a rule denies reading a file that it could see; its folder and \
+                     exported variables are kept, functions and other variables are not",
+                );
+                self.end(context, "rules").await;
+            }
+            Some(_) => {
+                self.end(context, "restarted").await;
+            }
+            None => self.tell_lost(context).await?,
+        }
+        self.open(context, cwd).await
+    }
+
+    /// One that the log still calls active has died with its process.
+    pub(super) async fn tell_lost(&self, context: &ToolContext) -> Result<(), ToolFailure> {
+        let seen = self.0.parts.book.look(context.caller(), None).await.map_err(unseen)?;
+        if let Some(lost) = seen.shell.persistent().filter(|shell| shell.status == ShellStatus::Active) {
+            context.shell(ShellFact::Closed { shell_id: lost.shell_id, reason: "lost".to_owned() });
+        }
+        Ok(())
+    }
+
+    async fn open(&self, context: &ToolContext, cwd: &VirtualPath) -> Result<Arc<Live>, ToolFailure> {
+        let ShellParts { hand, clock, ids, entropy, .. } = &self.0.parts;
+        let program = Program::ALL.into_iter().find(|program| Path::new(program.path()).exists());
+        let Some(program) = program else {
+            return Err(ToolFailure::new("no_shell", "there is neither /bin/bash nor /bin/sh on this machine"));
+        };
+        let mut plan = hand.plan(context.caller(), program.argv(), cwd, Reach::Writable).await?;
+        for warning in plan.warnings.drain(..) {
+            context.warn(warning);
+        }
+        let mount = hand.mounts().resolve(cwd.as_str()).ok().map(|place| place.mount().root().as_str().to_owned());
+        let start = Start {
+            id: ShellId::make(&**ids, clock.now()),
+            program,
+            mount_path: mount.unwrap_or_else(|| cwd.as_str().to_owned()),
+            masks: Arc::clone(&plan.masks),
+            given: given(&plan.launch.env),
+            cwd: cwd.as_str().to_owned(),
+            env_keys: plan.env_names.clone(),
+        };
+        let broken = |error: StartError| ToolFailure::new("shell_not_started", error.to_string()).retryable(true);
+        let own = line(&mut plan.launch).map_err(|error| broken(error.into()))?;
+        let running = hand.launch(plan).await?;
+        let shell = Shell::begin(running, own, program, Arc::clone(entropy)).await.map_err(broken)?;
+        context.shell(ShellFact::Opened {
+            shell_id: start.id,
+            shell_path: program.path().to_owned(),
+            cwd: start.cwd.clone(),
+        });
+        let (live, attended) = Live::new(shell, start, Arc::clone(clock), self.0.idle);
+        self.0.tasks.spawn(attended);
+        if let Some(other) = self.live().insert(context.caller().session_id, Arc::clone(&live)) {
+            // Two calls at once: the scheduler's keys keep that from happening, save for a forced restart.
+            self.0.tasks.spawn(async move { other.close().await });
+        }
+        Ok(live)
+    }
+
+    /// Where a virtual path is for a command of this shell.
+    pub(super) fn place_in(&self, live: &Live, path: &str) -> PathBuf {
+        if live.posture.virtual_paths() {
+            return PathBuf::from(path);
+        }
+        host_of(self.hand().mounts(), path).unwrap_or_else(|| PathBuf::from(path))
+    }
+
+    /// Brings a shell to a folder.
+    pub(super) async fn go(&self, live: &Live, path: &str) -> bool {
+        let there = self.place_in(live, path);
+        let gone = matches!(live.quiet(Small::Cd(&there).bytes()).await, Ok(0));
+        if gone {
+            let mut now = live.now();
+            now.cwd = Some(path.to_owned());
+            path.clone_into(&mut now.inside);
+        }
+        gone
+    }
+
+    fn view(&self, live: &Live) -> LiveView {
+        let Now { inside, updated_at, last_command_at, command_count, current, env_keys, .. } = live.now().clone();
+        let shown = |current: &Current, stream| {
+            let text = self.0.parts.book.masked(&current.tails.text(stream));
+            (!text.is_empty()).then(|| preview(&text))
+        };
+        LiveView {
+            shell_id: live.start.id,
+            shell_path: live.start.program.path().to_owned(),
+            mount_path: live.start.mount_path.clone(),
+            cwd: inside,
+            started_at: live.started_at,
+            updated_at,
+            last_command_at,
+            command_count,
+            current: current.map(|current| LiveCommand {
+                command: self.0.parts.book.masked(&current.line),
+                started_at: current.started_at,
+                stdout_preview: shown(&current, Stream::Stdout),
+                stderr_preview: shown(&current, Stream::Stderr),
+            }),
+            env_keys,
+        }
+    }
+}
+
+/// The host's name of a virtual path.
+fn host_of(mounts: &MountTable, path: &str) -> Option<PathBuf> {
+    let place = mounts.resolve(path).ok()?;
+    let rest = Path::new(place.path().as_str()).strip_prefix(place.mount().root().as_str()).ok()?.to_owned();
+    let host = place.mount().host_place()?;
+    Some(if rest.as_os_str().is_empty() { host } else { host.join(rest) })
+}
+
+/// What is text of an environment.
+fn given(env: &[(OsString, OsString)]) -> BTreeMap<String, SecretText> {
+    let text =
+        |(name, value): &(OsString, OsString)| Some((name.to_str()?.to_owned(), SecretText::new(value.to_str()?)));
+    env.iter().filter_map(text).collect()
+}
+
+impl LiveShell for Shells {
+    fn look(&self, session: SessionId) -> Option<LiveView> {
+        self.of(session).map(|live| self.view(&live))
+    }
+
+    fn change(&self, session: SessionId, change: Change) -> BoxFuture<'_, Result<(), ShellBusy>> {
+        async move {
+            let Some(live) = self.of(session) else { return Ok(()) };
+            if live.now().current.is_some() {
+                return Err(ShellBusy);
+            }
+            let done = match &change {
+                Change::Cwd(path) => self.go(&live, path).await,
+                Change::EnvSet(key, value) => matches!(live.quiet(Small::Set(key, value).bytes()).await, Ok(0)),
+                Change::EnvUnset(key) => matches!(live.quiet(Small::Unset(key).bytes()).await, Ok(0)),
+            };
+            if !done {
+                // What the session says holds: the next shell starts so.
+                live.close().await;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,132 @@
+//! The `bash` of profile `code`: `{command?, restart?, timeout_ms?}`, `shell_exec` underneath (agent-runtime §7).
+
+use std::sync::Arc;
+
+use portcullis_base::{Risk, RiskSet};
+use portcullis_contract::{
+    AccessRequest, Action, BuildError, Content, DefaultPolicy, Interrupt, Precondition, Resolved, Resource,
+    ResourceKind, Semantics, ShellFact, Tool, ToolContext, ToolFailure, UserText,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::exec::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran, semantics};
+use super::job::{Away, ExecOutput, Job};
+use super::shells::Wanted;
+use super::{Persistent, shell_key};
+use crate::count::Count;
+use crate::executor;
+use crate::files::failure;
+use crate::shell::line::{streams, without_nul};
+
+const DESCRIPTION: &str = "Runs a command in a persistent bash in the sandbox. Folder, exported variables and functions stay \
+for the next command. restart starts a fresh shell, before the command if there is one. There is no network unless it was \
+granted, and standard input is empty.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct BashInput {
+    /// The command line. Absent only with restart.
+    #[serde(default)]
+    #[schemars(length(max = 65536))]
+    command: Option<String>,
+    /// Start a fresh shell.
+    #[serde(default)]
+    restart: Option<bool>,
+    /// Milliseconds until the command is interrupted. 0 or less, or absent, means 120000; above 600000 means 600000.
+    #[serde(default)]
+    timeout_ms: Count<TIMEOUT_MS, TIMEOUT_MOST_MS>,
+}
+
+impl BashInput {
+    fn line(&self) -> Option<&str> {
+        self.command.as_deref().filter(|line| !line.trim().is_empty())
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum BashOutput {
+    Ran(Box<ExecOutput>),
+    Restarted { restarted: bool, cwd: String },
+}
+
+/// Whether a line only looks, so that it may run unasked in the read-only hand.
+///
+/// The seam for that hand: once it can run a line, this says which, and [`tool`] hands those over to it. Until then every
+/// line asks.
+fn runs_read_only(_line: &str, _cwd: &str) -> bool {
+    false
+}
+
+pub(super) fn tool(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
+    let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
+    Tool::builder::<BashInput, BashOutput>(DESCRIPTION)
+        .semantics(Semantics { interrupt: Interrupt::Cancel, ..semantics(DefaultPolicy::Auto) })
+        .executor(executor("bash"))
+        .keyed()
+        .resolve(move |input: &BashInput, caller| {
+            match input.line() {
+                Some(line) => without_nul(line)?,
+                None if input.restart == Some(true) => {}
+                None => return Err(Precondition::schema("/command", "bash requires a non-empty command")),
+            }
+            let Resolved { mut keys, resources, cwd } = named.shell.folder_of(None, caller)?;
+            keys.push(shell_key(caller));
+            Ok(Resolved { keys, resources, cwd })
+        })
+        .plan_access(move |input, resolved| match input.line() {
+            Some(line) => planned.shell.touched("bash", line, resolved),
+            None => {
+                // A fresh shell reaches nothing that the old one did not.
+                let own = Resource::own(ResourceKind::McpTool, "shell");
+                vec![AccessRequest::new(Action::new("bash"), own, RiskSet::from([Risk::Read]))]
+            }
+        })
+        .precheck(move |_, resolved, _| {
+            let checked = checked.shell.may_run_in(&resolved);
+            async move { checked }
+        })
+        .timeout(|input| Some(input.timeout_ms.value()))
+        .execute_resolved(move |input, resolved, context| {
+            let parts = Arc::clone(&parts);
+            async move {
+                if let Some(lowered) = input.timeout_ms.lowered("timeout_ms") {
+                    context.warn(lowered);
+                }
+                let restart = input.restart == Some(true);
+                match input.line() {
+                    Some(line) => {
+                        let _ = runs_read_only(line, resolved.cwd.as_deref().unwrap_or_default());
+                        let job = Job { line: line.to_owned(), restart, away: Away::Never };
+                        parts.run(job, &resolved, &context).await.map(|ran| BashOutput::Ran(Box::new(ran)))
+                    }
+                    None => parts.restarted(&resolved, &context).await,
+                }
+            }
+        })
+        .to_model(|_, output| match output.get("restarted") {
+            Some(_) => vec![Content::text("the shell was started anew")],
+            None => streams(output),
+        })
+        .to_user(|input, output| match input.line() {
+            Some(line) => ran(line, output),
+            None => restarted_words(output),
+        })
+        .build()
+}
+
+fn restarted_words(output: &Value) -> UserText {
+    let cwd = output.get("cwd").and_then(Value::as_str).unwrap_or_default();
+    UserText { title: "Shell".to_owned(), summary: format!("started anew in {cwd}") }
+}
+
+impl Persistent {
+    async fn restarted(&self, resolved: &Resolved, context: &ToolContext) -> Result<BashOutput, ToolFailure> {
+        let place = self.shell.files.place(resolved).map_err(failure)?;
+        let live = self.shells.ready(context, place.path(), Wanted::Fresh).await?;
+        let cwd = live.now().inside.clone();
+        context.shell(ShellFact::Cwd(cwd.clone()));
+        Ok(BashOutput::Restarted { restarted: true, cwd })
+    }
+}
