@@ -5,6 +5,7 @@
 mod builds;
 mod inside;
 mod levels;
+mod streams;
 mod tree;
 mod view;
 mod world;
