@@ -14,6 +14,7 @@ mod count;
 mod diff;
 mod edits;
 mod files;
+pub mod hand;
 mod image;
 mod let_go;
 mod page;

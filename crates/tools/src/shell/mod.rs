@@ -99,7 +99,7 @@ fn accesses(action: &str, resolved: &Resolved, risk: Risk) -> Vec<AccessRequest>
 }
 
 /// Why the book showed nothing. The store's own words may name places on the host and stay inside.
-fn unseen(error: ShellError) -> ToolFailure {
+pub(crate) fn unseen(error: ShellError) -> ToolFailure {
     match error {
         ShellError::NotInScope { .. } => {
             ToolFailure::precondition(Precondition::failed(Reason::NotInScope, error.to_string()))
