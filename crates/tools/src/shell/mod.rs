@@ -27,6 +27,7 @@ pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy}
 use crate::files::FileTools;
 use crate::tool_name;
 use posture::Posture;
+pub(crate) use view::StateView;
 
 /// What the shell tools are made of.
 #[derive(Clone)]
@@ -63,6 +64,11 @@ pub fn shell_tools(parts: ShellTools) -> Result<BTreeMap<ToolName, Tool>, BuildE
 const HOME: &str = "/workspace";
 
 impl ShellTools {
+    /// The caller's own shell as the log knows it; none if nobody ever touched it.
+    pub(crate) async fn state(&self, context: &ToolContext) -> Result<Option<StateView>, ToolFailure> {
+        self.look(context, None).await.map(|(_, posture)| posture.state)
+    }
+
     /// The shell that a call may look at, and how it stands.
     async fn look(&self, context: &ToolContext, wanted: Option<&str>) -> Result<(ShellSeen, Posture), ToolFailure> {
         let wanted = session_id(wanted).map_err(ToolFailure::precondition)?;
