@@ -118,8 +118,6 @@ pub struct Reported {
     pub warnings: Vec<String>,
     /// It looked for something and there was nothing: a success is `no_matches`.
     pub nothing_found: bool,
-    /// The most bytes of its output that are shown, below the limits that hold anyway.
-    pub shown_max: Option<usize>,
 }
 
 /// Takes in a captured stream; the runtime's side of [`Spool`].
@@ -308,11 +306,6 @@ impl ToolContext {
     /// States that what was looked for is not there: the call succeeds as `no_matches`.
     pub fn nothing_found(&self) {
         self.reports().nothing_found = true;
-    }
-
-    /// Lowers how much of this call's output is shown, in bytes. All of it is kept as ever.
-    pub fn show_at_most(&self, bytes: usize) {
-        self.reports().shown_max = Some(bytes);
     }
 
     fn reports(&self) -> std::sync::MutexGuard<'_, Reported> {

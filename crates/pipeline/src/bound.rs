@@ -29,7 +29,7 @@ use crate::spool::{Captured, CapturedBytes};
 const WARNINGS: usize = 32;
 
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
-    let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused, shell, shown_max } = settled;
+    let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused, shell } = settled;
     let intent = &invocation.authorized.validated.visible.intent;
     let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
 
@@ -51,8 +51,7 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
     let channel = Channel::of(content, &observed, &streams, session);
     shrink_structured(&evidence, &mut observed, facts).await;
 
-    let mut limits = limits_of(&invocation);
-    limits.bytes = limits.bytes.min(shown_max.unwrap_or(usize::MAX));
+    let limits = limits_of(&invocation);
     match catch_unwind(AssertUnwindSafe(|| seam::anchors(&invocation.tool, &*channel.window()))) {
         Ok(anchors) => {
             let shown = show(&evidence, &invocation, channel, &limits, anchors.as_deref(), &mut observed, facts).await;

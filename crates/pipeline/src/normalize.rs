@@ -32,8 +32,6 @@ pub(crate) struct Settled {
     pub(crate) refused: usize,
     /// What became of the session's shell. It stands however the call ended.
     pub(crate) shell: Vec<ShellFact>,
-    /// The most bytes that are shown, if the call asked for fewer than it may have.
-    pub(crate) shown_max: Option<usize>,
 }
 
 /// What an outcome means, before views are made of it.
@@ -129,7 +127,6 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         kept: reported.kept,
         refused: reported.refused,
         shell: reported.shell,
-        shown_max: reported.shown_max,
     }
 }
 

@@ -85,12 +85,6 @@ impl ShellBook {
         Ok(ShellSeen { session: wanted, own: false, shell: other.shell })
     }
 
-    /// The folder that the caller's own commands run in, if anybody has changed it.
-    #[must_use]
-    pub fn cwd(&self, caller: &Caller) -> Option<String> {
-        self.own(caller).ok()?.state().shell.cwd().map(str::to_owned)
-    }
-
     /// The values of a session's environment, for the launch of a program and nothing else.
     ///
     /// # Errors

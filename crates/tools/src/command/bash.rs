@@ -164,7 +164,6 @@ async fn execute(
     for lowered in [input.timeout_ms.lowered("timeoutMs"), input.max_output_chars.lowered("maxOutputChars")] {
         lowered.into_iter().for_each(|lowered| context.warn(lowered));
     }
-    context.show_at_most(usize::try_from(input.max_output_chars.value()).unwrap_or(usize::MAX));
     let shell_state = shell.state(context).await?;
     let (command, args) = input.words();
     let ran = hand.run(context, line).await?;
