@@ -29,7 +29,8 @@ pub use command::{ReadHand, ReadLine, ReadRan, bash_tool};
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
 pub use shell::{
-    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellTools, carry_over, shell_tools,
+    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellTools, carry_over, run_tools,
+    shell_tools,
 };
 pub use tasks::task_tools;
 

@@ -87,7 +87,7 @@ pub(super) fn named(seen: &Seen, stderr: &[u8]) -> Vec<Denial> {
     for line in text.lines() {
         let low = line.to_ascii_lowercase();
         if seen.network == Network::Disabled && NETWORK.iter().any(|words| low.contains(words)) {
-            let text = "commands have no network here; `network = \"host\"` in the [sandbox] table of the configuration \
+            let text = "commands have no network here; `network = \"enabled\"` in the [sandbox] table of the configuration \
                         changes it";
             add(Denial { reason: Reason::NetworkDisabled, text: text.to_owned() });
         } else if PATHS.iter().any(|words| low.contains(words)) {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_sandbox::hand::{Guard, Hold};
+use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Source};
 
 use super::Hand;
 use super::view::{Shown, join};
@@ -53,6 +53,26 @@ pub(super) fn of(hand: &Hand, shown: &Shown) -> Vec<Guard> {
         }
     }
     guards
+}
+
+/// Folders with something guarded in them: a mount stands on each, so that it cannot be moved away and made anew.
+pub(super) fn held_in_place(shown: &Shown) -> Vec<Bind> {
+    let mut binds = Vec::new();
+    for mount in shown.mounts.iter().filter(|mount| mount.writable) {
+        let Some(host) = &mount.host else { continue };
+        let rest = Path::new(".git");
+        let folder = host.join(rest);
+        if folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            let places = mount.places.iter().map(|place| join(place, rest));
+            binds.extend(places.map(|place| Bind {
+                source: Source::Path(folder.clone()),
+                place,
+                access: BindAccess::ReadWrite,
+                optional: true,
+            }));
+        }
+    }
+    binds
 }
 
 /// A link on the way is nothing that a mount could stand on; what it leads to is guarded under its own name, or is

@@ -32,12 +32,51 @@ pub const PROFILE: &str = "hand";
 /// The sandbox profile of tools that run commands which only read.
 pub const READ_ONLY_PROFILE: &str = "hand_read_only";
 
+/// The network of commands (agent-runtime 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NetworkAccess {
+    /// None.
+    #[default]
+    Disabled,
+    /// Certain hosts. Nothing can keep to that yet, so no command runs with it.
+    Limited,
+    /// The machine's own.
+    Enabled,
+}
+
+impl NetworkAccess {
+    /// The word as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Limited => "limited",
+            Self::Enabled => "enabled",
+        }
+    }
+
+    /// What a launch gets.
+    ///
+    /// # Errors
+    /// If it cannot be given what it should have.
+    fn granted(self, reach: Reach) -> Result<Network, ToolFailure> {
+        match (reach, self) {
+            (Reach::ReadOnly, _) | (Reach::Writable, Self::Disabled) => Ok(Network::Disabled),
+            (Reach::Writable, Self::Enabled) => Ok(Network::Host),
+            (Reach::Writable, Self::Limited) => Err(ToolFailure::sandbox_unavailable(
+                "a network limited to certain hosts cannot be given to commands yet; set `network` in the [sandbox] table \
+                 of the configuration to \"disabled\" or \"enabled\"",
+            )),
+        }
+    }
+}
+
 /// What a session's commands get, whatever they are.
 #[derive(Debug, Clone)]
 pub struct HandSettings {
     /// Below this nothing runs.
     pub minimum: IsolationLevel,
-    pub network: Network,
+    pub network: NetworkAccess,
     pub limits: Limits,
     /// This workspace's folder for caches in the data directory; without it no toolchain has a writable one.
     pub caches: Option<PathBuf>,
@@ -52,7 +91,7 @@ impl Default for HandSettings {
     fn default() -> Self {
         Self {
             minimum: IsolationLevel::Full,
-            network: Network::Disabled,
+            network: NetworkAccess::Disabled,
             limits: Limits::default(),
             caches: None,
             host: None,
@@ -137,9 +176,9 @@ impl Hand {
 impl Isolation for Hand {
     fn of(&self, profile: &str) -> Option<Isolated> {
         let Parts { launcher, settings, .. } = &*self.0;
-        let network = match (profile, settings.network) {
-            (READ_ONLY_PROFILE, _) | (PROFILE, Network::Disabled) => "disabled",
-            (PROFILE, Network::Host) => "the machine's own",
+        let network = match profile {
+            READ_ONLY_PROFILE => NetworkAccess::Disabled,
+            PROFILE => settings.network,
             _ => return None,
         };
         let posture = launcher.posture();
@@ -147,7 +186,7 @@ impl Isolation for Hand {
             level: posture.level,
             missing: posture.missing_lines(),
             minimum: settings.minimum,
-            network: network.to_owned(),
+            network: network.as_str().to_owned(),
         })
     }
 }

@@ -68,14 +68,11 @@ impl Hand {
         cwd: &VirtualPath,
         reach: Reach,
     ) -> Result<Plan, ToolFailure> {
-        let masks = Arc::new(self.masks(caller).await?);
         let settings = self.settings();
+        let network = settings.network.granted(reach)?;
+        let masks = Arc::new(self.masks(caller).await?);
         let full = self.posture().await.virtual_paths();
         let shown = Shown::of(self, reach, full)?;
-        let network = match reach {
-            Reach::ReadOnly => Network::Disabled,
-            Reach::Writable => settings.network,
-        };
         let mut launch = hand::Plan::new(argv);
         launch.limits = settings.limits;
         launch.network = network;

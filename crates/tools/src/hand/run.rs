@@ -153,10 +153,20 @@ impl Hand {
             stderr,
             denials: denial::named(&seen, &tail),
             posture: running.posture().clone(),
-            appeared: running.appeared(),
+            appeared: self.virtual_places(running.appeared()),
         };
-        ran.tell(context, &running);
+        let unheld = running.unheld().iter().map(|one| one.place().to_owned());
+        ran.tell(context, &self.virtual_places(unheld));
         Ok(ran)
+    }
+}
+
+impl Hand {
+    /// Of places of a view those by their virtual names: a workspace stands at its host place as well, which is nobody
+    /// else's business (H6).
+    fn virtual_places(&self, places: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+        let is_virtual = |place: &PathBuf| self.mounts().mounts().any(|mount| place.starts_with(mount.root().as_str()));
+        places.into_iter().filter(is_virtual).collect()
     }
 }
 
@@ -205,7 +215,7 @@ async fn at(when: Option<Instant>) {
 }
 
 impl Ran {
-    fn tell(&self, context: &ToolContext, running: &Running) {
+    fn tell(&self, context: &ToolContext, unheld: &[PathBuf]) {
         for denial in &self.denials {
             context.warn(denial.to_string());
         }
@@ -215,13 +225,13 @@ impl Ran {
                 place.display()
             ));
         }
-        if let Some(first) = running.unheld().first() {
+        if let Some(first) = unheld.first() {
             context.warn(format!(
                 "at isolation level `{}` {} could not be kept read-only{}; look at it before anything outside of the \
                  sandbox uses it",
                 self.posture.level,
-                first.place().display(),
-                match running.unheld().len() {
+                first.display(),
+                match unheld.len() {
                     1 => String::new(),
                     more => format!(" (and {} more places)", more - 1),
                 }

@@ -13,7 +13,7 @@ use portcullis_contract::ToolFailure;
 use portcullis_sandbox::Access;
 use portcullis_sandbox::hand::{self, Bind, BindAccess, Source};
 
-use super::{Hand, Reach};
+use super::{Hand, Reach, guards};
 
 /// One mount in the view.
 #[derive(Debug, Clone)]
@@ -74,6 +74,7 @@ impl Shown {
             shown.tmp_folder(hand);
         }
         binds.extend(own);
+        binds.extend(guards::held_in_place(&shown));
         // What lies inside another comes after it.
         binds.sort_by_key(|bind| bind.place.components().count());
         shown.binds = binds;
