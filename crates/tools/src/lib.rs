@@ -25,7 +25,7 @@ mod shell;
 mod tasks;
 
 pub use artifacts::artifact_tools;
-pub use command::{ReadHand, ReadLine, ReadRan, bash_tool};
+pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
 pub use shell::{

@@ -1,11 +1,12 @@
 //! `bash` of the managed profile: the read-only hand as a tool (agent-runtime 7.8).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portcullis_base::{CommandId, Effect, EffectSet, Reason};
+use portcullis_base::{Effect, EffectSet, Reason};
 use portcullis_contract::{
     Action, BuildError, Content, EndedCommand, Precondition, Prepared, Resolved, Semantics, ShellFact, SpoolRef,
-    Timeout, Tool, ToolContext, ToolFailure, UserText,
+    Timeout, Tool, ToolContext, ToolFailure, ToolName, UserText,
 };
 use portcullis_policy::command::{self, NotReadOnly, ReadPlan, Whereabouts};
 use portcullis_sandbox::VirtualPath;
@@ -15,9 +16,9 @@ use serde_json::Value;
 
 use super::{ReadHand, ReadLine, ReadRan};
 use crate::count::Count;
-use crate::executor;
 use crate::hand::READ_ONLY_PROFILE;
 use crate::shell::{ShellTools, StateView};
+use crate::{executor, tool_name};
 
 const DESCRIPTION: &str = "Runs a command line that only reads, in a sandbox without a network in which nothing can be \
 written: ls, cat, head, tail, wc, grep, rg, find, sed -n, sort, uniq, cut, diff, jq, stat, du, tree and the like, as \
@@ -85,11 +86,15 @@ impl BashInput {
     }
 }
 
-/// `bash`: lines that only read.
+/// `bash`, by its name.
 ///
 /// # Errors
 /// Never for the tool as it is written: a tool that contradicts itself is a defect of this crate.
-pub fn bash_tool(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError> {
+pub fn read_tools(shell: ShellTools, hand: ReadHand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
+    Ok(BTreeMap::from([(tool_name("bash"), tool(hand, shell)?)]))
+}
+
+fn tool(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError> {
     let hand = Arc::new(hand);
     let named = Arc::clone(&hand);
     Tool::builder::<BashInput, BashOutput>(DESCRIPTION)
@@ -101,6 +106,7 @@ pub fn bash_tool(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError> 
         })
         .executor(executor("bash"))
         .timeout(|input: &BashInput| Some(input.timeout_ms.value()))
+        .result_limit(|input| usize::try_from(input.max_output_chars.value()).ok())
         .resolve(move |input: &BashInput, caller| {
             let cwd = named.cwd(caller, input.cwd.as_deref())?;
             let plan = input.plan().map_err(|why| named.refused(&why, input, &cwd))?;
@@ -168,19 +174,20 @@ async fn execute(
     let (command, args) = input.words();
     let ran = hand.run(context, line).await?;
     let duration_ms = u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX);
-    context.shell(ShellFact::Finished(Box::new(EndedCommand {
-        // One command an invocation.
-        command_id: CommandId::from_u128(context.invocation_id().as_u128()),
-        command: command.clone(),
-        args: args.clone(),
-        cwd: line.cwd().as_str().to_owned(),
-        exit_code: ran.exit_code,
-        timed_out: ran.timed_out,
-        duration_ms,
-        shell_id: None,
-        stdout: Some(ran.stdout.clone()),
-        stderr: Some(ran.stderr.clone()),
-    })));
+    if let Some(command_id) = hand.book.fresh_command() {
+        context.shell(ShellFact::Finished(Box::new(EndedCommand {
+            command_id,
+            command: command.clone(),
+            args: args.clone(),
+            cwd: line.cwd().as_str().to_owned(),
+            exit_code: ran.exit_code,
+            timed_out: ran.timed_out,
+            duration_ms,
+            shell_id: None,
+            stdout: Some(ran.stdout.clone()),
+            stderr: Some(ran.stderr.clone()),
+        })));
+    }
     let mount_path = hand.files.mounts.resolve(line.cwd().as_str());
     let mount_path = mount_path.map_or_else(|_| String::new(), |place| place.mount().root().as_str().to_owned());
     let ReadRan { stage_exit_codes, exit_code, signal, timed_out, stdout, stderr, env_names, .. } =

@@ -19,7 +19,7 @@ use portcullis_pipeline::ShellBook;
 use portcullis_policy::command::ReadPlan;
 use portcullis_sandbox::{Kind, VirtualPath};
 
-pub use bash::bash_tool;
+pub use bash::read_tools;
 pub use result::ReadRan;
 
 use crate::files::FileTools;
