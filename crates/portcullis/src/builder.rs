@@ -287,6 +287,12 @@ impl RuntimeBuilder {
                     live: Arc::new(portcullis_tools::NoLiveShell),
                 };
                 let mut tools = portcullis_tools::shell_tools(shell.clone())?;
+                let reads = portcullis_tools::ReadHand {
+                    hand: hand.clone(),
+                    files: shell.files.clone(),
+                    book: shell.book.clone(),
+                };
+                tools.extend(portcullis_tools::read_tools(shell.clone(), reads)?);
                 tools.extend(portcullis_tools::run_tools(shell, hand)?);
                 guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
             }

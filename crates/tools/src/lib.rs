@@ -10,6 +10,7 @@
 
 mod artifact_grep;
 mod artifacts;
+mod command;
 mod count;
 mod diff;
 mod edits;
@@ -24,6 +25,7 @@ mod shell;
 mod tasks;
 
 pub use artifacts::artifact_tools;
+pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
 pub use shell::{
