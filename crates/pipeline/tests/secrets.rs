@@ -95,7 +95,7 @@ fn assert_clean(what: &str, text: &str) {
 async fn assert_nothing_kept(world: &World, process: &Process) {
     for event in world.events().await {
         let payload = event.payload.as_deref().unwrap_or_default();
-        assert_clean(&format!("the event {} ({})", event.kind, event.seq), &payload);
+        assert_clean(&format!("the event {} ({})", event.kind, event.seq), payload);
         match event.body() {
             Body::ArtifactStored(stored) => {
                 let (_, window) = process.gate.shelf().open(stored.artifact.id, None).await.expect("it is there");
