@@ -191,7 +191,7 @@ async fn show_all(
         Some(task) => runtime.task_end(session, task).await?,
         None => None,
     };
-    let Some(end) = end else { return show(world, session, observed, term) };
+    let Some(end) = end else { return show(world, runtime, session, observed, term) };
     let ended = if end.code.known().is_some_and(Code::is_ok) { Ended::Done } else { Ended::Failed };
     if term.json {
         let mut document = serde_json::to_value(observed)?;
@@ -200,7 +200,7 @@ async fn show_all(
         term.document(&document)?;
         return Ok(ended);
     }
-    show(world, session, observed, term)?;
+    show(world, runtime, session, observed, term)?;
     if !end.text.is_empty() {
         term.print(&safe(&end.text))?;
     }
@@ -214,7 +214,13 @@ async fn show_all(
 }
 
 /// Prints an observation and where its record is.
-pub fn show(world: &World, session: SessionId, observed: &Observed, term: &Term) -> anyhow::Result<Ended> {
+pub fn show(
+    world: &World,
+    runtime: &Runtime,
+    session: SessionId,
+    observed: &Observed,
+    term: &Term,
+) -> anyhow::Result<Ended> {
     if term.json {
         let mut document = serde_json::to_value(observed)?;
         document["session_id"] = json!(session);
@@ -222,6 +228,9 @@ pub fn show(world: &World, session: SessionId, observed: &Observed, term: &Term)
         return Ok(Ended::of(observed));
     }
     render::observation(term, observed)?;
+    for rule in runtime.gate().rules_against(session, observed) {
+        term.note(&format!("  {}", render::exact(&rule, 4_096)));
+    }
     if let Recorded::Known(Code::InputUnparseable | Code::SchemaInvalid) = observed.code {
         let tool = safe_line(&observed.tool, 80);
         let look = world.command(&format!("tools show {tool}"));
@@ -239,7 +248,7 @@ fn record(world: &World, session: SessionId, observed: &Observed, term: &Term) {
 
 /// The same after an answer. A refusal that took effect is no error: it is what the person said.
 pub fn show_settled(
-    world: &World,
+    (world, runtime): (&World, &Runtime),
     session: SessionId,
     observed: &Observed,
     reply: &Reply,
@@ -251,7 +260,7 @@ pub fn show_settled(
         record(world, session, observed, term);
         return Ok(Ended::of(observed));
     }
-    show(world, session, observed, term)
+    show(world, runtime, session, observed, term)
 }
 
 /// The ask of this very call: answered by the flag, or left to a person.

@@ -161,6 +161,11 @@ impl ErasedTool for OneOf {
         chosen.tool.inner.timeout_ms(&chosen.input)
     }
 
+    fn result_limit(&self, input: &Decoded) -> Option<usize> {
+        let chosen = Self::chosen(input);
+        chosen.tool.inner.result_limit(&chosen.input)
+    }
+
     fn loop_key(&self, input: &Decoded) -> Value {
         input.value.clone()
     }

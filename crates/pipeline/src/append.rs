@@ -17,6 +17,7 @@ pub struct Append {
     pub(crate) events: Vec<Draft>,
     pub(crate) take: Vec<LockKey>,
     pub(crate) free: Vec<LockKey>,
+    pub(crate) linger: Vec<LockKey>,
     pub(crate) blobs: Vec<Blob>,
     pub(crate) artifacts: Vec<ArtifactRow>,
     /// Room of the quota for those, until their rows are durable.
@@ -65,6 +66,7 @@ impl Append {
         self.events.extend(next.events);
         self.take.extend(next.take);
         self.free.extend(next.free);
+        self.linger.extend(next.linger);
         self.blobs.extend(next.blobs);
         self.artifacts.extend(next.artifacts);
         self.reserved.extend(next.reserved);
@@ -93,7 +95,7 @@ impl Append {
     /// Whether there is nothing to commit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.free.is_empty() && self.slots.is_empty()
+        self.events.is_empty() && self.free.is_empty() && self.linger.is_empty() && self.slots.is_empty()
     }
 
     /// Whether what it holds must be durable before another call is admitted into it: a call that touched
@@ -118,6 +120,7 @@ impl Append {
         commit.expected_seq = Some(seq);
         commit.take = self.take;
         commit.free = self.free;
+        commit.linger = self.linger;
         commit.blobs = self.blobs;
         commit.artifacts = self.artifacts;
         commit.sealed = self.sealed;

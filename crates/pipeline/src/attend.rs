@@ -215,9 +215,6 @@ impl Session {
         let entry = stored(intent, String::new(), None);
         let mut facts = Append::new();
         shared.void_held(&entry, &mut facts);
-        if shared.lease.before == Before::RanOut && !intent.read_only {
-            shared.gate.grace.lost(&intent.keys, &*shared.gate.clock);
-        }
         if let Some(invocation_id) = intent.invocation_id {
             let decision = "outcome_unknown".to_owned();
             shared.note(&mut facts, entry.turn_id, &Recovered { invocation_id, intent_id: intent.intent_id, decision });
@@ -265,11 +262,10 @@ impl Session {
         self.finish(&intent, observed, Append::new()).await.map(Some)
     }
 
-    /// Settles a recovered intent and gives back its keys: nothing of it runs any more.
+    /// Settles a recovered intent and gives back its keys.
     async fn finish(&self, intent: &fold::Intent, observed: Observed, facts: Append) -> Result<Disposition, Halt> {
         let (mut facts, disposition) = write_back(&self.shared, observed, facts);
-        let location = self.shared.gate.location;
-        facts.free.extend(intent.keys.iter().map(|key| LockKey { location, key: key.clone() }));
+        self.shared.give_back(&intent.keys, intent.state == IntentState::Started && !intent.read_only, &mut facts);
         facts.idle();
         self.shared.flush(facts).await?;
         Ok(disposition)
@@ -325,6 +321,21 @@ pub(crate) fn stored(intent: &fold::Intent, input: String, ask: Option<fold::Ask
             executor_id: intent.executor_id.clone(),
             ask: ask.map(Box::new),
         },
+    }
+}
+
+impl SessionShared {
+    /// Gives back the keys of what is recovered. If it had begun to change something under a lease that ran out, its
+    /// holder may still be inside it: then they linger, for every process, until that must have stopped (store §5).
+    pub(crate) fn give_back(&self, keys: &[String], changing: bool, facts: &mut Append) {
+        let location = self.gate.location;
+        let locks = keys.iter().map(|key| LockKey { location, key: key.clone() });
+        if changing && self.lease.before == Before::RanOut {
+            self.gate.grace.lost(keys, &*self.gate.clock);
+            facts.linger.extend(locks);
+        } else {
+            facts.free.extend(locks);
+        }
     }
 }
 

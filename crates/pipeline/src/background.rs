@@ -9,7 +9,6 @@ use portcullis_base::{Code, Phase, QueuedWakeId, Recorded, SideEffects, TaskId, 
 use portcullis_contract::{Interrupt, seam};
 use portcullis_event::facts::{Backgrounded, Exit, Priority, Recovered, TaskCompleted, WakeQueued};
 use portcullis_event::{ContentFormat, ContentPart, Observed, fold};
-use portcullis_store::LockKey;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
@@ -213,8 +212,7 @@ impl Session {
                 artifacts: Vec::new(),
             };
             note_end(shared, &mut facts, turn_id, open.wake, &fact);
-            let location = shared.gate.location;
-            facts.free.extend(open.keys.into_iter().map(|key| LockKey { location, key }));
+            shared.give_back(&open.keys, true, &mut facts);
             shared.flush(facts).await?;
         }
         Ok(())

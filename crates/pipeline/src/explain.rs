@@ -135,7 +135,8 @@ impl Gate {
         let tool: String = tool.chars().take(128).collect();
         if let Some(hidden) = offer.hidden.iter().find(|hidden| hidden.name == tool) {
             let rule = self.inner.wholly_denied(&tool, session);
-            let by = rule.map(|rule| format!(": rule {rule} denies it altogether")).unwrap_or_default();
+            let by = rule.map(|rule| format!(": rule {} denies it altogether", self.inner.placed(&rule)));
+            let by = by.unwrap_or_default();
             let text = format!("`{tool}` is not offered here ({}){by}", hidden.reason);
             return Explained::refused(Phase::Lookup, Code::ToolNotVisible, text);
         }

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use portcullis_base::{AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, SessionId, TenantId, limits};
+use portcullis_base::{
+    AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, Reason, Recorded, SessionId, TenantId, limits,
+};
 use portcullis_contract::{Action, DefaultPolicy};
 use portcullis_event::Observed;
-use portcullis_policy::{Asker, Policy};
+use portcullis_event::facts::Verdict;
+use portcullis_policy::{Asker, Policy, RuleId};
 use portcullis_secret::{Redactor, Sealer, SecretText};
 use portcullis_store::{Artifacts, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
 use tokio::sync::{Semaphore, broadcast};
@@ -126,8 +129,8 @@ impl GateInner {
         Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The rule that denies a tool whatever it would touch, with its file and line.
-    pub(crate) fn wholly_denied(&self, name: &str, session: SessionId) -> Option<String> {
+    /// The rule that denies a tool whatever it would touch.
+    pub(crate) fn wholly_denied(&self, name: &str, session: SessionId) -> Option<RuleId> {
         let asker = Asker {
             agent: None,
             session: Some(session),
@@ -136,11 +139,13 @@ impl GateInner {
             default: DefaultPolicy::Ask,
             grants: &[],
         };
-        let policy = self.policy();
-        let id = policy.wholly_denied(&Action::new(name), &asker)?;
-        let rule = policy.rules().iter().find(|rule| rule.id == id);
-        let place = rule.map(|rule| format!(" ({}:{})", rule.source.file, rule.source.line)).unwrap_or_default();
-        Some(format!("`{id}`{place}"))
+        self.policy().wholly_denied(&Action::new(name), &asker)
+    }
+
+    /// A rule, and for a person its file and line.
+    pub(crate) fn placed(&self, rule: &RuleId) -> String {
+        let place = self.policy().place_of(rule.as_str()).map(|place| format!(" ({place})"));
+        format!("`{rule}`{}", place.unwrap_or_default())
     }
 
     /// What the commands of a tool with this sandbox profile get.
@@ -263,6 +268,20 @@ impl Gate {
         self.inner.redactor.redact_text(text).into_owned()
     }
 
+    /// The rules that stood in the way of a call, each with its file and line: for a person. The observation itself
+    /// names no file, since a model reads it (R10).
+    #[must_use]
+    pub fn rules_against(&self, session: SessionId, seen: &Observed) -> Vec<String> {
+        let policy = self.inner.policy();
+        let refused = seen.permission.as_ref().filter(|permission| permission.decision != Verdict::Allow);
+        let mut rules: Vec<String> = refused.map(|permission| permission.policy_ids.clone()).unwrap_or_default();
+        if seen.reason.as_ref().and_then(Recorded::known) == Some(Reason::WhollyDenied) {
+            rules.extend(self.inner.wholly_denied(&seen.tool, session).map(|rule| rule.to_string()));
+        }
+        let placed = rules.iter().filter_map(|rule| Some(format!("rule `{rule}` is at {}", policy.place_of(rule)?)));
+        placed.collect()
+    }
+
     /// Artifacts by id.
     #[must_use]
     pub fn shelf(&self) -> ArtifactShelf {
@@ -302,7 +321,7 @@ impl Gate {
         }
         let winners = gate.registry.all(gate.location, session);
         let offer = Arc::new(Offer::new(winners, |name| {
-            gate.wholly_denied(name.as_str(), session).map(|_| portcullis_base::Reason::WhollyDenied)
+            gate.wholly_denied(name.as_str(), session).map(|_| Reason::WhollyDenied)
         }));
         if offers.len() >= OFFERS {
             offers.clear();

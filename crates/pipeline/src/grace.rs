@@ -7,8 +7,8 @@ use portcullis_base::Clock;
 use portcullis_base::limits::EFFECT_GRACE;
 use portcullis_store::{LockKey, conflicts};
 
-/// Keys of calls that were begun under a lease that ran out, until nothing of them can go on any more. It is this
-/// process's own: whoever takes the session over once more within the time has its own recovery to do.
+/// Keys of calls that this process recovered under a lease that had run out. The store lets them linger for every process
+/// (`Commit::linger`); what is known here is waited for before the line, so that nobody else is held up.
 #[derive(Debug, Default)]
 pub(crate) struct Grace {
     keys: Mutex<Vec<(String, Duration)>>,

@@ -107,7 +107,7 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
         Some(reason) => {
             let rule =
                 session.gate.wholly_denied(&tool, session.key.session).filter(|_| reason == Reason::WhollyDenied);
-            let by = rule.map(|rule| format!(": rule {rule} denies it altogether")).unwrap_or_default();
+            let by = rule.map(|rule| format!(": rule `{rule}` denies it altogether")).unwrap_or_default();
             let text = format!("`{tool}` is not offered in this turn ({reason}){by}");
             Refusal::new(Code::ToolNotVisible, text).reason(Some(reason))
         }

@@ -152,7 +152,7 @@ async fn decide(
             let denied = Denied::late(deny, session, question);
             denied.note(session, &visible.intent, &mut facts);
             session.flush(facts).await?;
-            return Ok(Err(denied.refusal(None)));
+            return Ok(Err(denied.refusal(&session.gate.policy(), None)));
         }
         Decision::Ask(ask) => ask,
     };
@@ -168,7 +168,7 @@ async fn decide(
     // The yes counts for what was asked, under the rules it was asked under (13.7).
     let (policy, decision) = weigh(session, visible, question.access, false).await;
     let void = match decision {
-        Decision::Deny(deny) => Some(Denied::late(deny, session, question).refusal(Some(ask.ask_id))),
+        Decision::Deny(deny) => Some(Denied::late(deny, session, question).refusal(&policy, Some(ask.ask_id))),
         _ => difference(session, question, &ask, &policy),
     };
     let Some(refusal) = void else { return Ok(Ok(())) };

@@ -133,7 +133,7 @@ impl Denied {
             self.note(session, &visible.intent, facts);
         }
         void_answered(session, &visible.intent, facts);
-        let refusal = self.refusal(visible.intent.ask().map(|ask| ask.ask_id));
+        let refusal = self.refusal(&session.gate.policy(), visible.intent.ask().map(|ask| ask.ask_id));
         Step::Refused(refuse(session, &visible.intent, refusal))
     }
 
@@ -158,7 +158,7 @@ impl Denied {
         session.note(facts, intent.turn_id, &fact);
     }
 
-    pub(crate) fn refusal(self, ask_id: Option<AskId>) -> Refusal {
+    pub(crate) fn refusal(self, policy: &Policy, ask_id: Option<AskId>) -> Refusal {
         let permission = Permission {
             decision: Verdict::Deny,
             policy_ids: self.policy_ids(),
@@ -167,7 +167,8 @@ impl Denied {
             approver: None,
             feedback: None,
         };
-        Refusal::new(Code::PolicyDenied, self.deny.reason).permission(permission)
+        let told = policy.without_files(&self.deny.reason, &self.deny.policy_ids);
+        Refusal::new(Code::PolicyDenied, told).permission(permission)
     }
 
     fn policy_ids(&self) -> Vec<String> {
@@ -212,7 +213,7 @@ pub(crate) async fn raise(
     let ids: Vec<String> = ask.policy_ids.iter().map(ToString::to_string).collect();
     decided(session, question, Verdict::Ask, &ask.reason, &ids, &[], facts);
     if session.gate.approvals == Approvals::Unavailable {
-        let text = format!("{}, and nobody can be asked here", ask.reason);
+        let text = format!("{}, and nobody can be asked here", policy.without_files(&ask.reason, &ask.policy_ids));
         let permission = Permission {
             decision: Verdict::Ask,
             policy_ids: ids,

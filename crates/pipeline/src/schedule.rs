@@ -231,12 +231,15 @@ async fn commit_a(
                 reserved.into_iter().for_each(Reserved::record);
                 return Ok(Ok(()));
             }
-            Err(StoreError::LockHeld { key, session: holder }) => {
-                if session.gate.clock.monotonic() >= give_up {
-                    let facts = take_back(&mut commit, reserved, calls);
-                    return Ok(Err((facts, key_held(session, &key, holder))));
+            Err(StoreError::LockHeld { key, session: holder, until }) => {
+                // A key that lingers comes free by itself, soon, and there is nobody to recover.
+                if until.is_none() {
+                    if session.gate.clock.monotonic() >= give_up {
+                        let facts = take_back(&mut commit, reserved, calls);
+                        return Ok(Err((facts, key_held(session, &key, holder))));
+                    }
+                    session.gate.recover_if_dead(session.key.tenant, holder).await;
                 }
-                session.gate.recover_if_dead(session.key.tenant, holder).await;
                 // Its keys may be free now, and its call may still be at work.
                 let passed = async {
                     session.gate.grace.over(&commit.take, &*session.gate.clock).await;
@@ -267,6 +270,7 @@ fn take_back(
     let mut facts = Append::new();
     facts.calls = calls;
     facts.free = std::mem::take(&mut commit.free);
+    facts.linger = std::mem::take(&mut commit.linger);
     facts.events = std::mem::take(&mut commit.events);
     facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
     facts.blobs = std::mem::take(&mut commit.blobs);

@@ -313,3 +313,38 @@ async fn f05_whoever_recovers_a_lost_holder_for_its_key_waits_as_well() {
     assert!(begun.elapsed() >= limits::EFFECT_GRACE, "{:?}", begun.elapsed());
     assert!(world.observations().await.iter().any(|o| o.intent_id == intent));
 }
+
+/// Every call of the command line is a process of its own: what one recovered, the next must wait for, in whichever session.
+#[tokio::test(start_paused = true)]
+async fn f05_a_process_that_recovered_nothing_waits_for_the_lost_holder_too() {
+    for own in [true, false] {
+        let world = World::new().await;
+        let entered = Arc::new(Notify::new());
+        let lost = world.process([("t", stuck(&world.effects, &entered))]);
+        let (_held, intent) = hold(&lost, &entered).await;
+        world.liveness.set(lost.owner.worker, Liveness::Unknown);
+        world.clock.jump_to(world.clock.now().plus(limits::LEASE_TTL));
+        let recovering = world.process([("t", working(&Arc::default()))]).open().await;
+        recovering.attend().await.expect("attended");
+        recovering.release().await.expect("released");
+        assert!(world.observations().await.iter().any(|o| o.intent_id == intent), "its end is told at once");
+
+        let next = match own {
+            true => world.process([("t", working(&Arc::default()))]),
+            false => neighbour(&world, working(&Arc::default())).await,
+        };
+        let apart = neighbour(&world, working(&Arc::default())).await;
+        let _clock = follow_tokio(&world.clock);
+        let begun = tokio::time::Instant::now();
+        assert!(observed(&apart.call("t", "fs:/b;1").await).ok);
+        assert!(begun.elapsed() < Duration::from_secs(1), "what does not conflict starts at once");
+        let seen = next.call("t", "fs:/a/b;1").await;
+        assert!(observed(&seen).ok, "own {own}: {:?}", observed(&seen).summary);
+        let waited = begun.elapsed();
+        let most = limits::EFFECT_GRACE + Duration::from_secs(1);
+        assert!(waited >= limits::EFFECT_GRACE && waited < most, "own {own}: {waited:?}");
+        let begun = tokio::time::Instant::now();
+        assert!(observed(&next.call("t", "fs:/a;1").await).ok);
+        assert!(begun.elapsed() < Duration::from_secs(1), "and no lock is left: {:?}", begun.elapsed());
+    }
+}

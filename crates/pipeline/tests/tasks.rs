@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Note, Process, World, acting, acts, call_in, follow_tokio, fresh_message, happened, observed, proposal};
-use portcullis_base::{Code, TaskId, limits};
+use portcullis_base::{Clock as _, Code, TaskId, limits};
 use portcullis_contract::{Background, Concurrency, Interrupt, NotBackgrounded, Resolved, Semantics, Timeout, Tool};
 use portcullis_event::facts::{Exit, TaskCompleted};
 use portcullis_event::{Body, IntentState, Observed, State};
@@ -500,6 +500,25 @@ async fn l73_whoever_wants_the_key_of_a_dead_task_recovers_it() {
     assert!(observed(&other.call("edit", "e").await).ok);
     world.session = first;
     assert_eq!(ends(&world).await[0].exit, Exit::Unknown);
+    is_lawful(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn f05_what_conflicts_with_a_lost_task_waits_until_that_must_have_stopped() {
+    let world = World::new().await;
+    let old = world.process(tools(&Signs::default()));
+    let lost = old.open().await;
+    go(&lost, "x").await;
+    world.liveness.set(old.owner.worker, Liveness::Unknown);
+    world.clock.jump_to(world.clock.now().plus(limits::LEASE_TTL));
+    let recovering = world.process([("edit", edit())]).open().await;
+    recovering.attend().await.expect("attended");
+    recovering.release().await.expect("released");
+    assert_eq!(ends(&world).await[0].exit, Exit::Unknown);
+    let _clock = follow_tokio(&world.clock);
+    let begun = tokio::time::Instant::now();
+    assert!(observed(&world.process([("edit", edit())]).call("edit", "e").await).ok);
+    assert!(begun.elapsed() >= limits::EFFECT_GRACE, "{:?}", begun.elapsed());
     is_lawful(&world).await;
 }
 

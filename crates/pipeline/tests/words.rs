@@ -8,6 +8,7 @@ use common::{Note, World, acting, acts, call_on, change, fresh_message, look, ob
 use portcullis_base::{ArtifactKind, Code, Digest, FileFact};
 use portcullis_contract::{Concurrency, DefaultPolicy, Resolved, Semantics, ToolContext};
 use portcullis_event::facts::Reply;
+use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 
 const SECRET: &str = "hunter2-very-secret";
 
@@ -132,4 +133,33 @@ async fn l69_a_secret_in_keys_and_paths_of_files() {
     assert!(observed(&seen).ok);
     assert_eq!(observed(&seen).files[0].path(), "/workspace/***/x");
     assert_eq!(told_in(&world).await, [""; 0]);
+}
+
+/// R10, check 17: a model is told which rule it was, and not where on this machine that is written; a person is told.
+#[tokio::test]
+async fn r10_a_refusal_tells_a_model_the_rule_and_no_path_of_the_host() {
+    const HOST: &str = "/home/somebody/.config/portcullis/config.toml";
+    let mut world = World::new().await;
+    world.approvals = portcullis_pipeline::Approvals::Unavailable;
+    let text = "[[rules]]\nid = \"shut\"\naction = \"change\"\npath = \"/workspace/x\"\neffect = \"deny\"\n\
+                [[rules]]\naction = \"change\"\npath = \"/workspace/y\"\neffect = \"ask\"\n\
+                [[rules]]\nid = \"gone\"\naction = \"look\"\neffect = \"deny\"\n";
+    let rules = parse_rules(text, HOST, Layer::User).expect("rules");
+    let process =
+        world.process([("change", change(&world.effects, DefaultPolicy::Allow)), ("look", look(&world.effects))]);
+    process.gate.set_policy(PolicyBuilder::new().rules(rules).build().expect("a policy"));
+    let cases = [
+        ("change", "x", Code::PolicyDenied, "rule `shut` (user rules, line 1) denies", "config.toml:1"),
+        ("change", "y", Code::ApprovalUnavailable, "(user rules, line 6) asks about", "config.toml:6"),
+        ("look", "x", Code::ToolNotVisible, "rule `gone` denies it altogether", "config.toml:10"),
+    ];
+    for (tool, input, code, told, place) in cases {
+        let seen = process.call(tool, input).await;
+        let seen = observed(&seen);
+        assert_eq!(seen.code.known(), Some(code));
+        let view = seen.model_view().to_string();
+        assert!(view.contains(told) && !view.contains("/home/"), "{view}");
+        let [rule] = process.gate.rules_against(world.session, seen).try_into().expect("one rule");
+        assert!(rule.contains(HOST) && rule.ends_with(place), "{rule}");
+    }
 }

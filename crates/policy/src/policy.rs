@@ -9,6 +9,7 @@ use portcullis_contract::Action;
 use crate::index::Index;
 use crate::{
     Asker, EnterprisePolicy, Layer, PathPattern, PolicyError, ResourcePattern, Rule, RuleEffect, RuleId, RuleRef,
+    RuleSource,
 };
 
 /// What is recorded when a person trusts a project's rules file: the hash of exactly this text.
@@ -191,6 +192,23 @@ impl Policy {
         }
         out.extend(self.parents.iter().flat_map(|parent| parent.denied_paths(actions, asker)));
         out
+    }
+
+    /// `reason` as a model may read it: where it names the file of one of these rules, it names the layer instead (R10).
+    #[must_use]
+    pub fn without_files(&self, reason: &str, rules: &[RuleId]) -> String {
+        let named = self.rules.iter().filter(|rule| rules.contains(&rule.id));
+        let own = named.fold(reason.to_owned(), |said, Rule { layer, source, .. }| {
+            said.replace(&format!("({source})"), &format!("({} rules, line {})", layer.as_str(), source.line))
+        });
+        self.parents.iter().fold(own, |said, parent| parent.without_files(&said, rules))
+    }
+
+    /// Where a rule is written, of this policy or of one that binds it.
+    #[must_use]
+    pub fn place_of(&self, rule: &str) -> Option<&RuleSource> {
+        let own = self.rules.iter().find(|known| known.id.as_str() == rule).map(|known| &known.source);
+        own.or_else(|| self.parents.iter().find_map(|parent| parent.place_of(rule)))
     }
 
     /// The rule that denies `action` whatever it touches, if there is one: such a tool is not worth

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
 use portcullis_event::{Event, IntentState};
 use portcullis_store::{
-    ArtifactRow, AskNow, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts, plan,
+    ArtifactRow, AskNow, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts, lingers,
+    lingers_until, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
@@ -79,7 +80,7 @@ pub(crate) fn commit_by(
         return Err(Fail::Sqlite(error));
     }
     let planned = planned?;
-    check_locks(tx.conn, commit)?;
+    check_locks(tx.conn, commit, now)?;
     records::check(tx.conn, commit.key.tenant, &commit.records)?;
     first(tx.conn)?;
     write(tx.conn, commit, (head.as_ref(), planned), now)
@@ -153,11 +154,11 @@ fn intent_state(conn: &Connection, key: SessionKey, intent: IntentId) -> rusqlit
         .optional()
 }
 
-fn check_locks(conn: &Connection, commit: &Commit) -> Result<(), Fail> {
+fn check_locks(conn: &Connection, commit: &Commit, now: Timestamp) -> Result<(), Fail> {
     for wanted in &commit.take {
         let mut held = conn.prepare_cached(
-            "SELECT key, session FROM locks \
-             WHERE tenant = ?1 AND location = ?2 AND session <> ?3 ORDER BY key",
+            "SELECT key, session, until FROM locks \
+             WHERE tenant = ?1 AND location = ?2 AND (session <> ?3 OR until IS NOT NULL) ORDER BY key",
         )?;
         let mut rows = held.query(params![
             id(commit.key.tenant.as_u128()),
@@ -166,9 +167,10 @@ fn check_locks(conn: &Connection, commit: &Commit) -> Result<(), Fail> {
         ])?;
         while let Some(row) = rows.next()? {
             let key: String = row.get(0)?;
-            if conflicts(&key, &wanted.key) {
+            let until = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_micros);
+            if conflicts(&key, &wanted.key) && until.is_none_or(|until| lingers(until, now)) {
                 let session = portcullis_base::SessionId::from_u128(id_at(row, 1)?);
-                return Err(StoreError::LockHeld { key, session }.into());
+                return Err(StoreError::LockHeld { key, session, until }.into());
             }
         }
     }
@@ -191,6 +193,18 @@ pub(crate) fn write(
     for lock in &commit.free {
         conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?
             .execute(params![tenant, id(lock.location.as_u128()), lock.key, session])?;
+    }
+    for lock in &commit.linger {
+        conn.prepare_cached(
+            "UPDATE locks SET until = ?5 WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4",
+        )?
+        .execute(params![
+            tenant,
+            id(lock.location.as_u128()),
+            lock.key,
+            session,
+            lingers_until(now).as_micros()
+        ])?;
     }
     let fence = match &commit.writer {
         Writer::Worker { fence, .. } => Some(*fence),

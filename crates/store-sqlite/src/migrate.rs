@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_wakes.sql"),
     include_str!("../migrations/0004_retention.sql"),
     include_str!("../migrations/0005_ask_roots.sql"),
+    include_str!("../migrations/0006_lost_keys.sql"),
 ];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.

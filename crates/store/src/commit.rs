@@ -93,6 +93,9 @@ pub struct Commit {
     pub take: Vec<LockKey>,
     /// Scheduler keys this append gives back.
     pub free: Vec<LockKey>,
+    /// Keys of a call whose holder was lost and may still be inside its effect: they stay held, against its own session
+    /// too, until the store's clock is `EFFECT_GRACE` further; then they are free by themselves.
+    pub linger: Vec<LockKey>,
     pub blobs: Vec<Blob>,
     pub artifacts: Vec<ArtifactRow>,
     pub records: Vec<RecordWrite>,
@@ -114,6 +117,7 @@ impl Commit {
             events,
             take: Vec::new(),
             free: Vec::new(),
+            linger: Vec::new(),
             blobs: Vec::new(),
             artifacts: Vec::new(),
             records: Vec::new(),

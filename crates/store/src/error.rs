@@ -1,6 +1,6 @@
 //! What can go wrong with a store, told apart by what the caller must do.
 
-use portcullis_base::{AskId, QueuedWakeId, SessionId};
+use portcullis_base::{AskId, QueuedWakeId, SessionId, Timestamp};
 use portcullis_event::facts::WakeState;
 use portcullis_event::{AskState, EventType};
 
@@ -19,9 +19,10 @@ pub enum StoreError {
     /// Another worker took the session over. The holder stops for good: it writes nothing more.
     #[error("session {session} was taken over by another process (fence {found}, ours was {ours})")]
     FenceLost { session: SessionId, ours: u64, found: u64 },
-    /// A conflicting scheduler key is held; wait for it or recover its session.
+    /// A conflicting scheduler key is held; wait for it or recover its session. With a time, nobody holds it any more: it
+    /// is free by itself then.
     #[error("`{key}` is held by session {session}")]
-    LockHeld { key: String, session: SessionId },
+    LockHeld { key: String, session: SessionId, until: Option<Timestamp> },
     #[error("ask {ask} is {} already: the first answer counts", state_word(*.state))]
     AskSettled { ask: AskId, state: AskState },
     #[error("ask {0} has expired")]

@@ -41,7 +41,7 @@ pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use head::{Head, NextWake};
 pub use import::{Import, Imported, plan_import};
 pub use lease::{Before, Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle};
-pub use locks::{LockKey, conflicts};
+pub use locks::{LockKey, conflicts, lingers, lingers_until};
 pub use memory::MemoryStore;
 pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;

@@ -39,7 +39,7 @@ struct Tables {
     asks: BTreeMap<(TenantId, AskId), AskRow>,
     wakes: HashMap<SessionKey, BTreeMap<QueuedWakeId, WakeRow>>,
     sealed: HashMap<(SessionKey, IntentId), Vec<u8>>,
-    locks: BTreeMap<(TenantId, LockKey), SessionId>,
+    locks: BTreeMap<(TenantId, LockKey), LockRow>,
     artifacts: HashMap<(TenantId, ArtifactId), ArtifactRow>,
     blobs: HashMap<(TenantId, Digest), Vec<u8>>,
     checkpoints: HashMap<SessionKey, Vec<Checkpoint>>,
@@ -52,6 +52,14 @@ struct Tables {
     outbox: BTreeMap<OutboxId, OutboxEntry>,
     /// The last seq of each log that can be searched.
     searched: BTreeMap<SessionKey, u64>,
+}
+
+/// Who holds a scheduler key.
+#[derive(Clone, Copy)]
+struct LockRow {
+    session: SessionId,
+    /// Its holder was lost: it is free from then on.
+    until: Option<Timestamp>,
 }
 
 /// The response to an idempotent request.
@@ -100,7 +108,7 @@ impl Log for MemoryStore {
             tables.check_not_erased(commit.key)?;
             let now = self.clock.now();
             let planned = tables.planned(self, &commit, now, plan)?;
-            tables.check_locks(&commit)?;
+            tables.check_locks(&commit, now)?;
             tables.check_records(commit.key.tenant, &commit.records)?;
             tables.apply(commit, planned, now)
         };

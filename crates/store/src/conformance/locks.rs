@@ -1,6 +1,9 @@
 //! Scheduler keys: taken and given back by appends.
 
-use portcullis_base::LocationId;
+use std::time::Duration;
+
+use portcullis_base::limits::EFFECT_GRACE;
+use portcullis_base::{Clock as _, LocationId, Timestamp};
 
 use super::{Make, setup};
 use crate::testkit::World;
@@ -25,7 +28,11 @@ pub async fn a_lock_excludes_its_ancestors_and_descendants(make: Make) {
     store.commit(taking(&world, a, std::slice::from_ref(&held))).await.expect("a free key");
     for wanted in ["fs:/repo/src", "fs:/repo", "fs:/repo/src/a.rs", "*"] {
         let refused = store.commit(taking(&world, b, &[lock(1, "mcp:free"), lock(1, wanted)])).await;
-        assert_eq!(refused, Err(StoreError::LockHeld { key: held.key.clone(), session: a.session }), "{wanted}");
+        assert_eq!(
+            refused,
+            Err(StoreError::LockHeld { key: held.key.clone(), session: a.session, until: None }),
+            "{wanted}"
+        );
     }
     assert_eq!(store.head(b).await.expect("a head").expect("the session").last_seq, 1, "nothing was written");
     store.commit(taking(&world, b, &[lock(1, "fs:/repo/srcs"), lock(2, "fs:/repo")])).await.expect("no conflict");
@@ -47,4 +54,44 @@ pub async fn a_lock_is_freed_only_by_its_session(make: Make) {
     free.free = vec![key.clone()];
     store.commit(free).await.expect("it gives its key back");
     store.commit(taking(&world, b, &[key])).await.expect("the key is free");
+}
+
+pub async fn f05_a_lost_key_excludes_everybody_until_its_grace_is_over(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let a = world.session(store).await.expect("a session");
+    let b = world.session(store).await.expect("a session");
+    let key = lock(1, "fs:/a");
+    store.commit(taking(&world, a, std::slice::from_ref(&key))).await.expect("a free key");
+    let mut theft = world.input(b, "lost");
+    theft.linger = vec![key.clone()];
+    store.commit(theft).await.expect("what another holds is not its to mark");
+    let refused = store.commit(taking(&world, b, &[lock(1, "fs:/a/b")])).await;
+    assert_eq!(refused, Err(StoreError::LockHeld { key: key.key.clone(), session: a.session, until: None }));
+
+    let mut lost = world.input(a, "lost");
+    lost.linger = vec![key.clone()];
+    let until = Some(world.clock.now().plus(EFFECT_GRACE));
+    store.commit(lost).await.expect("a recovery");
+    let held = || Err(StoreError::LockHeld { key: key.key.clone(), session: a.session, until });
+    world.clock.advance(EFFECT_GRACE - Duration::from_micros(1));
+    assert_eq!(store.commit(taking(&world, b, &[lock(1, "fs:/a/b")])).await, held());
+    assert_eq!(store.commit(taking(&world, a, std::slice::from_ref(&key))).await, held(), "its own session waits too");
+    world.clock.advance(Duration::from_micros(1));
+    store.commit(taking(&world, b, std::slice::from_ref(&key))).await.expect("free by itself");
+    let held = store.commit(taking(&world, a, std::slice::from_ref(&key))).await;
+    assert_eq!(held, Err(StoreError::LockHeld { key: key.key.clone(), session: b.session, until: None }), "held anew");
+}
+
+pub async fn f05_no_lost_key_stays_when_the_clock_is_set_back(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let a = world.session(store).await.expect("a session");
+    let key = lock(1, "fs:/a");
+    store.commit(taking(&world, a, std::slice::from_ref(&key))).await.expect("a free key");
+    let mut lost = world.input(a, "lost");
+    lost.linger = vec![key.clone()];
+    store.commit(lost).await.expect("a recovery");
+    world.clock.jump_to(Timestamp::from_micros(world.clock.now().as_micros() - 3_600_000_000));
+    store.commit(taking(&world, a, &[key])).await.expect("an hour is longer than any grace");
 }

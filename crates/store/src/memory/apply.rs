@@ -6,9 +6,11 @@ use portcullis_base::Timestamp;
 use portcullis_event::facts::WakeState;
 use portcullis_event::{IntentState, RowChange};
 
-use super::{Answered, MemoryStore, Tables};
+use super::{Answered, LockRow, MemoryStore, Tables};
 use crate::plan::{AskNow, Plan, Planned};
-use crate::{AskRow, Commit, Committed, IntentRow, SessionKey, StoreError, WakeRow, Writer, conflicts};
+use crate::{
+    AskRow, Commit, Committed, IntentRow, SessionKey, StoreError, WakeRow, Writer, conflicts, lingers, lingers_until,
+};
 
 impl Tables {
     /// The answer to a commit that took effect before.
@@ -33,15 +35,17 @@ impl Tables {
         Ok(known.then(|| again(None)))
     }
 
-    pub(super) fn check_locks(&self, commit: &Commit) -> Result<(), StoreError> {
+    pub(super) fn check_locks(&self, commit: &Commit, now: Timestamp) -> Result<(), StoreError> {
         for wanted in &commit.take {
-            for ((tenant, held), session) in &self.locks {
+            for ((tenant, held), row) in &self.locks {
+                let excludes = row.until.map_or(row.session != commit.key.session, |until| lingers(until, now));
                 if *tenant == commit.key.tenant
                     && held.location == wanted.location
-                    && *session != commit.key.session
+                    && excludes
                     && conflicts(&held.key, &wanted.key)
                 {
-                    return Err(StoreError::LockHeld { key: held.key.clone(), session: *session });
+                    let (key, session, until) = (held.key.clone(), row.session, row.until);
+                    return Err(StoreError::LockHeld { key, session, until });
                 }
             }
         }
@@ -57,12 +61,18 @@ impl Tables {
             self.apply_row(key, change);
         }
         for lock in commit.free {
-            let held_by_us = self.locks.get(&(key.tenant, lock.clone())) == Some(&key.session);
-            if held_by_us {
-                self.locks.remove(&(key.tenant, lock));
+            let of = (key.tenant, lock);
+            if self.locks.get(&of).is_some_and(|row| row.session == key.session) {
+                self.locks.remove(&of);
             }
         }
-        self.locks.extend(commit.take.into_iter().map(|lock| ((key.tenant, lock), key.session)));
+        for lock in commit.linger {
+            if let Some(row) = self.locks.get_mut(&(key.tenant, lock)).filter(|row| row.session == key.session) {
+                row.until = Some(lingers_until(now));
+            }
+        }
+        let taken = LockRow { session: key.session, until: None };
+        self.locks.extend(commit.take.into_iter().map(|lock| ((key.tenant, lock), taken)));
         self.blobs.extend(commit.blobs.into_iter().map(|blob| ((key.tenant, blob.sha256), blob.bytes)));
         for row in commit.artifacts {
             self.artifacts.insert((key.tenant, row.artifact.id), row);

@@ -32,7 +32,7 @@ impl Tables {
         let (first, end) = variable_ids(key.session);
         let is_variable = |kind: &str, id: &str| kind == VARIABLE && *id >= *first && *id < *end;
         self.records.retain(|(tenant, kind, id), _| *tenant != key.tenant || !is_variable(kind, id));
-        self.locks.retain(|(tenant, _), session| *tenant != key.tenant || *session != key.session);
+        self.locks.retain(|(tenant, _), row| *tenant != key.tenant || row.session != key.session);
         let mine = |tenant: TenantId, row: &ArtifactRow| tenant == key.tenant && row.session == key.session;
         let held = self.artifacts.iter().filter(|((tenant, _), row)| mine(*tenant, row));
         let contents: HashSet<Digest> = held.map(|(_, row)| row.artifact.sha256).collect();
