@@ -280,7 +280,7 @@ async fn shutting_down_closes_every_shell() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shell_that_could_see_a_file_denied_since_is_started_anew() {
     let rules = portcullis::parse_rules(
-        "[[rule]]\nid = \"no-env\"\naction = \"read\"\npath = \"**/.env\"\neffect = \"deny\"\n",
+        "[[rules]]\nid = \"no-env\"\naction = \"read\"\npath = \"**/.env\"\neffect = \"deny\"\n",
         "rules.toml",
         portcullis::Layer::User,
     );
