@@ -46,25 +46,28 @@ pub struct Found {
     pub object: (u64, u64),
 }
 
+/// A file with more than one name, one of which is a match or lies in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// That name, as a virtual path.
+    pub path: String,
+    pub object: (u64, u64),
+}
+
+/// Of every match the files that have other names, too.
+///
+/// # Errors
+/// As [`find`].
+pub fn linked(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Linked>> {
+    Ok(first(table, wanted)?.linked)
+}
+
 /// Every match beneath the mounts of `table`, and every other name of a file that is one.
 ///
 /// # Errors
 /// If there is more to look at than a walk takes, or a mount cannot be listed.
 pub fn find(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Found>> {
-    let mut walk = Walk {
-        table,
-        wanted: Some(wanted),
-        found: Vec::new(),
-        names: HashMap::new(),
-        left: ENTRIES_MAX,
-        buffer: Vec::new(),
-    };
-    if wanted.anchors().is_empty() {
-        return Ok(walk.found);
-    }
-    for mount in table.mounts() {
-        walk.mount(mount)?;
-    }
+    let mut walk = first(table, wanted)?;
     if !walk.names.is_empty() {
         // Once more, and everywhere: a second name may be anywhere.
         walk.wanted = None;
@@ -75,6 +78,22 @@ pub fn find(table: &MountTable, wanted: &impl Wanted) -> io::Result<Vec<Found>> 
     Ok(walk.found)
 }
 
+fn first<'w, W: Wanted>(table: &'w MountTable, wanted: &'w W) -> io::Result<Walk<'w, W>> {
+    let mut walk = Walk {
+        table,
+        wanted: Some(wanted),
+        found: Vec::new(),
+        names: HashMap::new(),
+        linked: Vec::new(),
+        left: ENTRIES_MAX,
+        buffer: Vec::new(),
+    };
+    if !wanted.anchors().is_empty() {
+        table.mounts().try_for_each(|mount| walk.mount(mount))?;
+    }
+    Ok(walk)
+}
+
 struct Walk<'w, W> {
     table: &'w MountTable,
     /// `None` in the second walk, which looks for other names.
@@ -82,6 +101,7 @@ struct Walk<'w, W> {
     found: Vec<Found>,
     /// Files with more than one name that are among the finds, by number.
     names: HashMap<u64, Vec<(Identity, usize)>>,
+    linked: Vec<Linked>,
     left: usize,
     buffer: Vec<u8>,
 }
@@ -187,6 +207,7 @@ impl<'w, W: Wanted> Walk<'w, W> {
             self.add(here, which, &stat);
         }
         if stat.st_nlink > 1 {
+            self.linked.push(Linked { path: here.path.clone(), object: (stat.st_dev, stat.st_ino) });
             self.names.entry(stat.st_ino).or_default().push((Identity::of(&stat), which));
         }
     }

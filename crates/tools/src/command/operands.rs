@@ -78,12 +78,8 @@ impl Decided {
 ///
 /// # Errors
 /// If a word leads outside, names what cannot be read, or is a pattern without an answer.
-pub(super) fn resources(
-    mounts: &MountTable,
-    plan: &portcullis_policy::command::ReadPlan,
-    cwd: &VirtualPath,
-) -> Result<Vec<Resource>, Precondition> {
-    let mut found = Found { mounts, resources: Vec::new(), seen: HashSet::new() };
+pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &VirtualPath) -> Result<Named, Precondition> {
+    let mut found = Found { mounts, named: Named::default(), seen: HashSet::new() };
     // Where a pipeline may run: a `cd` that may never run leaves both places.
     let mut cwds = vec![cwd.clone()];
     for (joiner, pipeline) in plan.pipelines() {
@@ -97,7 +93,15 @@ pub(super) fn resources(
             }
         }
     }
-    Ok(found.resources)
+    Ok(found.named)
+}
+
+/// The places of a line.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub(super) resources: Vec<Resource>,
+    /// Files among them that have more than one name, by device and number, with what was written.
+    pub(super) linked: Vec<((u64, u64), String)>,
 }
 
 /// Where the pipelines after a `cd` may run. What it finds now it will find: if not, the places it leads to then were
@@ -119,7 +123,7 @@ fn moved(mounts: &MountTable, cwds: Vec<VirtualPath>, to: &str, runs: bool) -> V
 
 struct Found<'m> {
     mounts: &'m MountTable,
-    resources: Vec<Resource>,
+    named: Named,
     seen: HashSet<String>,
 }
 
@@ -174,9 +178,10 @@ impl Found<'_> {
         }
         for name in std::iter::once(place.path()).chain(place.also_named()) {
             if self.seen.insert(name.as_str().to_owned()) {
-                self.resources.push(Resource::path(name.as_str(), raw));
+                self.named.resources.push(Resource::path(name.as_str(), raw));
             }
         }
+        self.named.linked.extend(place.if_it_has_other_names().map(|object| (object, raw.to_owned())));
         Ok(())
     }
 }

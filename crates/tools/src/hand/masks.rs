@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_contract::{Caller, ToolFailure};
-use portcullis_policy::{DeniedPath, PathPattern};
-use portcullis_sandbox::matching::{self, Found, Wanted};
+use portcullis_policy::DeniedPath;
+use portcullis_sandbox::matching::{self, Found};
 
 use super::Hand;
 use super::view::Shown;
+use crate::files::other_names::Patterns;
 
 /// Under these actions a command is said to read: who denies one of them for a path means the command as well.
 const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];
@@ -95,22 +96,6 @@ impl Masks {
     }
 }
 
-/// The patterns of deny rules.
-struct Denied {
-    patterns: Vec<PathPattern>,
-    anchors: Vec<String>,
-}
-
-impl Wanted for Denied {
-    fn is(&self, path: &str) -> Option<usize> {
-        self.patterns.iter().position(|pattern| pattern.matches(path))
-    }
-
-    fn anchors(&self) -> &[String] {
-        &self.anchors
-    }
-}
-
 impl Hand {
     /// What is closed to a command of this caller now.
     pub(super) async fn masks(&self, caller: &Caller) -> Result<Masks, ToolFailure> {
@@ -151,18 +136,13 @@ impl Hand {
 }
 
 fn look(mounts: &portcullis_sandbox::MountTable, denied: Vec<DeniedPath>) -> Result<Masks, ToolFailure> {
-    let (mut patterns, mut rules) = (Vec::new(), Vec::new());
-    for DeniedPath { rule, what } in denied {
-        let Some(pattern) = what else {
-            return Err(ToolFailure::sandbox_unavailable(format!(
-                "rule `{rule}` denies reading everything, so nothing is left that a command could run on"
-            )));
-        };
-        rules.push(Some(rule.to_string()));
-        patterns.push(pattern);
+    if let Some(DeniedPath { rule, .. }) = denied.iter().find(|denied| denied.what.is_none()) {
+        return Err(ToolFailure::sandbox_unavailable(format!(
+            "rule `{rule}` denies reading everything, so nothing is left that a command could run on"
+        )));
     }
-    let anchors = patterns.iter().map(|pattern| pattern.anchor().0.to_owned()).collect();
-    let wanted = Denied { patterns, anchors };
+    let rules: Vec<_> = denied.iter().map(|denied| Some(denied.rule.to_string())).collect();
+    let wanted = Patterns::of(denied);
     let found = matching::find(mounts, &wanted).map_err(|error| {
         let text = format!(
             "the files that rules deny reading cannot be found, so no command may run: {error}; name the folders they lie \
