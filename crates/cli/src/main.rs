@@ -22,6 +22,7 @@ mod gc;
 mod grants;
 mod home;
 mod import;
+mod mapped;
 mod person;
 mod policy;
 mod progress;

@@ -8,6 +8,7 @@ use portcullis::{Runtime, RuntimeBuilder};
 use portcullis_base::{Clock as _, SystemClock};
 use portcullis_event::facts::Verdict;
 use portcullis_pipeline::Explained;
+use portcullis_policy::command::Alternative;
 use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, file_hash, lint};
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
 use crate::trust::{self, Trusted};
 use crate::world::{World, call_session, offering, workspace};
-use crate::{ask_view, backtest, call, person};
+use crate::{ask_view, backtest, call, mapped, person};
 
 pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
@@ -40,10 +41,11 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     let folder = workspace(globals)?;
     let runtime = deciding(Settings::load(globals)?, &folder)?;
     let found = runtime.gate().explain(call_session(&folder), "local", tool, input).await;
+    let instead = mapped::mapped(tool, input);
     if term.json {
-        term.document(&document(&found))?;
+        term.document(&document(&found, instead.as_ref()))?;
     } else {
-        term.print(&in_words(&found))?;
+        term.print(&in_words(&found, instead.as_ref()))?;
     }
     Ok(match found.decision {
         Verdict::Allow => Ended::Done,
@@ -52,7 +54,7 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     })
 }
 
-fn document(found: &Explained) -> Value {
+fn document(found: &Explained, instead: Option<&Alternative>) -> Value {
     let network = match &found.isolated {
         Some(isolated) => isolated.network.as_str(),
         None if found.network => "used by the tool itself, not confined",
@@ -69,13 +71,13 @@ fn document(found: &Explained) -> Value {
         "pinned": found.pinned,
         "risk": found.risk,
         "read_only": found.read_only,
-        "mapped": Value::Null,
+        "mapped": mapped::document(instead),
         "suggested_rules": found.suggested_rules,
         "would_run_in": {"profile": found.sandbox, "level": level, "network": network},
     })
 }
 
-fn in_words(found: &Explained) -> String {
+fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
     let code = found.code.map(|code| format!(" ({code})")).unwrap_or_default();
     let mut text = format!("{}{code}: {}\n", styled(BOLD, &render::word(&found.decision)), exact(&found.reason, 2_000));
     let mut line = |label: &str, value: &str| {
@@ -91,6 +93,7 @@ fn in_words(found: &Explained) -> String {
         line("sandbox", &format!("{profile}, isolation level {}, network {}", isolated.level, isolated.network));
     }
     line("pinned", if found.pinned { "every call asks; no remembered allow answers it" } else { "" });
+    line("instead", &instead.map(|instead| exact(&mapped::in_words(instead), 2_000)).unwrap_or_default());
     for rule in &found.suggested_rules {
         text.push_str(&ask_view::suggestion(&json!(rule)));
     }

@@ -314,6 +314,31 @@ async fn the_bash_of_profile_code_is_the_same_shell_and_asks_unpinned() {
     assert!(!offered.iter().any(|name| name.starts_with("shell_")), "{offered:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bash_of_profile_code_asks_for_all_but_lines_that_only_look() {
+    let gate = gate_with(|builder| builder.profile(Profile::Code).approver(|_| std::future::ready(Reply::Deny))).await;
+    let seen = gate.call("bash", json!({"command": "ls sub && grep -c text sub/deep/file"})).await;
+    assert!(seen.ok && text(&seen) == "deep\n1\n", "{} {}", seen.summary, text(&seen));
+    for line in
+        ["touch made", "cd sub", "cd sub && ls", "ls > made", "FOO=1 ls", "cat $(echo sub)", "ls &", "bash -c ls"]
+    {
+        let seen = gate.call("bash", json!({ "command": line })).await;
+        assert_eq!(code(&seen), "user_denied", "`{line}`: {}", seen.summary);
+    }
+    // A fresh shell first is the shell's, whatever comes after it.
+    let seen = gate.call("bash", json!({"command": "ls", "restart": true})).await;
+    assert_eq!(code(&seen), "user_denied");
+    assert!(!gate.world.workspace.join("made").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_hand_denied_is_named_also_of_a_command_in_the_shell() {
+    let gate = gate().await;
+    let seen = gate.exec("python3 -c 'import urllib.request as u; u.urlopen(\"http://example.com\")'").await;
+    assert_eq!(code(&seen), "command_failed");
+    assert!(seen.warnings.iter().any(|warning| warning.contains("network_disabled")), "{:?}", seen.warnings);
+}
+
 // From process to process.
 
 fn exec(command: &str) -> String {

@@ -294,14 +294,17 @@ impl RuntimeBuilder {
                 files,
                 live: Arc::new(own.clone()),
             };
+            let reads =
+                portcullis_tools::ReadHand { hand: hand.clone(), files: shell.files.clone(), book: shell.book.clone() };
             let tools = match self.profile {
                 Profile::Managed => {
                     let mut tools = portcullis_tools::shell_tools(shell.clone())?;
+                    tools.extend(portcullis_tools::read_tools(shell.clone(), reads)?);
                     tools.extend(portcullis_tools::run_tools(shell.clone(), hand)?);
                     tools.extend(portcullis_tools::persistent_tools(shell, own.clone())?);
                     tools
                 }
-                Profile::Code => portcullis_tools::stock_bash(shell, own.clone())?,
+                Profile::Code => portcullis_tools::stock_bash(shell, own.clone(), reads)?,
             };
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
             shells = Some(own);

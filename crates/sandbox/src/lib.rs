@@ -39,7 +39,9 @@ pub use error::{FileError, Kind, PathFault};
 pub use media::{ContentKind, content_kind};
 pub use mount::{Access, CONFIG_DIR, Mount, MountTable, TreeOwner};
 pub use name::Name;
-pub use read::{FileContent, FileHash, FileStat, hash_file, open_dir, read_file, stat};
+pub use read::{
+    Attempt, FileContent, FileHash, FileStat, hash_file, open_dir, open_for_reading, read_file, stat, would_allow,
+};
 pub use resolve::Resolved;
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;

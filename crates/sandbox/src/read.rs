@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use cap_std::fs::Dir;
 use portcullis_base::{Digest, DigestWriter, Timestamp};
-use rustix::fs::Stat;
+use rustix::fs::{AtFlags, Stat};
 
 use crate::handle::{Entry, Identity, kind_of, look, mode_of, mtime_of, open_file, reopen_dir, size_of};
 use crate::parents::{open_beneath, split};
@@ -84,6 +84,42 @@ pub fn open_dir(resolved: &Resolved) -> Result<Dir, FileError> {
 pub fn read_file(resolved: &Resolved, max_bytes: u64) -> Result<FileContent, FileError> {
     let (file, stat) = open(resolved)?;
     read_opened(&file, &stat, max_bytes, resolved.path())
+}
+
+/// The file, opened for reading, to be handed to a program as it is: what was checked is what it reads.
+pub fn open_for_reading(resolved: &Resolved) -> Result<File, FileError> {
+    open(resolved).map(|(file, _)| file)
+}
+
+/// What the kernel would say to an attempt of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    Read,
+    /// Also needs a mount that can be written.
+    Write,
+    /// Runs a file, or passes through a directory.
+    Execute,
+}
+
+/// Whether an attempt would be let through, without making it.
+pub fn would_allow(resolved: &Resolved, attempt: Attempt) -> Result<bool, FileError> {
+    stat(resolved)?;
+    if attempt == Attempt::Write && resolved.check_writable().is_err() {
+        return Ok(false);
+    }
+    let access = match attempt {
+        Attempt::Read => rustix::fs::Access::READ_OK,
+        Attempt::Write => rustix::fs::Access::WRITE_OK,
+        Attempt::Execute => rustix::fs::Access::EXEC_OK,
+    };
+    let asked = match resolved.names().split_last() {
+        None => rustix::fs::accessat(resolved.mount().dir(), ".", access, AtFlags::EACCESS),
+        // A link in its place by now would be asked about instead; the answer is a single bit of metadata.
+        Some((name, above)) => {
+            rustix::fs::accessat(open_beneath(resolved, above)?, name.as_str(), access, AtFlags::EACCESS)
+        }
+    };
+    Ok(asked.is_ok())
 }
 
 /// Hashes the file without holding it in memory.

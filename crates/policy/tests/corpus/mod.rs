@@ -12,7 +12,7 @@ pub struct Row {
 
 /// Reads one file; cells have `\\`, `\n`, `\r` and `\t` escaped.
 pub fn rows(file: &str) -> Vec<Row> {
-    let path = format!("{}/tests/corpus/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../policy/tests/corpus/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).expect(&path);
     let rows: Vec<Row> = text.split('\n').skip(1).filter(|line| !line.is_empty()).map(row).collect();
     assert!(rows.len() > 100, "{path} has {} rows", rows.len());

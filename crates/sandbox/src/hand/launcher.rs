@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use rustix::fs::{Mode, OFlags};
 
 use super::cgroup::Cgroup;
-use super::plan::{Bind, BindAccess, Hold, Plan, Source, Stdin, Tmp};
+use super::plan::{Bind, BindAccess, Hold, Output, Plan, Source, Stdin, Tmp};
 use super::posture::Layers;
 use super::probe::{self, Probed};
 use super::running::{Running, Watched};
@@ -140,6 +140,14 @@ impl Launcher {
         fds.extend(plan.extra_fds.iter().map(AsFd::as_fd));
         let ready = Ready::new(self.program()?, &orders, &fds).map_err(launcher("sending its orders"))?;
         drop(fds);
+        // Copies: what fails at one level is tried again at another.
+        let given = |output: &Output| match output {
+            Output::Pipe => Ok(None),
+            Output::Fd(fd) => fd.try_clone().map(Some),
+        };
+        let stdout = given(&plan.stdout).map_err(launcher("its output"))?;
+        let stderr = given(&plan.stderr).map_err(launcher("its output"))?;
+        let ready = ready.writing_to(stdout, stderr);
         let spawned = spawn::spawn(ready).await.map_err(launcher("posix_spawn"))?;
         let cgroup = cgroup.map(|(group, _)| group);
         let running = Running::new(spawned, posture.clone(), cgroup).map_err(launcher("watching it"))?;

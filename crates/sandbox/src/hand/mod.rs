@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use error::{CannotHold, LaunchError, Unheld};
 pub use launcher::Launcher;
-pub use plan::{Bind, BindAccess, Guard, Hold, Limits, Network, Plan, Source, Stdin, Tmp, View};
+pub use plan::{Bind, BindAccess, Guard, Hold, Limits, Network, Output, Plan, Source, Stdin, Tmp, View};
 pub use posture::{Layer, Missing, Posture};
 pub use running::{Ended, Exit, Running, Target};
 pub use rustix::process::Signal;

@@ -136,6 +136,16 @@ pub enum Stdin {
     Fd(OwnedFd),
 }
 
+/// Where a stream that the program writes goes.
+#[derive(Debug, Default)]
+pub enum Output {
+    /// A pipe of its own, whose reading end the [`Running`](super::Running) gives away.
+    #[default]
+    Pipe,
+    /// This: a pipe between two programs, one place for both streams, or `/dev/null`.
+    Fd(OwnedFd),
+}
+
 /// One launch.
 #[derive(Debug)]
 pub struct Plan {
@@ -153,6 +163,8 @@ pub struct Plan {
     /// Handed on as descriptors 3, 4, …
     pub extra_fds: Vec<OwnedFd>,
     pub stdin: Stdin,
+    pub stdout: Output,
+    pub stderr: Output,
 }
 
 impl Plan {
@@ -169,6 +181,8 @@ impl Plan {
             minimum: IsolationLevel::Full,
             extra_fds: Vec::new(),
             stdin: Stdin::Null,
+            stdout: Output::Pipe,
+            stderr: Output::Pipe,
         }
     }
 }

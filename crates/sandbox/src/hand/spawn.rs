@@ -40,6 +40,9 @@ pub(crate) struct Ready {
     program: PathBuf,
     ours: OwnedFd,
     theirs: OwnedFd,
+    /// None: a pipe of its own.
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
 }
 
 impl Ready {
@@ -61,12 +64,17 @@ impl Ready {
         }
         rustix::net::sendmsg(&ours, &[IoSlice::new(HEADER)], &mut control, SendFlags::NOSIGNAL)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        Ok(Self { program: program.to_owned(), ours, theirs })
+        Ok(Self { program: program.to_owned(), ours, theirs, stdout: None, stderr: None })
+    }
+
+    /// The same, with these as its output; none is a pipe of its own.
+    pub(crate) fn writing_to(self, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> Self {
+        Self { stdout, stderr, ..self }
     }
 
     fn spawn(self) -> io::Result<Spawned> {
-        let (stdout, out) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let (stderr, err) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdout, out) = output(self.stdout)?;
+        let (stderr, err) = output(self.stderr)?;
         // Nothing here may make the standard library fork instead: no `pre_exec`, no user, no group.
         let child = Command::new(&self.program)
             // The program sees it as pid 1; where it lies on the host is not its business.
@@ -82,15 +90,17 @@ impl Ready {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
         // Not reaped by anyone yet, so the number is still its own.
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Spawned {
-            socket: self.ours,
-            pidfd,
-            stdout: Some(stdout),
-            stderr: Some(stderr),
-            cgroup: None,
-            reaped: false,
-        })
+        Ok(Spawned { socket: self.ours, pidfd, stdout, stderr, cgroup: None, reaped: false })
     }
+}
+
+/// The end that we read, if it is ours to read, and the end that is written to.
+fn output(given: Option<OwnedFd>) -> io::Result<(Option<OwnedFd>, OwnedFd)> {
+    if let Some(fd) = given {
+        return Ok((None, fd));
+    }
+    let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((Some(ours), theirs))
 }
 
 impl Spawned {

@@ -31,6 +31,31 @@ pub struct Plan {
     pub(super) closed: Vec<Closed>,
 }
 
+impl Plan {
+    /// Another program of the same command, with the same view: the next stage of a pipeline. Nothing of its streams
+    /// is taken over.
+    #[must_use]
+    pub fn beside(&self, argv: Vec<OsString>, cwd: &VirtualPath) -> Self {
+        let mut launch = hand::Plan::new(argv);
+        launch.env.clone_from(&self.launch.env);
+        launch.cwd = PathBuf::from(cwd.as_str());
+        launch.view = self.launch.view.clone();
+        launch.limits = self.launch.limits;
+        launch.network = self.launch.network;
+        launch.minimum = self.launch.minimum;
+        Self {
+            launch,
+            masks: Arc::clone(&self.masks),
+            env_names: self.env_names.clone(),
+            warnings: Vec::new(),
+            cwd: cwd.clone(),
+            network: self.network,
+            shown: self.shown.clone(),
+            closed: self.closed.clone(),
+        }
+    }
+}
+
 impl Hand {
     /// What `argv` needs to run in `cwd`, a folder of the mounts. The rules are matched against the mounts anew.
     ///

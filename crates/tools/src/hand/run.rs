@@ -60,6 +60,17 @@ impl Streams {
         })
     }
 
+    /// The same of pipes that several programs write to.
+    ///
+    /// # Errors
+    /// If they cannot be watched.
+    pub fn of(context: &ToolContext, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            stdout: Stream::new(Some(stdout), context.spool("stdout"))?,
+            stderr: Stream::new(Some(stderr), context.spool("stderr"))?,
+        })
+    }
+
     /// Reads until both have ended. May be dropped and called again; nothing is lost.
     ///
     /// # Errors

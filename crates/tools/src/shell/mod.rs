@@ -32,6 +32,7 @@ use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::tool_name;
 use posture::Posture;
+pub(crate) use view::StateView;
 
 /// What the shell tools are made of.
 #[derive(Clone)]
@@ -76,6 +77,11 @@ pub fn run_tools(parts: ShellTools, hand: Hand) -> Result<BTreeMap<ToolName, Too
 const HOME: &str = "/workspace";
 
 impl ShellTools {
+    /// The caller's own shell as the log knows it; none if nobody ever touched it.
+    pub(crate) async fn state(&self, context: &ToolContext) -> Result<Option<StateView>, ToolFailure> {
+        self.look(context, None).await.map(|(_, posture)| posture.state)
+    }
+
     /// The shell that a call may look at, and how it stands.
     async fn look(&self, context: &ToolContext, wanted: Option<&str>) -> Result<(ShellSeen, Posture), ToolFailure> {
         let wanted = session_id(wanted).map_err(ToolFailure::precondition)?;

@@ -33,7 +33,7 @@ pub(super) struct ArtifactPaths {
 
 /// The names of the environment.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct EnvView {
+pub(crate) struct EnvView {
     count: usize,
     keys: Vec<String>,
 }
@@ -48,7 +48,7 @@ impl EnvView {
 /// A persistent shell as the log knows it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct DurableShell {
+pub(crate) struct DurableShell {
     shell_id: String,
     shell_path: String,
     started_at: String,
@@ -83,7 +83,7 @@ impl DurableShell {
 /// One command that ended.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CommandView {
+pub(crate) struct CommandView {
     command_id: String,
     command: String,
     args: Vec<String>,
@@ -125,7 +125,7 @@ impl CommandView {
 /// What survives of a shell.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct StateView {
+pub(crate) struct StateView {
     version: u32,
     cwd: String,
     updated_at: Option<String>,

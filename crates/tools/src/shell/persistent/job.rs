@@ -26,6 +26,7 @@ use super::shells::{Shells, Wanted};
 use super::sink::{Capture, Captured};
 use super::wait::Uncollected;
 use crate::files::failure;
+use crate::hand::named;
 use crate::shell::carry::carry_over;
 use crate::shell::line::one_is_an_answer;
 use crate::shell::live::LiveShell as _;
@@ -167,6 +168,12 @@ impl Persistent {
             }
         };
         self.remember(context, &live, &job.line, &cwd, &over);
+        let failed = over.exit_code() != Some(0);
+        let stderr = over.captured.tails.text(Stream::Stderr);
+        let denials = if failed { named(&live.start.seen, stderr.as_bytes()) } else { Vec::new() };
+        for denial in &denials {
+            context.warn(denial.to_string());
+        }
         let settled = self.settle(context, &job.line, &over);
         if over.away {
             let error = settled.as_ref().err().filter(|_| over.outcome.is_err());

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::live::{Current, IDLE, Live, Now, Start};
 use super::wait::Uncollected;
 use super::words::{Small, preview};
-use crate::hand::{Hand, Reach};
+use crate::hand::{Hand, Reach, Seen};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::unseen;
 
@@ -194,6 +194,7 @@ impl Shells {
             program,
             mount_path: mount.unwrap_or_else(|| cwd.as_str().to_owned()),
             masks: Arc::clone(&plan.masks),
+            seen: Seen::of(&plan, hand),
             given: given(&plan.launch.env),
             cwd: cwd.as_str().to_owned(),
             env_keys: plan.env_names.clone(),

@@ -1,0 +1,176 @@
+//! The list of a line: pipelines one after the other, with `cd` between them, and what they write.
+
+use std::io::{self, PipeWriter};
+use std::time::Duration;
+
+use portcullis_contract::{ToolContext, ToolFailure};
+use portcullis_pipeline::Environment;
+use portcullis_policy::command::{Builtin, Joiner, ReadPlan};
+use portcullis_sandbox::VirtualPath;
+use tokio::time::Instant;
+
+use super::operands::Decided;
+use super::pipeline::StageEnd;
+use super::result::ReadRan;
+use super::{ReadHand, ReadLine, builtins};
+use crate::hand::{Plan, Reach, Streams};
+use crate::shell::unseen;
+
+/// How long output is read after the last program has ended.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// The same wherever it runs: sorted names and messages do not depend on a machine.
+const LANG: &str = "C.UTF-8";
+
+/// A line at work.
+pub(super) struct Line<'a> {
+    pub(super) hand: &'a ReadHand,
+    pub(super) context: &'a ToolContext,
+    pub(super) decided: Decided,
+    /// The view of every stage. Rules were matched against the mounts when the line began.
+    pub(super) base: Plan,
+    pub(super) virtual_paths: bool,
+    pub(super) out: PipeWriter,
+    pub(super) err: PipeWriter,
+    session: Environment,
+}
+
+/// How far a list came.
+struct ListEnd {
+    stages: Vec<StageEnd>,
+    last: StageEnd,
+    stopped: bool,
+}
+
+impl ReadHand {
+    /// Runs a line that was let through. What its programs write is captured as `stdout` and `stderr`. A program that
+    /// fails is no error here: see [`ReadRan::judged`].
+    ///
+    /// # Errors
+    /// If a word is no longer what was decided on, a program is not installed, or the isolation it needs is not to be
+    /// had.
+    pub async fn run(&self, context: &ToolContext, line: &ReadLine) -> Result<ReadRan, ToolFailure> {
+        let started = Instant::now();
+        super::installed(&line.plan).map_err(ToolFailure::precondition)?;
+        let mut base = self.hand.plan(context.caller(), Vec::new(), &line.cwd, Reach::ReadOnly).await?;
+        for warning in base.warnings.drain(..) {
+            context.warn(warning);
+        }
+        let session = if shows_environment(&line.plan) {
+            self.book.environment(context.caller()).await.map_err(unseen)?
+        } else {
+            Environment::default()
+        };
+        let broken = |error: io::Error| ToolFailure::new("io_error", format!("the output cannot be read: {error}"));
+        let (out_read, out) = io::pipe().map_err(broken)?;
+        let (err_read, err) = io::pipe().map_err(broken)?;
+        let mut streams = Streams::of(context, out_read.into(), err_read.into()).map_err(broken)?;
+        let posture = self.hand.posture().await;
+        let at_work = Line {
+            hand: self,
+            context,
+            decided: Decided::new(&line.resources),
+            base,
+            virtual_paths: posture.virtual_paths(),
+            out,
+            err,
+            session,
+        };
+        let mut work = Box::pin(async {
+            let ended = at_work.list(&line.plan, &line.cwd).await;
+            // The last writing ends of both pipes that are ours.
+            drop(at_work);
+            ended
+        });
+        let mut reading = true;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                ended = &mut work => break ended,
+                read = streams.read(), if reading => {
+                    reading = false;
+                    if let Err(flood) = read {
+                        // Letting go of it ends every program.
+                        drop(work);
+                        return Err(ToolFailure::new("output_limit", format!("the programs were ended: {flood}")));
+                    }
+                }
+            }
+        };
+        drop(work);
+        let duration = started.elapsed();
+        let _ = tokio::time::timeout(DRAIN, streams.read()).await;
+        let (stdout, stderr, _) = streams.finish();
+        let ListEnd { stages, last, stopped } = ended?;
+        if stages.iter().any(|stage| stage.out_of_memory) {
+            context.warn("the kernel ended a program of this line because it used up its memory limit");
+        }
+        Ok(ReadRan {
+            stage_exit_codes: stages.iter().map(|stage| stage.code).collect(),
+            exit_code: (!stopped).then_some(last.code),
+            signal: last.signal,
+            timed_out: stopped && duration >= context.timeout(),
+            stopped,
+            duration,
+            stdout,
+            stderr,
+            env_names: NAMES.iter().map(|name| (*name).to_owned()).collect(),
+            posture,
+        })
+    }
+}
+
+/// The names of a stage's environment.
+const NAMES: [&str; 5] = ["LANG", "PATH", "PORTCULLIS_SESSION_ID", "PORTCULLIS_WORKSPACE_CWD", "TMPDIR"];
+
+fn shows_environment(plan: &ReadPlan) -> bool {
+    let mut stages = plan.pipelines().iter().flat_map(|(_, pipeline)| pipeline.stages());
+    stages.any(|stage| stage.builtin() == Some(Builtin::Env))
+}
+
+impl Line<'_> {
+    async fn list(&self, plan: &ReadPlan, cwd: &VirtualPath) -> Result<ListEnd, ToolFailure> {
+        let nothing = StageEnd { code: 0, signal: None, out_of_memory: false };
+        let mut end = ListEnd { stages: Vec::new(), last: nothing, stopped: false };
+        let mut cwd = cwd.clone();
+        for (joiner, pipeline) in plan.pipelines() {
+            let runs = match joiner {
+                Joiner::Always => true,
+                Joiner::AfterSuccess => end.last.code == 0,
+                Joiner::AfterFailure => end.last.code != 0,
+            };
+            if !runs {
+                continue;
+            }
+            let ended = self.pipeline(pipeline, &cwd).await?;
+            end.last = ended.stages.last().copied().unwrap_or(nothing);
+            end.stages.extend(ended.stages);
+            if ended.stopped {
+                end.stopped = true;
+                break;
+            }
+            cwd = ended.moved.unwrap_or(cwd);
+        }
+        Ok(end)
+    }
+
+    /// The environment of a stage, to the letter. Nothing of the session's: a variable can make a listed program run
+    /// code (`LD_PRELOAD`, `RIPGREP_CONFIG_PATH`) or mean something else (`POSIXLY_CORRECT`), and setting one is not
+    /// asked about.
+    pub(super) fn own(&self, cwd: &VirtualPath) -> Vec<(String, String)> {
+        let tmp = self.base.launch.env.iter().find(|(name, _)| name == "TMPDIR");
+        let tmp = tmp.filter(|_| self.virtual_paths).map(|(_, value)| value.to_string_lossy().into_owned());
+        vec![
+            ("LANG".to_owned(), LANG.to_owned()),
+            ("PATH".to_owned(), builtins::TRUSTED.join(":")),
+            ("PORTCULLIS_SESSION_ID".to_owned(), self.context.caller().session_id.to_string()),
+            ("PORTCULLIS_WORKSPACE_CWD".to_owned(), cwd.as_str().to_owned()),
+            ("TMPDIR".to_owned(), tmp.unwrap_or_else(|| "/tmp".to_owned())),
+        ]
+    }
+
+    /// What `env` shows.
+    pub(super) fn variables(&self, cwd: &VirtualPath) -> Vec<u8> {
+        builtins::environment(&self.own(cwd), &self.session)
+    }
+}

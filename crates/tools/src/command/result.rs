@@ -1,0 +1,79 @@
+//! How a line ended, and what that means (tool-contract §12).
+
+use std::time::Duration;
+
+use portcullis_contract::{SpoolRef, ToolContext, ToolFailure};
+use portcullis_policy::command::ReadPlan;
+use portcullis_sandbox::hand::Posture;
+
+/// A line that ended, or was ended.
+#[derive(Debug)]
+pub struct ReadRan {
+    /// Of every stage that ran, in order.
+    pub stage_exit_codes: Vec<i32>,
+    /// Of the last stage of the last pipeline that ran; `None` if the call was stopped.
+    pub exit_code: Option<i32>,
+    /// What ended that stage.
+    pub signal: Option<i32>,
+    /// It ran longer than its call may, and was ended for that.
+    pub timed_out: bool,
+    /// It was ended with its call, whatever the reason.
+    pub stopped: bool,
+    pub duration: Duration,
+    pub stdout: SpoolRef,
+    pub stderr: SpoolRef,
+    /// The names of its environment.
+    pub env_names: Vec<String>,
+    /// The isolation it had.
+    pub posture: Posture,
+}
+
+/// What an exit code of 1 says of a program that was asked a question.
+enum Question {
+    /// Whether anything matches.
+    Search,
+    /// Whether something holds.
+    Test,
+}
+
+/// A lone program to which 1 is an answer and no failure.
+fn question(plan: &ReadPlan) -> Option<Question> {
+    let [(_, pipeline)] = plan.pipelines() else { return None };
+    let [stage] = pipeline.stages() else { return None };
+    match stage.program() {
+        "grep" | "rg" => Some(Question::Search),
+        "diff" | "cmp" | "test" | "[" => Some(Question::Test),
+        _ => None,
+    }
+}
+
+impl ReadRan {
+    /// The same if it is a success, also of a question whose answer is no.
+    ///
+    /// # Errors
+    /// `command_failed`; what it wrote is shown all the same.
+    pub fn judged(self, context: &ToolContext, plan: &ReadPlan) -> Result<Self, ToolFailure> {
+        match (self.exit_code, question(plan)) {
+            // What the runtime makes of a call that it stopped is not ours to say.
+            (None, _) | (Some(0), _) => Ok(self),
+            (Some(1), Some(Question::Test)) => Ok(self),
+            (Some(1), Some(Question::Search)) => {
+                context.nothing_found();
+                Ok(self)
+            }
+            (Some(code), _) => Err(ToolFailure::command(Some(code), self.signal, self.said(code))),
+        }
+    }
+
+    fn said(&self, code: i32) -> String {
+        let how = match self.signal {
+            Some(signal) => format!("ended by signal {signal}"),
+            None => format!("exit code {code}"),
+        };
+        if self.stage_exit_codes.len() < 2 {
+            return how;
+        }
+        let codes = self.stage_exit_codes.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+        format!("{how} (of all stages: {codes})")
+    }
+}
