@@ -263,6 +263,10 @@ async fn a_command_in_the_background_is_seen_waited_for_and_collected_once() {
     assert!(forced.ok, "{}", forced.summary);
     until("it is stopped", || !alive(&mark)).await;
     assert_eq!(gate.ok("echo $DONE; ls after 2>/dev/null; true").await, "yes\n");
+    // The death of a shell is an end, too.
+    gate.call("shell_exec", json!({"command": "sleep 0.3; kill -9 $$", "background": true})).await;
+    let waited = document(&gate.call("shell_wait", json!({"timeoutMs": 60_000})).await);
+    assert_eq!(waited["status"], "error", "{waited}");
     stop.cancel();
     served.await.expect("no panic").expect("served");
 }
