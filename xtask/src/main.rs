@@ -12,6 +12,7 @@ mod mutants;
 mod order;
 mod patch;
 mod process;
+mod programs;
 mod repo;
 mod rules;
 mod rust_source;

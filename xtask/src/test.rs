@@ -8,7 +8,7 @@ use crate::metadata::Graph;
 use crate::process;
 use crate::repo::Repo;
 use crate::suite::{self, Counts};
-use crate::{embed, laws, licences, order, patch, text, toolchain};
+use crate::{embed, laws, licences, order, patch, programs, text, toolchain};
 
 pub const HELP: &str = "\
 Everything that must hold before a change lands. Stops at the first failure.
@@ -43,7 +43,7 @@ struct Run {
 type Step = (&'static str, fn(&mut Run) -> Result<String>);
 
 const STEPS: &[Step] = &[
-    ("toolchain", |run| toolchain::check(&run.repo)),
+    ("toolchain", |run| Ok(format!("{}, {}", toolchain::check(&run.repo)?, programs::check()?))),
     ("format", Run::format),
     ("crate order", |run| order::check(run.graph()?)),
     ("licences", |run| licences::check(run.graph()?)),

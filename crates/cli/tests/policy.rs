@@ -38,6 +38,34 @@ fn explain_says_what_the_gate_would_decide_and_does_nothing() {
 }
 
 #[test]
+fn check15_explain_shows_decision_and_mapping_of_a_command() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let cat = r#"{"command":"head -n 5 a.txt"}"#;
+    world
+        .run(&["policy", "explain", "bash", cat])
+        .ends(0)
+        .says("allow: ")
+        .says("instead     read {\"file_path\":\"/workspace/a.txt\",\"line_count\":5}");
+    let found = world.run(&["policy", "explain", "shell_run", cat, "--json"]).ends(3).json();
+    assert_eq!((&found["decision"], &found["pinned"]), (&"ask".into(), &true.into()));
+    assert_eq!(found["mapped"]["tool"], "read");
+    assert_eq!(found["mapped"]["input"], serde_json::json!({"file_path": "/workspace/a.txt", "line_count": 5}));
+    // No first-class tool, but the read-only hand.
+    let sort = r#"{"command":"sort -u a.txt"}"#;
+    let found = world.run(&["policy", "explain", "shell_run", sort, "--json"]).ends(3).json();
+    assert_eq!(found["mapped"]["input"]["command"], "sort");
+    assert_eq!(found["mapped"]["tool"], "bash");
+    world.run(&["policy", "explain", "bash", sort, "--json"]).ends(0).says("\"mapped\":null");
+    // Neither.
+    let make = r#"{"command":"make test"}"#;
+    world.run(&["policy", "explain", "bash", make]).ends(4).says("run it with shell_run");
+    assert!(world.run(&["policy", "explain", "shell_run", make, "--json"]).ends(3).json()["mapped"].is_null());
+    let denied = world.configure("[[rules]]\nid = \"no-a\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
+    world.run(&["policy", "explain", "bash", cat]).ends(4).says("no-a");
+    drop(denied);
+}
+
+#[test]
 fn explain_agrees_with_what_call_then_does_and_knows_what_is_remembered() {
     let world = World::new();
     let ask = world.run(&["call", "write", WRITE]).ends(3).id("ask_");

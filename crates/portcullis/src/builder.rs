@@ -17,8 +17,8 @@ use portcullis_sandbox::hand::Launcher;
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_secret::{MIN_REDACTED_BYTES, Redactor, Sealer, SealingKey, SecretText};
 use portcullis_store::{Artifacts, HostLiveness, MemoryArtifacts, MemoryStore, Store};
-use portcullis_tools::Profile;
 use portcullis_tools::hand::{Hand, HandSettings};
+use portcullis_tools::{Profile, ShellParts, Shells};
 
 use crate::RuntimeError;
 use crate::replies::{Approver, PendingAsk};
@@ -232,6 +232,7 @@ impl RuntimeBuilder {
             // Invariant: no rules cannot conflict.
             None => PolicyBuilder::new().build().expect("a policy without rules is valid"),
         };
+        let entropy = self.entropy;
         let gate = Gate::new(GateParts {
             store,
             artifacts,
@@ -242,7 +243,7 @@ impl RuntimeBuilder {
             variables: self.variables,
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
-            entropy: self.entropy,
+            entropy: Arc::clone(&entropy),
             tenant: LOCAL_TENANT,
             location,
             project: workspace.as_deref().map(|w| w.display().to_string()).unwrap_or_default(),
@@ -253,6 +254,7 @@ impl RuntimeBuilder {
             ask_expiry: self.ask_expiry,
         });
         let mut guards = Vec::new();
+        let mut shells = None;
         if let Some(folder) = &workspace {
             let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree)
                 .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?
@@ -279,23 +281,33 @@ impl RuntimeBuilder {
             };
             let tools = portcullis_tools::file_tools(files.clone())?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
-            if self.profile == Profile::Managed {
-                let shell = portcullis_tools::ShellTools {
-                    book: gate.shells(),
-                    shelf: gate.shelf(),
-                    files,
-                    live: Arc::new(portcullis_tools::NoLiveShell),
-                };
-                let mut tools = portcullis_tools::shell_tools(shell.clone())?;
-                let reads = portcullis_tools::ReadHand {
-                    hand: hand.clone(),
-                    files: shell.files.clone(),
-                    book: shell.book.clone(),
-                };
-                tools.extend(portcullis_tools::read_tools(shell.clone(), reads)?);
-                tools.extend(portcullis_tools::run_tools(shell, hand)?);
-                guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
-            }
+            let own = Shells::new(ShellParts {
+                hand: hand.clone(),
+                book: gate.shells(),
+                clock: Arc::clone(&self.clock),
+                ids: Arc::clone(&self.ids),
+                entropy: Arc::clone(&entropy),
+            });
+            let shell = portcullis_tools::ShellTools {
+                book: gate.shells(),
+                shelf: gate.shelf(),
+                files,
+                live: Arc::new(own.clone()),
+            };
+            let reads =
+                portcullis_tools::ReadHand { hand: hand.clone(), files: shell.files.clone(), book: shell.book.clone() };
+            let tools = match self.profile {
+                Profile::Managed => {
+                    let mut tools = portcullis_tools::shell_tools(shell.clone())?;
+                    tools.extend(portcullis_tools::read_tools(shell.clone(), reads)?);
+                    tools.extend(portcullis_tools::run_tools(shell.clone(), hand)?);
+                    tools.extend(portcullis_tools::persistent_tools(shell, own.clone())?);
+                    tools
+                }
+                Profile::Code => portcullis_tools::stock_bash(shell, own.clone(), reads)?,
+            };
+            guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
+            shells = Some(own);
         }
         let artifact_tools = portcullis_tools::artifact_tools(gate.shelf())?;
         guards.push(registry.registrar(Placement::Location(location)).register(artifact_tools)?);
@@ -312,6 +324,7 @@ impl RuntimeBuilder {
             ids: self.ids,
             approver: self.approver,
             workspace,
+            shells,
             serving: Arc::default(),
         })
     }

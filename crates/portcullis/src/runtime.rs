@@ -32,6 +32,8 @@ pub struct Runtime {
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) approver: Option<Approver>,
     pub(crate) workspace: Option<PathBuf>,
+    /// The persistent shells of its sessions; none without a workspace.
+    pub(crate) shells: Option<portcullis_tools::Shells>,
     /// Sessions that this runtime serves, see [`Runtime::serve`].
     pub(crate) serving: Arc<Mutex<BTreeSet<SessionId>>>,
 }
@@ -133,9 +135,12 @@ impl Runtime {
         Ok(attended?)
     }
 
-    /// Waits for calls in flight.
+    /// Waits for calls in flight, then closes the shells of its sessions.
     pub async fn shutdown(&self) {
         self.gate.shutdown().await;
+        if let Some(shells) = &self.shells {
+            shells.shutdown().await;
+        }
     }
 }
 

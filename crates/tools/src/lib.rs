@@ -1,7 +1,7 @@
 //! The managed tools, thin: each states what it takes, what it touches and what it did.
 //!
 //! Owns: the inputs and outputs of `read`, `write`, `edit`, `glob`, `grep`, `artifact_read`, `artifact_grep`, `task_output`,
-//! `task_wait`, `task_cancel` and of the shell tools that start no process, and what a model and a person see of them. Knows nothing of: who may call them (`policy`), how a file is reached without
+//! `task_wait`, `task_cancel`, `bash` and of the shell tools that start no process, and what a model and a person see of them. Knows nothing of: who may call them (`policy`), how a file is reached without
 //! leaving its mount (`sandbox`), how much of an output is shown and where evidence is kept (`pipeline`).
 //!
 //! Invariants: a tool names a place by its canonical virtual path and never by a host path (H6); no

@@ -2,6 +2,7 @@
 
 mod corpus_rows;
 mod generated;
+mod levels;
 mod lines;
 mod stopping;
 mod unseen;

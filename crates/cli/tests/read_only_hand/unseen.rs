@@ -71,6 +71,27 @@ async fn check16_links_that_lead_outside_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn h03_files_of_secrets_are_not_read_under_another_name_either() {
+    let world = World::new().await;
+    world.put(".env", SECRET);
+    world.put("keys/id_rsa", SECRET);
+    world.link(".env", "settings");
+    for line in
+        ["cat .env", "cat settings", "cat < settings", "cat keys/*", "cd keys; cat *", "test -e x || cat settings"]
+    {
+        let seen = world.bash(line).await;
+        assert_eq!(
+            seen.reason.as_ref().and_then(|r| r.known()),
+            Some(Reason::CommandNotAllowed),
+            "{line}: {}",
+            seen.summary
+        );
+        assert!(!shows(&seen), "{line}");
+    }
+    assert_eq!(world.ran("ls settings keys/*").await.0, "./keys/id_rsa\nsettings\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check38_what_rules_deny_no_stage_reads() {
     let rules = "[[rules]]\nid = \"no-keys\"\naction = \"read\"\npath = \"**/*.key\"\neffect = \"deny\"\n";
     let world = World::with(rules, IsolationLevel::Full).await;
@@ -90,14 +111,15 @@ async fn check38_what_rules_deny_no_stage_reads() {
         "test -r sub/a.key",
         "cat a.txt; cat sub/a.key",
         "test -e nope && cat sub/a.key",
+        "cat hard",
+        "cat < hard",
+        "grep SECRET ha*",
     ] {
         let seen = world.bash(line).await;
         assert_eq!(seen.code.known(), Some(Code::PolicyDenied), "{line}: {}", seen.summary);
         assert!(!shows(&seen), "{line}");
     }
-    for line in
-        ["grep -r SECRET .", "grep -R SECRET .", "rg --hidden SECRET", "cat hard", "cat < hard", "grep SECRET hard"]
-    {
+    for line in ["grep -r SECRET .", "grep -R SECRET .", "rg --hidden SECRET", "cd sub; grep -r SECRET ."] {
         let seen = world.bash(line).await;
         assert!(!shows(&seen), "{line}: {:?}", seen.content);
     }

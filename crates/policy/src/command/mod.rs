@@ -25,6 +25,7 @@ pub use analyse::{Analysis, Redirected, analyse, unwrapped};
 pub use cover::covered_by;
 pub use line::read_only;
 pub use map::{Alternative, Whereabouts, mapped, mapped_argv};
+pub use place::may_hold_secrets;
 pub use plan::{
     Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
 };

@@ -36,6 +36,12 @@ const SECRETS: [&str; 10] = [
     "id_ed25519",
 ];
 
+/// Whether the name of a file says that it holds secrets: the read-only hand opens none such, whatever link leads there.
+#[must_use]
+pub fn may_hold_secrets(path: &str) -> bool {
+    is_secret(path)
+}
+
 /// Whether the last name of `path` is one of those, in any case: some trees do not tell case apart.
 pub(crate) fn is_secret(path: &str) -> bool {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_lowercase();

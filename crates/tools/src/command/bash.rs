@@ -110,7 +110,7 @@ fn tool(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError> {
         .resolve(move |input: &BashInput, caller| {
             let cwd = named.cwd(caller, input.cwd.as_deref())?;
             let plan = input.plan().map_err(|why| named.refused(&why, input, &cwd))?;
-            let line = named.line(plan, cwd)?;
+            let line = named.line(caller, plan, cwd)?;
             Ok(Resolved { resources: line.resources, keys: Vec::new(), cwd: Some(line.cwd.as_str().to_owned()) })
         })
         .plan_access(|input, resolved| {

@@ -24,6 +24,7 @@ pub use result::ReadRan;
 
 use crate::files::FileTools;
 use crate::hand::Hand;
+use operands::Named;
 
 /// Runs lines that only read.
 #[derive(Clone)]
@@ -108,8 +109,21 @@ impl ReadHand {
     ///
     /// # Errors
     /// If a word leads outside the mounts, is no file that can be read, or is a pattern without an answer.
-    pub fn line(&self, plan: ReadPlan, cwd: VirtualPath) -> Result<ReadLine, Precondition> {
-        let resources = operands::resources(&self.files.mounts, &plan, &cwd)?;
+    pub fn line(&self, caller: &Caller, plan: ReadPlan, cwd: VirtualPath) -> Result<ReadLine, Precondition> {
+        let Named { mut resources, linked } = operands::named(&self.files.mounts, &plan, &cwd)?;
+        if !linked.is_empty() {
+            let denied = self.files.denied_with_other_names(caller, &["bash", "read"]).map_err(|error| {
+                let text = format!(
+                    "`{}` has other names, and whether a rule denies one of them cannot be found out: {error}",
+                    linked.first().map_or("", |(_, raw)| raw.as_str())
+                );
+                Precondition::failed(Reason::NotInScope, text)
+            })?;
+            for (object, raw) in &linked {
+                let names = denied.iter().filter(|denied| denied.object == *object);
+                resources.extend(names.map(|denied| Resource::path(denied.path.clone(), raw.clone())));
+            }
+        }
         Ok(ReadLine { plan, cwd, resources })
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use portcullis_contract::{Precondition, Resource};
-use portcullis_policy::command::{Arg, Builtin, Redirection, Stage, Word};
+use portcullis_policy::command::{self, Arg, Builtin, Joiner, Redirection, Stage, Word};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, PathFault, VirtualPath};
 
 use super::globs::{self, Unmatched};
@@ -38,11 +38,19 @@ pub(super) fn look(mounts: &MountTable, cwd: &VirtualPath, raw: &str) -> Result<
     }
 }
 
-/// Refuses what would make a program wait for ever.
-fn openable(stage: &Stage, place: &sandbox::Resolved) -> Result<(), FileError> {
+/// Refuses what would make a program wait for ever, and what holds secrets under another name: the line was refused if
+/// it had named that itself. `opens`: it is opened, whatever the program.
+fn openable(stage: &Stage, place: &sandbox::Resolved, opens: bool) -> Result<(), Precondition> {
+    if !opens && ONLY_LOOK.contains(&stage.program()) {
+        return Ok(());
+    }
+    let path = place.path().clone();
     match place.kind() {
-        Some(found @ Kind::Other) if !ONLY_LOOK.contains(&stage.program()) => {
-            Err(FileError::WrongKind { path: place.path().clone(), wanted: Kind::File, found })
+        Some(found @ Kind::Other) => Err(precondition(FileError::WrongKind { path, wanted: Kind::File, found })),
+        Some(Kind::File) if command::may_hold_secrets(path.as_str()) => {
+            let text =
+                format!("`{}` may hold secrets; read it with read, or run it with shell_run", path.display_relative());
+            Err(Precondition::failed(portcullis_base::Reason::CommandNotAllowed, text))
         }
         _ => Ok(()),
     }
@@ -70,34 +78,52 @@ impl Decided {
 ///
 /// # Errors
 /// If a word leads outside, names what cannot be read, or is a pattern without an answer.
-pub(super) fn resources(
-    mounts: &MountTable,
-    plan: &portcullis_policy::command::ReadPlan,
-    cwd: &VirtualPath,
-) -> Result<Vec<Resource>, Precondition> {
-    let mut found = Found { mounts, resources: Vec::new(), seen: HashSet::new() };
-    // After a `cd` both places count, for it may fail or never run.
+pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &VirtualPath) -> Result<Named, Precondition> {
+    let mut found = Found { mounts, named: Named::default(), seen: HashSet::new() };
+    // Where a pipeline may run: a `cd` that may never run leaves both places.
     let mut cwds = vec![cwd.clone()];
-    for (_, pipeline) in plan.pipelines() {
+    for (joiner, pipeline) in plan.pipelines() {
         for stage in pipeline.stages() {
             for cwd in &cwds {
                 found.stage(stage, cwd, cwds.len() == 1)?;
             }
             if stage.builtin() == Some(Builtin::Cd) {
                 let to = stage.args().first().and_then(|arg| arg.word().as_literal()).unwrap_or(".");
-                for from in cwds.clone() {
-                    let place = look(mounts, &from, to).map_err(precondition)?;
-                    cwds.extend(place.map(|place| place.path().clone()).filter(|path| !cwds.contains(path)));
-                }
+                cwds = moved(mounts, cwds, to, *joiner == Joiner::Always);
             }
         }
     }
-    Ok(found.resources)
+    Ok(found.named)
+}
+
+/// The places of a line.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub(super) resources: Vec<Resource>,
+    /// Files among them that have more than one name, by device and number, with what was written.
+    pub(super) linked: Vec<((u64, u64), String)>,
+}
+
+/// Where the pipelines after a `cd` may run. What it finds now it will find: if not, the places it leads to then were
+/// not decided on.
+fn moved(mounts: &MountTable, cwds: Vec<VirtualPath>, to: &str, runs: bool) -> Vec<VirtualPath> {
+    let mut after = Vec::new();
+    for from in cwds {
+        let found = look(mounts, &from, to).ok().flatten().filter(|place| place.kind() == Some(Kind::Directory));
+        let stays = found.is_none() || !runs;
+        let there = found.map(|place| place.path().clone());
+        for cwd in there.into_iter().chain(stays.then_some(from)) {
+            if !after.contains(&cwd) {
+                after.push(cwd);
+            }
+        }
+    }
+    after
 }
 
 struct Found<'m> {
     mounts: &'m MountTable,
-    resources: Vec<Resource>,
+    named: Named,
     seen: HashSet<String>,
 }
 
@@ -105,16 +131,16 @@ impl Found<'_> {
     fn stage(&mut self, stage: &Stage, cwd: &VirtualPath, sure: bool) -> Result<(), Precondition> {
         for arg in stage.args() {
             match arg.word() {
-                Word::Literal(raw) if arg.is_path() => self.literal(stage, cwd, raw, sure)?,
+                Word::Literal(raw) if arg.is_path() => self.literal(stage, cwd, raw, (sure, false))?,
                 Word::Literal(_) => {}
                 Word::Glob(pattern) => match globs::expand(self.mounts, cwd, pattern.as_str()) {
                     Ok(matches) if arg.is_path() => {
                         for name in &matches.names {
-                            self.literal(stage, cwd, name, true)?;
+                            self.literal(stage, cwd, name, (true, false))?;
                         }
                     }
                     // Its names alone are shown.
-                    Ok(_) => self.literal(stage, cwd, ".", true)?,
+                    Ok(_) => self.literal(stage, cwd, ".", (true, false))?,
                     Err(why) if sure => return Err(unmatched(&why)),
                     // The pattern may never be asked for there.
                     Err(_) => {}
@@ -123,16 +149,22 @@ impl Found<'_> {
         }
         for redirection in stage.redirections() {
             if let Redirection::Stdin(file) = redirection {
-                self.literal(stage, cwd, file, sure)?;
+                self.literal(stage, cwd, file, (sure, true))?;
             }
         }
         if stage.looks_around() {
-            self.literal(stage, cwd, ".", true)?;
+            self.literal(stage, cwd, ".", (true, false))?;
         }
         Ok(())
     }
 
-    fn literal(&mut self, stage: &Stage, cwd: &VirtualPath, raw: &str, sure: bool) -> Result<(), Precondition> {
+    fn literal(
+        &mut self,
+        stage: &Stage,
+        cwd: &VirtualPath,
+        raw: &str,
+        (sure, opens): (bool, bool),
+    ) -> Result<(), Precondition> {
         let place = match look(self.mounts, cwd, raw) {
             Ok(Some(place)) => place,
             Ok(None) => return Ok(()),
@@ -140,15 +172,16 @@ impl Found<'_> {
             Err(_) if !sure => return Ok(()),
             Err(error) => return Err(precondition(error)),
         };
-        match openable(stage, &place) {
-            Err(error) if sure => return Err(precondition(error)),
+        match openable(stage, &place, opens) {
+            Err(refused) if sure => return Err(refused),
             _ => {}
         }
         for name in std::iter::once(place.path()).chain(place.also_named()) {
             if self.seen.insert(name.as_str().to_owned()) {
-                self.resources.push(Resource::path(name.as_str(), raw));
+                self.named.resources.push(Resource::path(name.as_str(), raw));
             }
         }
+        self.named.linked.extend(place.if_it_has_other_names().map(|object| (object, raw.to_owned())));
         Ok(())
     }
 }
@@ -188,6 +221,15 @@ impl Outlook<'_> {
         Ok(place)
     }
 
+    /// The place of `< FILE`, which is opened whatever the program is.
+    pub(super) fn input(&self, stage: &Stage, raw: &str) -> Result<Option<sandbox::Resolved>, Precondition> {
+        let place = self.place(raw).map_err(precondition)?;
+        if let Some(place) = &place {
+            openable(stage, place, true)?;
+        }
+        Ok(place)
+    }
+
     /// The words after the program's name.
     ///
     /// # Errors
@@ -221,7 +263,7 @@ impl Outlook<'_> {
 
     fn operand(&self, stage: &Stage, raw: &str) -> Result<String, Precondition> {
         let Some(place) = self.place(raw).map_err(precondition)? else { return self.absent(raw) };
-        openable(stage, &place).map_err(precondition)?;
+        openable(stage, &place, false)?;
         if self.virtual_paths || !self.differs_on_the_host(raw) {
             return Ok(raw.to_owned());
         }

@@ -3,11 +3,12 @@
 use std::fs::OpenOptions;
 use std::io::{self, PipeWriter, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
-use portcullis_base::limits;
-use portcullis_contract::ToolFailure;
+use portcullis_base::{Reason, limits};
+use portcullis_contract::{Precondition, ToolFailure};
 use portcullis_policy::command::{Pipeline, Redirection, Stage};
 use portcullis_sandbox::hand::{Exit, Output, Running, Signal, Stdin, Target};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, VirtualPath};
@@ -127,7 +128,7 @@ impl Line<'_> {
                 Redirection::StderrNull => fds.stderr = null()?,
                 Redirection::BothNull => (fds.stdout, fds.stderr) = (null()?, null()?),
                 Redirection::StderrToStdout => fds.stderr = fds.stdout.try_clone().map_err(io_failure)?,
-                Redirection::Stdin(file) => match opened(&outlook, file)? {
+                Redirection::Stdin(file) => match self.opened(stage, &outlook, file)? {
                     Some(fd) => fds.stdin = Some(fd),
                     None => missing = Some(Said::failed(&format!("{file}: No such file or directory"))),
                 },
@@ -188,6 +189,25 @@ impl Line<'_> {
             )),
             _ => self.program(stage, outlook, streams),
         }
+    }
+
+    /// `< FILE`, opened by us: the program gets the very file that was decided on. `None` if nothing is there.
+    fn opened(&self, stage: &Stage, outlook: &Outlook<'_>, file: &str) -> Result<Option<OwnedFd>, ToolFailure> {
+        let place = outlook.input(stage, file).map_err(ToolFailure::precondition)?;
+        let Some(place) = place.filter(|place| place.kind().is_some()) else { return Ok(None) };
+        if file.ends_with('/') && place.kind() != Some(Kind::Directory) {
+            return Ok(None);
+        }
+        let refused = |error: FileError| ToolFailure::precondition(precondition(error));
+        let opened = sandbox::open_for_reading(&place).map_err(refused)?;
+        // The view masks what rules deny, under all its names; what we open ourselves goes past the view.
+        let meta = opened.metadata().map_err(io_failure)?;
+        if let Some(rule) = self.base.masks.closes((meta.dev(), meta.ino())) {
+            let by = rule.map(|rule| format!("rule `{rule}` denies reading it")).unwrap_or_default();
+            let text = format!("`{file}` is another name of a file that no command sees: {by}");
+            return Err(ToolFailure::precondition(Precondition::failed(Reason::PathHidden, text)));
+        }
+        Ok(Some(opened.into()))
     }
 
     async fn begin(&self, ready: Ready, cwd: &VirtualPath) -> Result<Begun, ToolFailure> {
@@ -260,18 +280,4 @@ fn write(said: Said, streams: Fds) -> StageEnd {
 
 fn null() -> Result<OwnedFd, ToolFailure> {
     OpenOptions::new().write(true).open("/dev/null").map(OwnedFd::from).map_err(io_failure)
-}
-
-/// `< FILE`, opened by us: the program gets the very file that was decided on. `None` if nothing is there.
-fn opened(outlook: &Outlook<'_>, file: &str) -> Result<Option<OwnedFd>, ToolFailure> {
-    let refused = |error: FileError| ToolFailure::precondition(precondition(error));
-    match outlook.place(file).map_err(refused)? {
-        Some(place) if place.kind().is_some() => {
-            if file.ends_with('/') && place.kind() != Some(Kind::Directory) {
-                return Ok(None);
-            }
-            sandbox::open_for_reading(&place).map(|file| Some(file.into())).map_err(refused)
-        }
-        _ => Ok(None),
-    }
 }

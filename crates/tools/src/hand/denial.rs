@@ -51,7 +51,7 @@ impl fmt::Display for Denial {
 }
 
 /// What a command could see.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     cwd: PathBuf,
     /// Places of the view.
     shown: Vec<PathBuf>,
@@ -63,7 +63,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn of(plan: &Plan, hand: &Hand) -> Self {
+    pub(crate) fn of(plan: &Plan, hand: &Hand) -> Self {
         Self {
             cwd: plan.launch.cwd.clone(),
             shown: plan.shown.clone(),
@@ -76,7 +76,7 @@ impl Seen {
 }
 
 /// What the end of its standard error tells of denials.
-pub(super) fn named(seen: &Seen, stderr: &[u8]) -> Vec<Denial> {
+pub(crate) fn named(seen: &Seen, stderr: &[u8]) -> Vec<Denial> {
     let text = String::from_utf8_lossy(stderr);
     let mut out: Vec<Denial> = Vec::new();
     let mut add = |denial: Denial| {

@@ -48,6 +48,13 @@ impl Masks {
         self.found.is_empty()
     }
 
+    /// Whether this object, by device and number, is closed under any name, and by which rule; `None` in it is the
+    /// runtime.
+    pub(crate) fn closes(&self, object: (u64, u64)) -> Option<Option<&str>> {
+        let found = self.found.iter().find(|found| found.object == object)?;
+        Some(self.rules.get(found.which).and_then(Option::as_deref))
+    }
+
     /// The virtual paths that are closed, each with the rule that closes it.
     pub fn closed(&self) -> impl Iterator<Item = (PathBuf, Option<&str>)> {
         self.found.iter().map(|found| {

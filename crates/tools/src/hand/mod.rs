@@ -23,6 +23,7 @@ use portcullis_sandbox::MountTable;
 use portcullis_sandbox::hand::{Host, Launcher, Limits, Network, Running};
 
 pub use denial::Denial;
+pub(crate) use denial::{Seen, named};
 pub use masks::Masks;
 pub use plan::Plan;
 pub use run::{Ran, Streams};

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{CommandId, Reason, SideEffect, SideEffects};
+use portcullis_base::{CommandId, Reason, SessionId, SideEffect, SideEffects};
 use portcullis_contract::{
     Background, EndedCommand, Precondition, Resolved, ShellFact, SpoolRef, ToolContext, ToolFailure,
 };
@@ -26,6 +26,7 @@ use super::shells::{Shells, Wanted};
 use super::sink::{Capture, Captured};
 use super::wait::Uncollected;
 use crate::files::failure;
+use crate::hand::named;
 use crate::shell::carry::carry_over;
 use crate::shell::line::one_is_an_answer;
 use crate::shell::live::LiveShell as _;
@@ -81,22 +82,24 @@ pub(super) struct ExecOutput {
 /// The shell is busy while this is there.
 struct Busy<'a> {
     shells: &'a Shells,
+    session: SessionId,
     live: &'a Live,
 }
 
 impl<'a> Busy<'a> {
-    fn begin(shells: &'a Shells, live: &'a Live, line: &str, captured: &Captured) -> Self {
+    fn begin(shells: &'a Shells, session: SessionId, live: &'a Live, line: &str, captured: &Captured) -> Self {
         let started_at = shells.clock().now();
         let current = Current { line: line.to_owned(), started_at, tails: Arc::clone(&captured.tails) };
         live.now().current = Some(current);
-        Self { shells, live }
+        shells.mark_busy(session, true);
+        Self { shells, session, live }
     }
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.live.now().current = None;
-        self.shells.ended();
+        self.shells.mark_busy(self.session, false);
     }
 }
 
@@ -150,7 +153,7 @@ impl Persistent {
         let known = self.shell.book.environment(context.caller()).await.map_err(unseen)?;
         let (capture, captured) = Capture::new(context);
         // Until its end is left for whoever waits.
-        let busy = Busy::begin(&self.shells, &live, &job.line, &captured);
+        let busy = Busy::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
         context.did(SideEffect {
             kind: "command_run".to_owned(),
@@ -167,6 +170,12 @@ impl Persistent {
             }
         };
         self.remember(context, &live, &job.line, &cwd, &over);
+        let failed = over.exit_code() != Some(0);
+        let stderr = over.captured.tails.text(Stream::Stderr);
+        let denials = if failed { named(&live.start.seen, stderr.as_bytes()) } else { Vec::new() };
+        for denial in &denials {
+            context.warn(denial.to_string());
+        }
         let settled = self.settle(context, &job.line, &over);
         if over.away {
             let error = settled.as_ref().err().filter(|_| over.outcome.is_err());

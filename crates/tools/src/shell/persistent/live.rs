@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::sink::Tails;
-use crate::hand::Masks;
+use crate::hand::{Masks, Seen};
 
 /// How long a shell that nobody uses is kept (10.4).
 pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -97,6 +97,8 @@ pub(super) struct Start {
     pub(super) program: Program,
     pub(super) mount_path: String,
     pub(super) masks: Arc<Masks>,
+    /// What its commands can see, for telling what was kept from them.
+    pub(super) seen: Seen,
     /// Its environment: what of it a command leaves as it is, is no change of the session's.
     pub(super) given: BTreeMap<String, SecretText>,
     pub(super) cwd: String,

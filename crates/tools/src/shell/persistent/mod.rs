@@ -22,6 +22,7 @@ use portcullis_contract::{BuildError, Caller, Tool, ToolName};
 pub use shells::{ShellParts, Shells};
 
 use super::ShellTools;
+use crate::command::ReadHand;
 use crate::tool_name;
 
 /// What these tools are made of.
@@ -52,12 +53,12 @@ pub fn persistent_tools(shell: ShellTools, shells: Shells) -> Result<BTreeMap<To
     ]))
 }
 
-/// The `bash` of profile `code`: the stock one of Managed-Agents clients.
+/// The `bash` of profile `code`: the stock one of Managed-Agents clients. What only reads runs in the read-only hand.
 ///
 /// # Errors
 /// As [`super::shell_tools`].
-pub fn stock_bash(shell: ShellTools, shells: Shells) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("bash"), stock::tool(Persistent::new(shell, shells))?)]))
+pub fn stock_bash(shell: ShellTools, shells: Shells, reads: ReadHand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
+    Ok(BTreeMap::from([(tool_name("bash"), stock::tool(Persistent::new(shell, shells), reads)?)]))
 }
 
 /// Who changes or uses a session's shell holds this; the tools that set its folder and environment do, too.

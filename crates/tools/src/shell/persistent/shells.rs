@@ -1,6 +1,6 @@
 //! The persistent shells of one runtime, at most one a session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use super::live::{Current, IDLE, Live, Now, Start};
 use super::wait::Uncollected;
 use super::words::{Small, preview};
-use crate::hand::{Hand, Reach};
+use crate::hand::{Hand, Reach, Seen};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::unseen;
 
@@ -49,7 +49,9 @@ struct Inner {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     uncollected: Mutex<HashMap<SessionId, Uncollected>>,
     tasks: TaskTracker,
-    /// How many commands have ended.
+    /// Sessions in whose shell a command runs.
+    busy: Mutex<HashSet<SessionId>>,
+    /// Counts what becomes of commands, so that it can be waited for.
     ends: watch::Sender<u64>,
 }
 
@@ -73,7 +75,15 @@ impl Shells {
     #[must_use]
     pub fn keeping(parts: ShellParts, idle: Duration) -> Self {
         let (live, uncollected) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { parts, idle, live, uncollected, tasks: TaskTracker::new(), ends: watch::Sender::new(0) }))
+        Self(Arc::new(Inner {
+            parts,
+            idle,
+            live,
+            uncollected,
+            tasks: TaskTracker::new(),
+            busy: Mutex::default(),
+            ends: watch::Sender::new(0),
+        }))
     }
 
     pub(super) fn hand(&self) -> &Hand {
@@ -92,7 +102,7 @@ impl Shells {
         self.0.uncollected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of a command, to be collected once. An older one that nobody collected is the last command but one.
+    /// The end of a command, to be collected once.
     pub(super) fn leave(&self, session: SessionId, done: Uncollected) {
         self.uncollected().insert(session, done);
         self.ended();
@@ -103,8 +113,24 @@ impl Shells {
         self.uncollected().remove(&session)
     }
 
-    /// Some command has ended.
-    pub(super) fn ended(&self) {
+    /// A command has begun, or has ended and left what it leaves; also one whose shell died of it.
+    pub(super) fn mark_busy(&self, session: SessionId, busy: bool) {
+        let mut sessions = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if busy {
+            sessions.insert(session)
+        } else {
+            sessions.remove(&session)
+        };
+        drop(sessions);
+        self.ended();
+    }
+
+    pub(super) fn is_busy(&self, session: SessionId) -> bool {
+        self.0.busy.lock().unwrap_or_else(PoisonError::into_inner).contains(&session)
+    }
+
+    /// Something of a command has changed.
+    fn ended(&self) {
         self.0.ends.send_modify(|ends| *ends = ends.wrapping_add(1));
     }
 
@@ -194,6 +220,7 @@ impl Shells {
             program,
             mount_path: mount.unwrap_or_else(|| cwd.as_str().to_owned()),
             masks: Arc::clone(&plan.masks),
+            seen: Seen::of(&plan, hand),
             given: given(&plan.launch.env),
             cwd: cwd.as_str().to_owned(),
             env_keys: plan.env_names.clone(),

@@ -158,7 +158,7 @@ impl Persistent {
                 self.written(context, done.id).await;
                 return Some(done);
             }
-            if !self.shells.of(session).is_some_and(|live| live.now().current.is_some()) {
+            if !self.shells.is_busy(session) {
                 return None;
             }
             tokio::select! {
