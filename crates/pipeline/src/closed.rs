@@ -67,6 +67,28 @@ impl PathRules {
         };
         Some(gate.policy().denied_paths(&actions, &asker))
     }
+
+    /// The places that the rules ask a caller about under these actions, unless a person has answered this very call,
+    /// which showed what it does. A rule that asks about everything has asked already about what the call names.
+    #[must_use]
+    pub fn asked(&self, caller: &Caller, actions: &[&str]) -> Vec<DeniedPath> {
+        let Some(gate) = self.gate.upgrade() else { return Vec::new() };
+        if gate.was_answered(caller.session_id, caller.intent_id) {
+            return Vec::new();
+        }
+        let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
+        let asker = Asker {
+            agent: Some(&caller.agent),
+            session: Some(caller.session_id),
+            project: Some(&gate.project),
+            now: gate.clock.now(),
+            default: DefaultPolicy::Allow,
+            grants: &[],
+        };
+        let mut asked = gate.policy().asked_paths(&actions, &asker);
+        asked.retain(|asked| asked.what.is_some());
+        asked
+    }
 }
 
 struct Rules {

@@ -174,10 +174,20 @@ impl Policy {
     /// the files themselves away, and not only decide about a name.
     #[must_use]
     pub fn denied_paths(&self, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedPath> {
+        self.paths_with(RuleEffect::Deny, actions, asker)
+    }
+
+    /// The same of what rules ask about: nobody has said yes to it, either.
+    #[must_use]
+    pub fn asked_paths(&self, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedPath> {
+        self.paths_with(RuleEffect::Ask, actions, asker)
+    }
+
+    fn paths_with(&self, effect: RuleEffect, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedPath> {
         let mut out = Vec::new();
         for rule in &self.rules {
-            let denies = rule.effect == RuleEffect::Deny && actions.iter().any(|action| rule.action.matches(action));
-            if !denies || !rule.in_force(asker) {
+            let speaks = rule.effect == effect && actions.iter().any(|action| rule.action.matches(action));
+            if !speaks || !rule.in_force(asker) {
                 continue;
             }
             let denied = |what| DeniedPath { rule: rule.id.clone(), what };
@@ -190,7 +200,7 @@ impl Policy {
                 | ResourcePattern::Opaque => {}
             }
         }
-        out.extend(self.parents.iter().flat_map(|parent| parent.denied_paths(actions, asker)));
+        out.extend(self.parents.iter().flat_map(|parent| parent.paths_with(effect, actions, asker)));
         out
     }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use portcullis::{Answer, CallOutcome, Reply};
 use portcullis_base::{Code, IsolationLevel, Reason};
 use portcullis_event::Observed;
 use serde_json::json;
@@ -98,7 +99,6 @@ async fn check38_what_rules_deny_no_stage_reads() {
     world.put("sub/a.key", SECRET);
     world.put("a.txt", "a\n");
     world.link("sub/a.key", "link");
-    fs::hard_link(world.path("sub/a.key"), world.path("hard")).expect("a hard link");
     for line in [
         "cat sub/a.key",
         "cat link",
@@ -111,10 +111,13 @@ async fn check38_what_rules_deny_no_stage_reads() {
         "test -r sub/a.key",
         "cat a.txt; cat sub/a.key",
         "test -e nope && cat sub/a.key",
-        "cat hard",
-        "cat < hard",
-        "grep SECRET ha*",
     ] {
+        let seen = world.bash(line).await;
+        assert_eq!(seen.code.known(), Some(Code::PolicyDenied), "{line}: {}", seen.summary);
+        assert!(!shows(&seen), "{line}");
+    }
+    fs::hard_link(world.path("sub/a.key"), world.path("hard")).expect("a hard link");
+    for line in ["cat hard", "cat < hard", "grep SECRET ha*"] {
         let seen = world.bash(line).await;
         assert_eq!(seen.code.known(), Some(Code::PolicyDenied), "{line}: {}", seen.summary);
         assert!(!shows(&seen), "{line}");
@@ -127,6 +130,26 @@ async fn check38_what_rules_deny_no_stage_reads() {
     // Also what is made between two lines.
     world.put("new.key", SECRET);
     assert!(!shows(&world.bash("grep -r SECRET .").await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check38_what_rules_ask_about_no_stage_comes_upon_unasked() {
+    let rules = "[[rules]]\nid = \"mine\"\naction = \"read\"\npath = \"private/**\"\neffect = \"ask\"\n\
+        [[rules]]\nid = \"no-shell\"\naction = \"shell_run\"\neffect = \"deny\"\n";
+    let world = World::with(rules, IsolationLevel::Full).await;
+    world.put("private/x.txt", SECRET);
+    world.put("a.txt", "a SECRET\n");
+    for line in ["grep -r SECRET .", "rg SECRET", "find . -type f", "cat a.txt"] {
+        let seen = world.bash(line).await;
+        assert!(!shows(&seen) && stream(&seen, "stdout").contains('a'), "{line}: {:?} {}", seen.content, seen.summary);
+    }
+    let input = json!({"command": "cat private/x.txt"}).to_string();
+    let asked = world.runtime.call(world.session, "bash", &input).await.expect("called");
+    let CallOutcome::Waiting(ask) = asked else { panic!("it was not asked about") };
+    world.runtime.reply(ask, Answer::by("ada", Reply::AllowOnce)).await.expect("answered");
+    world.runtime.attend(world.session).await.expect("attended");
+    let seen = world.call("shell_read_last_output", json!({})).await;
+    assert!(shows(&seen), "a person said yes to this call: {:?}", seen.structured);
 }
 
 /// A variable of the session can make any program run code, and setting one is not asked about.

@@ -72,12 +72,9 @@ impl World {
     }
 
     /// What a line wrote to standard output and its exit code, whether it failed or not.
-    #[track_caller]
-    pub fn ran<'a>(&'a self, line: &'a str) -> impl Future<Output = (String, i32)> + 'a {
-        async move {
-            let seen = self.bash(line).await;
-            result(&seen).unwrap_or_else(|| panic!("{line}: {:?} {:?} {}", seen.code, seen.reason, seen.summary))
-        }
+    pub async fn ran(&self, line: &str) -> (String, i32) {
+        let seen = self.bash(line).await;
+        result(&seen).unwrap_or_else(|| panic!("{line}: {:?} {:?} {}", seen.code, seen.reason, seen.summary))
     }
 
     /// The same of bash, in the words of the hand: the workspace is `/workspace`.

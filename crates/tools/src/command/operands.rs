@@ -322,3 +322,59 @@ fn elsewhere(raw: &str) -> Precondition {
     );
     Precondition::failed(portcullis_base::Reason::PathEscape, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use portcullis_sandbox::TreeOwner;
+
+    use super::*;
+
+    /// What happens between the decision and the run.
+    #[test]
+    fn h08_a_place_that_was_not_decided_on_is_given_to_no_program() {
+        let tree = tempfile::tempdir().expect("a folder");
+        for name in ["a", "b"] {
+            std::fs::write(tree.path().join(name), name).expect("written");
+        }
+        symlink("a", tree.path().join("link")).expect("a link");
+        let mounts = MountTable::workspace(tree.path(), TreeOwner::SessionOwn).expect("a mount");
+        let cwd = VirtualPath::workspace();
+        let plan = |line: &str| command::read_only(line).expect("it only reads");
+        let words = |line: &str, decided: &Decided| {
+            let outlook = Outlook { mounts: &mounts, cwd: &cwd, decided, virtual_paths: true };
+            outlook.words(&plan(line).pipelines()[0].1.stages()[0]).map(|given| given.words)
+        };
+        let decided = |line: &str| Decided::new(&named(&mounts, &plan(line), &cwd).expect("places").resources);
+        let (link, all) = (decided("cat link"), decided("cat *"));
+        assert_eq!(words("cat link", &link).expect("the same place"), ["link"]);
+        assert_eq!(words("cat *", &all).expect("the same places"), ["./a", "./b", "./link"]);
+        std::fs::remove_file(tree.path().join("link")).expect("removed");
+        symlink("b", tree.path().join("link")).expect("another link");
+        std::fs::write(tree.path().join("new"), "new").expect("written");
+        assert!(words("cat link", &link).is_err(), "the link leads elsewhere by now");
+        assert!(words("cat *", &all).is_err(), "there is a file more");
+        assert!(words("ls", &Decided::default()).is_err(), "it looks at its folder");
+    }
+
+    #[test]
+    fn h06_below_full_a_place_is_named_from_where_the_program_stands() {
+        let tree = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(tree.path().join("src/deep")).expect("made");
+        std::fs::write(tree.path().join("a"), "a").expect("written");
+        let mounts = MountTable::workspace(tree.path(), TreeOwner::SessionOwn).expect("a mount");
+        let cwd = VirtualPath::new("/workspace/src").expect("a path");
+        let words = |line: &str| {
+            let plan = command::read_only(line).expect("it only reads");
+            let decided = Decided::new(&named(&mounts, &plan, &cwd).expect("places").resources);
+            let outlook = Outlook { mounts: &mounts, cwd: &cwd, decided: &decided, virtual_paths: false };
+            outlook.words(&plan.pipelines()[0].1.stages()[0]).map(|given| given.words)
+        };
+        assert_eq!(words("cat /workspace/a ../a").expect("words"), ["./../a", "../a"]);
+        assert_eq!(words("ls /workspace/src/deep deep/..").expect("words"), ["./deep", "deep/.."]);
+        assert_eq!(words("ls ../../workspace/src").expect("words"), ["."], "it climbs above the mount");
+        assert_eq!(words("cat /workspace/nope").expect("words"), ["./../nope"]);
+        assert!(words("cat /workspace/nope/../a").is_err(), "the host may have such a file");
+    }
+}

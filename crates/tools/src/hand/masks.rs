@@ -7,12 +7,15 @@ use portcullis_contract::{Caller, ToolFailure};
 use portcullis_policy::DeniedPath;
 use portcullis_sandbox::matching::{self, Found};
 
-use super::Hand;
 use super::view::Shown;
+use super::{Hand, Reach};
 use crate::files::other_names::Patterns;
 
 /// Under these actions a command is said to read: who denies one of them for a path means the command as well.
 const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];
+
+/// The same for commands that only read, and that nobody was asked about.
+const ONLY_READING: &[&str] = &["read", "bash"];
 
 /// Masks of one view. Each is a mount, and a launch with more would take seconds.
 const MASKS_MAX: usize = 2_000;
@@ -98,10 +101,15 @@ impl Masks {
 
 impl Hand {
     /// What is closed to a command of this caller now.
-    pub(super) async fn masks(&self, caller: &Caller) -> Result<Masks, ToolFailure> {
-        let Some(denied) = self.0.rules.denied(caller, READING) else {
+    pub(super) async fn masks(&self, caller: &Caller, reach: Reach) -> Result<Masks, ToolFailure> {
+        let actions = if reach == Reach::ReadOnly { ONLY_READING } else { READING };
+        let Some(mut denied) = self.0.rules.denied(caller, actions) else {
             return Err(ToolFailure::sandbox_unavailable("the runtime is shutting down"));
         };
+        // What `read` would ask about first, a line that runs unasked does not come upon, either.
+        if reach == Reach::ReadOnly {
+            denied.extend(self.0.rules.asked(caller, actions));
+        }
         let mut masks = self.hidden();
         if !denied.is_empty() {
             let mounts = Arc::clone(self.mounts());

@@ -170,7 +170,7 @@ impl Hand {
     /// # Errors
     /// If the mounts cannot be looked through.
     pub async fn masks_changed(&self, caller: &Caller, since: &Masks) -> Result<bool, ToolFailure> {
-        Ok(!self.masks(caller).await?.are_all_in(since))
+        Ok(!self.masks(caller, Reach::Writable).await?.are_all_in(since))
     }
 }
 

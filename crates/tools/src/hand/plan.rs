@@ -70,7 +70,7 @@ impl Hand {
     ) -> Result<Plan, ToolFailure> {
         let settings = self.settings();
         let network = settings.network.granted(reach)?;
-        let masks = Arc::new(self.masks(caller).await?);
+        let masks = Arc::new(self.masks(caller, reach).await?);
         let full = self.posture().await.virtual_paths();
         let shown = Shown::of(self, reach, full)?;
         let mut launch = hand::Plan::new(argv);
