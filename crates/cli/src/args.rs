@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use portcullis_base::{AskId, GrantId, SessionId};
+use portcullis_base::{AskId, GrantId, IsolationLevel, SessionId};
 
-use crate::values;
+use crate::{config, values};
 
 /// Runs tools for AI agents through one gate: checked, asked for, recorded, provable.
 #[derive(Debug, Parser)]
@@ -55,6 +55,10 @@ pub struct Globals {
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
     #[arg(long, global = true, value_enum, value_name = "HOW")]
     pub approvals: Option<ApprovalMode>,
+    /// The least isolation that commands may run with: full, no_pivot, no_namespaces, seccomp_only or none; below it a
+    /// call fails [default: full]
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = config::isolation_level)]
+    pub sandbox: Option<IsolationLevel>,
 }
 
 /// When to use colours.

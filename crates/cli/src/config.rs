@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use portcullis::Profile;
+use portcullis::hand::Host;
+use portcullis::{HandSettings, IsolationLevel, NetworkAccess, Profile};
 use portcullis_base::limits;
 use portcullis_policy::{EnterprisePolicy, Layer, Policy, PolicyBuilder, Rule, parse_rules};
 use portcullis_store::Retention;
@@ -28,6 +29,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("artifacts", &["url", "quota"]),
     ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
+    ("sandbox", &["minimum", "network"]),
     ("rules", &[]),
 ];
 
@@ -41,6 +43,8 @@ struct UserFile {
     retention: Retention,
     approvals: ApprovalMode,
     ask_expiry: Duration,
+    minimum: IsolationLevel,
+    network: NetworkAccess,
     rules: Vec<Rule>,
 }
 
@@ -54,6 +58,8 @@ impl Default for UserFile {
             retention: Retention::default(),
             approvals: ApprovalMode::Ask,
             ask_expiry: limits::ASK_EXPIRY,
+            minimum: IsolationLevel::Full,
+            network: NetworkAccess::Disabled,
             rules: Vec::new(),
         }
     }
@@ -65,6 +71,7 @@ pub struct Chosen {
     pub store: bool,
     pub artifacts: bool,
     pub config: Option<PathBuf>,
+    pub sandbox: Option<IsolationLevel>,
 }
 
 /// Everything a run needs to know before it opens anything.
@@ -79,6 +86,9 @@ pub struct Settings {
     pub retention: Retention,
     pub approvals: ApprovalMode,
     pub ask_expiry: Duration,
+    /// The least isolation that commands run with; nothing weakens the organisation's.
+    pub minimum: IsolationLevel,
+    pub network: NetworkAccess,
     pub profile: Profile,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
     pub chosen: Chosen,
@@ -94,7 +104,7 @@ impl Settings {
         let home = Home::find()?;
         let config = || std::env::var_os("PORTCULLIS_CONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
         let named = globals.config.clone().or_else(config);
-        let mut chosen = Chosen { config: named.clone(), ..Chosen::default() };
+        let mut chosen = Chosen { config: named.clone(), sandbox: globals.sandbox, ..Chosen::default() };
         let (user_file, text) = match named {
             Some(path) => {
                 let text = read(&path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
@@ -136,6 +146,11 @@ impl Settings {
             retention: file.retention,
             approvals,
             ask_expiry: file.ask_expiry,
+            minimum: globals
+                .sandbox
+                .unwrap_or(file.minimum)
+                .max(enterprise.min_sandbox().unwrap_or(IsolationLevel::None)),
+            network: file.network,
             profile: match globals.profile {
                 Some(ProfileName::Code) => Profile::Code,
                 Some(ProfileName::Managed) | None => Profile::Managed,
@@ -158,6 +173,17 @@ impl Settings {
     pub fn policy_with(&self, user: impl IntoIterator<Item = Rule>, project: ProjectRules) -> anyhow::Result<Policy> {
         let builder = PolicyBuilder::new().enterprise(&self.enterprise).rules(user);
         Ok(builder.rules(project.rules).project_trust(project.trusted).build()?)
+    }
+
+    /// What commands get in a workspace.
+    pub fn hand(&self, workspace: &Path) -> HandSettings {
+        HandSettings {
+            minimum: self.minimum,
+            network: self.network,
+            caches: Some(self.home.caches(workspace)),
+            host: Host::of_this_process(),
+            ..HandSettings::default()
+        }
     }
 
     /// The user's own rules.
@@ -297,6 +323,13 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
     };
     let approvals = document.value(&tables, ("approvals", "default"), |v| approval_mode(&text_of(v)?))?;
     let ask_expiry = document.value(&tables, ("approvals", "ask_expiry"), |v| duration(&text_of(v)?))?;
+    let minimum = document.value(&tables, ("sandbox", "minimum"), |v| isolation_level(&text_of(v)?))?;
+    let network = document.value(&tables, ("sandbox", "network"), |v| match text_of(v)?.as_str() {
+        "disabled" => Ok(NetworkAccess::Disabled),
+        "limited" => Ok(NetworkAccess::Limited),
+        "enabled" => Ok(NetworkAccess::Enabled),
+        other => Err(format!("`{other}` is not one of disabled, enabled")),
+    })?;
     Ok(UserFile {
         store,
         durability: durability.unwrap_or(default.durability),
@@ -305,6 +338,8 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         retention,
         approvals: approvals.unwrap_or(default.approvals),
         ask_expiry: ask_expiry.unwrap_or(default.ask_expiry),
+        minimum: minimum.unwrap_or(default.minimum),
+        network: network.unwrap_or(default.network),
         rules: parse_rules(text, file, Layer::User)?,
     })
 }
@@ -334,6 +369,12 @@ fn local(scheme: &str, url: &str) -> Result<PathBuf, String> {
     // `sqlite:///x` means /x too.
     let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
     std::path::absolute(path).map_err(|e| format!("`{path}`: {e}"))
+}
+
+/// A level by its word.
+pub fn isolation_level(word: &str) -> Result<IsolationLevel, String> {
+    let known = || IsolationLevel::ALL.iter().rev().map(|level| level.as_str()).collect::<Vec<_>>().join(", ");
+    IsolationLevel::from_word(word).ok_or_else(|| format!("`{word}` is not one of {}", known()))
 }
 
 fn approval_mode(word: &str) -> Result<ApprovalMode, String> {

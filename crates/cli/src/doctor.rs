@@ -5,12 +5,14 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use portcullis_base::{Entropy, SystemIds};
+use portcullis::NetworkAccess;
+use portcullis::hand::Launcher;
+use portcullis_base::{Entropy, IsolationLevel, SystemIds};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_policy::{EnterprisePolicy, Policy, Rule};
 use portcullis_store::{Log as _, RecordWrite, Records as _, StoreError, verify_session};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::Globals;
 use crate::config::{Settings, project_file};
@@ -59,23 +61,20 @@ impl Findings {
 
 pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let mut findings = Findings::default();
+    let mut isolated = None;
     match Settings::load(globals) {
         Err(error) => findings.broken("configuration", format!("{error:#}"), "correct that, then run doctor again"),
         Ok(settings) => {
             configuration(&settings, &mut findings);
             rules(&settings, globals, &mut findings);
             data(&settings, &mut findings);
+            isolated = Some(isolation(&settings, &mut findings));
             spinner::during(term, "checking the store", store(settings, &mut findings)).await;
         }
     }
-    findings.ok(
-        "isolation",
-        "this build has no tools that run commands: the file tools work inside this process, confined to the \
-         workspace by directory handles; no kernel isolation is used or needed",
-    );
     let broken = findings.0.iter().any(|finding| finding.grade == Grade::Broken);
     if term.json {
-        term.document(&json!({"healthy": !broken, "findings": findings.0}))?;
+        term.document(&json!({"healthy": !broken, "isolation": isolated, "findings": findings.0}))?;
     } else {
         term.print(&findings.0.iter().map(line).collect::<String>())?;
     }
@@ -236,6 +235,74 @@ async fn store(settings: Settings, findings: &mut Findings) {
     }
     headroom(&world, findings);
     chains(&world, findings).await;
+}
+
+/// What really stands between commands and this machine: found by trying, not by asking which kernel this is.
+fn isolation(settings: &Settings, findings: &mut Findings) -> Value {
+    let launcher = Launcher::this_program();
+    let posture = launcher.posture();
+    let (level, minimum) = (posture.level, settings.minimum);
+    let reached = format!("commands run at isolation level `{level}`: {}", promises(level));
+    if level >= minimum {
+        findings.ok("isolation", reached);
+    } else {
+        let to_do = match settings.enterprise.min_sandbox() {
+            Some(theirs) if theirs > level => {
+                format!("see to what is missing: {} demands `{theirs}`", EnterprisePolicy::PATH)
+            }
+            _ => format!(
+                "see to what is missing, or, if that is enough for you: --sandbox {level}, or `minimum = \"{level}\"` in the \
+                 [sandbox] table of your configuration"
+            ),
+        };
+        findings.note(
+            "isolation",
+            format!(
+                "no command runs: level `{level}` is what can be had here, and `{minimum}` is the least that you accept"
+            ),
+            to_do,
+        );
+    }
+    for missing in &posture.missing {
+        findings.note("isolation", format!("no {}: {}", missing.layer.as_str(), missing.why), missing.raise.clone());
+    }
+    let network = match settings.network {
+        NetworkAccess::Limited => {
+            let to_do = "set `network` in the [sandbox] table to \"disabled\" or \"enabled\"";
+            findings.note(
+                "isolation",
+                "no command runs: a network limited to certain hosts cannot be given yet",
+                to_do,
+            );
+            NetworkAccess::Limited
+        }
+        other => {
+            findings.ok("isolation", format!("the network of commands is {}", other.as_str()));
+            other
+        }
+    };
+    json!({
+        "level": level,
+        "minimum": minimum,
+        "runs": level >= minimum && network != NetworkAccess::Limited,
+        "network": network.as_str(),
+        "missing": posture.missing,
+    })
+}
+
+/// What a level keeps a command from.
+fn promises(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::Full => "namespaces, a root of their own with only the workspace and the system in it, seccomp",
+        IsolationLevel::NoPivot => "namespaces and Landlock; paths are the host's, and single files cannot be hidden",
+        IsolationLevel::NoNamespaces => {
+            "Landlock and seccomp only; other processes can be seen, and single files cannot be hidden"
+        }
+        IsolationLevel::SeccompOnly => {
+            "system calls are filtered, files are not: a command reads and writes what you can"
+        }
+        IsolationLevel::None => "nothing stands between a command and what you can do",
+    }
 }
 
 /// What lets a full disk still take the record of what was under way.

@@ -94,6 +94,14 @@ impl Home {
         self.root.join("artifacts")
     }
 
+    /// Where toolchains keep what they fetch and build for one workspace: never shared, for what one agent leaves in a
+    /// cache must not be built into another's program.
+    pub fn caches(&self, workspace: &Path) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = Digest::of(workspace.as_os_str().as_bytes()).to_string();
+        self.root.join("caches").join(name.get(..32).unwrap_or(&name))
+    }
+
     pub fn keys(&self) -> PathBuf {
         self.root.join("keys")
     }

@@ -53,7 +53,12 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
 }
 
 fn document(found: &Explained) -> Value {
-    let network = if found.network { "used by the tool itself, not confined" } else { "not used" };
+    let network = match &found.isolated {
+        Some(isolated) => isolated.network.as_str(),
+        None if found.network => "used by the tool itself, not confined",
+        None => "not used",
+    };
+    let level = found.isolated.as_ref().map(|isolated| isolated.level);
     json!({
         "decision": found.decision,
         "phase": found.phase,
@@ -66,7 +71,7 @@ fn document(found: &Explained) -> Value {
         "read_only": found.read_only,
         "mapped": Value::Null,
         "suggested_rules": found.suggested_rules,
-        "would_run_in": {"profile": found.sandbox, "network": network},
+        "would_run_in": {"profile": found.sandbox, "level": level, "network": network},
     })
 }
 
@@ -82,6 +87,9 @@ fn in_words(found: &Explained) -> String {
     line("rules", &exact(&found.policy_ids.join(", "), 2_000));
     line("grants", &found.grant_ids.join(", "));
     line("risk", &found.risk.iter().map(render::word).collect::<Vec<_>>().join(", "));
+    if let (Some(profile), Some(isolated)) = (&found.sandbox, &found.isolated) {
+        line("sandbox", &format!("{profile}, isolation level {}, network {}", isolated.level, isolated.network));
+    }
     line("pinned", if found.pinned { "every call asks; no remembered allow answers it" } else { "" });
     for rule in &found.suggested_rules {
         text.push_str(&ask_view::suggestion(&json!(rule)));

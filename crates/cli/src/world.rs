@@ -70,6 +70,7 @@ pub fn store_files(settings: &Settings) -> [PathBuf; 3] {
 pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<RuntimeBuilder> {
     let policy = settings.policy(workspace)?;
     let mut builder = Runtime::builder().workspace(workspace).policy(policy).profile(settings.profile);
+    builder = builder.sandbox(settings.hand(workspace));
     // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
     for file in store_files(settings) {
@@ -301,6 +302,9 @@ fn repeated_flags(settings: &Settings) -> String {
     }
     if let Some(path) = &chosen.config {
         add("--config", "", &std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    }
+    if let Some(level) = chosen.sandbox {
+        flags.push_str(&format!(" --sandbox {level}"));
     }
     flags
 }

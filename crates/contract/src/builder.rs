@@ -38,6 +38,7 @@ type Precheck<I> =
     Box<dyn Fn(Arc<I>, Resolved, Caller) -> BoxFuture<'static, Result<Prepared, Precondition>> + Send + Sync>;
 type Execute<I, O> = Box<dyn Fn(I, Resolved, ToolContext) -> BoxFuture<'static, Result<O, ToolFailure>> + Send + Sync>;
 type TimeoutOf<I> = Box<dyn Fn(&I) -> Option<u64> + Send + Sync>;
+type ResultLimit<I> = Box<dyn Fn(&I) -> Option<usize> + Send + Sync>;
 type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
 type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
 type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
@@ -56,6 +57,7 @@ pub struct ToolBuilder<I, O> {
     precheck: Option<Precheck<I>>,
     execute: Option<Execute<I, O>>,
     timeout: Option<TimeoutOf<I>>,
+    result_limit: Option<ResultLimit<I>>,
     loop_key: Option<LoopKey<I>>,
     to_model: Option<ToModel<I>>,
     to_user: Option<ToUser<I>>,
@@ -85,6 +87,7 @@ where
             precheck: None,
             execute: None,
             timeout: None,
+            result_limit: None,
             loop_key: None,
             to_model: None,
             to_user: None,
@@ -178,6 +181,14 @@ where
         self
     }
 
+    /// How much of the result an input wants to be shown, in bytes. It lowers the limits of the settlement and never raises
+    /// them; the whole is kept.
+    #[must_use]
+    pub fn result_limit(mut self, f: impl Fn(&I) -> Option<usize> + Send + Sync + 'static) -> Self {
+        self.result_limit = Some(Box::new(f));
+        self
+    }
+
     /// What counts as "the same call again" for the loop guard; default: the canonical input.
     #[must_use]
     pub fn loop_key(mut self, f: impl Fn(&I) -> Value + Send + Sync + 'static) -> Self {
@@ -242,6 +253,7 @@ where
             precheck: self.precheck,
             execute,
             timeout: self.timeout,
+            result_limit: self.result_limit,
             loop_key: self.loop_key,
             to_model: self.to_model,
             to_user: self.to_user,
@@ -261,6 +273,7 @@ struct Typed<I, O> {
     precheck: Option<Precheck<I>>,
     execute: Execute<I, O>,
     timeout: Option<TimeoutOf<I>>,
+    result_limit: Option<ResultLimit<I>>,
     loop_key: Option<LoopKey<I>>,
     to_model: Option<ToModel<I>>,
     to_user: Option<ToUser<I>>,
@@ -326,6 +339,10 @@ where
 
     fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
         self.timeout.as_ref().and_then(|f| f(&Self::typed(input)))
+    }
+
+    fn result_limit(&self, input: &Decoded) -> Option<usize> {
+        self.result_limit.as_ref().and_then(|f| f(&Self::typed(input)))
     }
 
     fn loop_key(&self, input: &Decoded) -> Value {

@@ -107,6 +107,11 @@ pub fn timeout_ms(tool: &Tool, input: &Decoded) -> Option<u64> {
 }
 
 #[must_use]
+pub fn result_limit(tool: &Tool, input: &Decoded) -> Option<usize> {
+    tool.inner.result_limit(input)
+}
+
+#[must_use]
 pub fn loop_key(tool: &Tool, input: &Decoded) -> Value {
     tool.inner.loop_key(input)
 }

@@ -56,6 +56,7 @@ pub(crate) trait ErasedTool: Send + Sync {
     ) -> BoxFuture<'static, Result<Prepared, Precondition>>;
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed>;
     fn timeout_ms(&self, input: &Decoded) -> Option<u64>;
+    fn result_limit(&self, input: &Decoded) -> Option<usize>;
     fn loop_key(&self, input: &Decoded) -> Value;
     fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>>;
     fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText>;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::append::Append;
 use crate::evidence::RetainError;
+use crate::isolation::Isolated;
 use crate::refuse::SUMMARY_MAX;
 use crate::session::SessionShared;
 use crate::validate::Validated;
@@ -144,14 +145,17 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
     put("risk", json!(question.risk()));
     put("reversible", json!(access.iter().all(|request| request.reversible)));
     put("project_scripts", json!(question.risk().contains(&portcullis_base::Risk::Execute)));
-    put(
-        "sandbox",
-        json!(
-            semantics.sandbox.as_deref().unwrap_or("none needed: the runtime does this itself, confined to the mounts")
-        ),
-    );
+    let isolated = session.gate.isolated(semantics.sandbox.as_deref());
+    put("sandbox", json!(sandbox_words(semantics.sandbox.as_deref(), isolated.as_ref())));
     let network = question.risk().contains(&portcullis_base::Risk::Network);
-    put("network", json!(if network { "used by the tool itself, not confined" } else { "not used" }));
+    put(
+        "network",
+        json!(match &isolated {
+            Some(isolated) => isolated.network.as_str(),
+            None if network => "used by the tool itself, not confined",
+            None => "not used",
+        }),
+    );
     put("output_limit", json!(format!("{} lines or {} bytes", limits::MAX_MODEL_LINES, limits::MAX_MODEL_BYTES)));
     put("reason", json!(ask.reason));
     put("rule", serde_json::to_value(&ask.deciding).unwrap_or(Value::Null));
@@ -170,6 +174,23 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
     session.gate.redactor.redact_value(&mut value);
     brief(&mut value);
     value
+}
+
+/// In which sandbox, and how far that goes here.
+fn sandbox_words(profile: Option<&str>, isolated: Option<&Isolated>) -> String {
+    let Some(profile) = profile else {
+        return "none needed: the runtime does this itself, confined to the mounts".to_owned();
+    };
+    let Some(Isolated { level, minimum, missing, .. }) = isolated else { return profile.to_owned() };
+    let missing: Vec<&str> = missing.iter().map(|line| line.split(':').next().unwrap_or(line)).collect();
+    let mut text = format!("{profile}, isolation level {level}");
+    if !missing.is_empty() {
+        text.push_str(&format!(" (without {})", missing.join(", ")));
+    }
+    if level < minimum {
+        text.push_str(&format!("; at least {minimum} is required, so it will not run"));
+    }
+    text
 }
 
 fn holds_secret(session: &SessionShared, value: &Value) -> bool {

@@ -105,7 +105,11 @@ fn limits_of(invocation: &Invocation) -> Limits {
     let share =
         invocation.authorized.validated.visible.intent.turn.as_ref().map_or(limits::MAX_MODEL_BYTES, |t| t.share());
     let own = seam::semantics(&invocation.tool).max_result.unwrap_or(usize::MAX);
-    Limits { lines: limits::MAX_MODEL_LINES, bytes: share.min(own) }
+    // Code of the tool: one that breaks here asks for nothing.
+    let wanted = catch_unwind(AssertUnwindSafe(|| {
+        seam::result_limit(&invocation.tool, &invocation.authorized.validated.input).unwrap_or(usize::MAX)
+    }));
+    Limits { lines: limits::MAX_MODEL_LINES, bytes: share.min(own).min(wanted.unwrap_or(usize::MAX)) }
 }
 
 /// R2: never a success. What happened stays true and is shown; nobody should rerun an action to get its output.

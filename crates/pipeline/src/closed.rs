@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource};
-use portcullis_policy::{Asker, Decision, Policy, RuleRef};
+use portcullis_policy::{Asker, Decision, DeniedPath, Policy, RuleRef};
 
 use crate::gate::GateInner;
 
@@ -50,6 +50,22 @@ impl PathRules {
             open.answered = open.asks(named);
         }
         open
+    }
+
+    /// What the rules deny a caller under these actions, as they stand now. `None` without a gate: then everything is.
+    #[must_use]
+    pub fn denied(&self, caller: &Caller, actions: &[&str]) -> Option<Vec<DeniedPath>> {
+        let gate = self.gate.upgrade()?;
+        let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
+        let asker = Asker {
+            agent: Some(&caller.agent),
+            session: Some(caller.session_id),
+            project: Some(&gate.project),
+            now: gate.clock.now(),
+            default: DefaultPolicy::Allow,
+            grants: &[],
+        };
+        Some(gate.policy().denied_paths(&actions, &asker))
     }
 }
 

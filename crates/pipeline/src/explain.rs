@@ -7,6 +7,7 @@ use portcullis_event::facts::Verdict;
 use portcullis_policy::{Allow, Ask, Asker, Decision, SuggestedRule};
 
 use crate::gate::Gate;
+use crate::isolation::Isolated;
 use crate::validate::guarded;
 
 /// A decision that was not made.
@@ -26,6 +27,8 @@ pub struct Explained {
     pub suggested_rules: Vec<SuggestedRule>,
     /// The isolation that its tool asks for; none if the runtime does it itself, confined to the mounts.
     pub sandbox: Option<String>,
+    /// How far that goes here, if its commands are run here.
+    pub isolated: Option<Isolated>,
     pub network: bool,
 }
 
@@ -43,6 +46,7 @@ impl Explained {
             pinned: false,
             suggested_rules: Vec::new(),
             sandbox: None,
+            isolated: None,
             network: false,
         }
     }
@@ -124,6 +128,7 @@ impl Gate {
             pinned,
             suggested_rules,
             sandbox: semantics.sandbox.clone(),
+            isolated: gate.isolated(semantics.sandbox.as_deref()),
             network: semantics.risk.contains(&portcullis_base::Risk::Network),
         }
     }

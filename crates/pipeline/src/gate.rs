@@ -2,7 +2,7 @@
 //! type the one before it made, so a phase that is skipped does not compile.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use portcullis_base::{AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, SessionId, TenantId, limits};
@@ -27,6 +27,7 @@ use crate::grace::Grace;
 use crate::grants::GrantBook;
 use crate::held::BaselineBook;
 use crate::intent::{Intent, Origin, Proposal};
+use crate::isolation::{Isolated, Isolation};
 use crate::keys::KeyLine;
 use crate::lookup::lookup;
 use crate::menu::{Offer, Turn};
@@ -104,6 +105,8 @@ pub(crate) struct GateInner {
     /// What running calls say of themselves, for whoever watches.
     pub(crate) progress: broadcast::Sender<Progress>,
     baselines: BaselineBook,
+    /// Whoever runs commands for tools; none before it is known, and where no tool runs any.
+    isolation: OnceLock<Arc<dyn Isolation>>,
     /// The last offer made for each session: two turns with no change between them share one.
     offers: Mutex<HashMap<SessionId, CachedOffer>>,
 }
@@ -138,6 +141,11 @@ impl GateInner {
         let rule = policy.rules().iter().find(|rule| rule.id == id);
         let place = rule.map(|rule| format!(" ({}:{})", rule.source.file, rule.source.line)).unwrap_or_default();
         Some(format!("`{id}`{place}"))
+    }
+
+    /// What the commands of a tool with this sandbox profile get.
+    pub(crate) fn isolated(&self, profile: Option<&str>) -> Option<Isolated> {
+        self.isolation.get()?.of(profile?)
     }
 
     /// A session that this process holds.
@@ -208,6 +216,7 @@ impl Gate {
             beside: Semaphore::new(limits::MAX_PARALLEL_SAFE_PROCESS),
             progress: broadcast::Sender::new(limits::PROGRESS_QUEUE),
             baselines: parts.baselines,
+            isolation: OnceLock::new(),
             offers: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -216,6 +225,12 @@ impl Gate {
     /// Replaces the rules. Asks that are pending were raised under the old ones: their approvals are void.
     pub fn set_policy(&self, policy: Policy) {
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Says who runs commands for tools, so that the log and whoever is asked can be told what stands between them and the
+    /// machine. The first one stays.
+    pub fn isolate(&self, isolation: Arc<dyn Isolation>) {
+        let _ = self.inner.isolation.set(isolation);
     }
 
     /// The rules in force.

@@ -8,7 +8,7 @@ use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, Side
 use portcullis_contract::seam::{self, FailureParts, Kept};
 use portcullis_contract::{Content, ShellFact, UserText};
 use portcullis_event::facts::{Capture, Completed, Exit};
-use portcullis_event::{EventBody as _, Observed, Permission};
+use portcullis_event::{EventBody as _, Observed, Permission, SandboxFact};
 use serde_json::Value;
 
 use crate::append::Append;
@@ -97,6 +97,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     observed.executor_id = Some(seam::executor(&invocation.tool).to_string());
     observed.attempt = invocation.attempt;
     observed.permission = Some(permission);
+    observed.sandbox = sandbox_fact(session, &invocation);
     observed.exit_code = completed.exit_code;
     observed.signal = completed.signal;
     observed.duration_us = duration_us;
@@ -128,6 +129,13 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         refused: reported.refused,
         shell: reported.shell,
     }
+}
+
+/// Where its commands ran.
+fn sandbox_fact(session: &SessionShared, invocation: &Invocation) -> Option<SandboxFact> {
+    let profile = seam::semantics(&invocation.tool).sandbox.as_deref()?;
+    let isolated = session.gate.isolated(Some(profile))?;
+    Some(SandboxFact { profile: profile.to_owned(), network: isolated.network })
 }
 
 fn meaning(outcome: Outcome, invocation: &Invocation) -> Meaning {

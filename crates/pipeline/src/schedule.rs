@@ -327,7 +327,10 @@ fn note_start(
         intent_id: intent.id,
         executor_id: seam::executor(tool).to_string(),
         definition_version: seam::version(tool).to_string(),
-        sandbox: None,
+        sandbox: semantics
+            .sandbox
+            .as_deref()
+            .and_then(|profile| session.gate.isolated(Some(profile)).map(|isolated| isolated.used(profile))),
         env_names: semantics.variables.iter().map(|v| v.name.clone()).collect(),
         cwd: authorized.validated.resolved.cwd.as_ref().map(|cwd| session.tidy(cwd, SUMMARY_MAX)),
         attempt: 1,

@@ -149,6 +149,18 @@ impl ShellBook {
         Gate { inner }.offer(session).entries().any(|(name, _)| name.as_str() == tool)
     }
 
+    /// The folder that commands of the caller's own session run in; `None` if nobody has changed it.
+    #[must_use]
+    pub fn cwd(&self, caller: &Caller) -> Option<String> {
+        self.own(caller).ok()?.state().shell.cwd().map(str::to_owned)
+    }
+
+    /// The id of a command that is about to be told of.
+    #[must_use]
+    pub fn fresh_command(&self) -> Option<CommandId> {
+        self.gate.upgrade().map(|gate| CommandId::make(&*gate.ids, gate.clock.now()))
+    }
+
     /// The time of the log.
     #[must_use]
     pub fn now(&self) -> Option<Timestamp> {

@@ -112,8 +112,9 @@ impl PathPattern {
         matches!(self.kind, Kind::Beneath(_))
     }
 
-    /// Whether `path` is one of those meant. The root is the empty text, as in [`crate::subject`].
-    pub(crate) fn matches(&self, path: &str) -> bool {
+    /// Whether the canonical `path` is one of those meant. The root is the empty text.
+    #[must_use]
+    pub fn matches(&self, path: &str) -> bool {
         match &self.kind {
             Kind::Literal(literal) => literal == path,
             Kind::Beneath(folder) => {
@@ -142,7 +143,8 @@ impl PathPattern {
     }
 
     /// The path all matches are or lie beneath, and whether it is itself the only match.
-    pub(crate) fn anchor(&self) -> (&str, bool) {
+    #[must_use]
+    pub fn anchor(&self) -> (&str, bool) {
         match &self.kind {
             Kind::Literal(path) => (path, true),
             Kind::Beneath(path) | Kind::Wild { prefix: path, .. } => (path, false),

@@ -7,7 +7,9 @@ use portcullis_base::{Digest, fingerprint};
 use portcullis_contract::Action;
 
 use crate::index::Index;
-use crate::{Asker, EnterprisePolicy, Layer, PolicyError, Rule, RuleEffect, RuleId, RuleRef};
+use crate::{
+    Asker, EnterprisePolicy, Layer, PathPattern, PolicyError, ResourcePattern, Rule, RuleEffect, RuleId, RuleRef,
+};
 
 /// What is recorded when a person trusts a project's rules file: the hash of exactly this text.
 #[must_use]
@@ -78,6 +80,14 @@ fn revision(rules: &[Rule], hashes: &[Digest], project_trusted: bool) -> Digest 
     let parts: Vec<(&str, &Digest)> = rules.iter().map(|rule| rule.id.as_str()).zip(hashes).collect();
     // Invariant: texts and a bool are always JSON.
     fingerprint(&(project_trusted, parts)).expect("ids and hashes are JSON")
+}
+
+/// Files that a rule denies.
+#[derive(Debug, Clone)]
+pub struct DeniedPath {
+    pub rule: RuleId,
+    /// Which; `None` = every one.
+    pub what: Option<PathPattern>,
 }
 
 /// The rules of all layers. Immutable: a change of rules is another policy with another revision.
@@ -157,6 +167,30 @@ impl Policy {
     pub fn may_stop(&self, action: &Action) -> bool {
         let stops = |rule: &Rule| rule.effect != RuleEffect::Allow && rule.action.matches(action);
         self.rules.iter().any(stops) || self.parents.iter().any(|parent| parent.may_stop(action))
+    }
+
+    /// What rules in force deny under one of `actions`, of this policy or of one that binds it: for whoever must keep
+    /// the files themselves away, and not only decide about a name.
+    #[must_use]
+    pub fn denied_paths(&self, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedPath> {
+        let mut out = Vec::new();
+        for rule in &self.rules {
+            let denies = rule.effect == RuleEffect::Deny && actions.iter().any(|action| rule.action.matches(action));
+            if !denies || !rule.in_force(asker) {
+                continue;
+            }
+            let denied = |what| DeniedPath { rule: rule.id.clone(), what };
+            match &rule.resource {
+                ResourcePattern::Any => out.push(denied(None)),
+                ResourcePattern::Path(all) => out.extend(all.iter().map(|pattern| denied(Some(pattern.clone())))),
+                ResourcePattern::Argv(_)
+                | ResourcePattern::Host(_)
+                | ResourcePattern::McpTool(_)
+                | ResourcePattern::Opaque => {}
+            }
+        }
+        out.extend(self.parents.iter().flat_map(|parent| parent.denied_paths(actions, asker)));
+        out
     }
 
     /// The rule that denies `action` whatever it touches, if there is one: such a tool is not worth

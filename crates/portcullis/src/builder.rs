@@ -13,10 +13,12 @@ use portcullis_event::facts::Reply;
 use portcullis_event::{CheckpointKey, LOCAL_TENANT};
 use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, Registry};
 use portcullis_policy::{Policy, PolicyBuilder};
+use portcullis_sandbox::hand::Launcher;
 use portcullis_sandbox::{MountTable, TreeOwner};
 use portcullis_secret::{MIN_REDACTED_BYTES, Redactor, Sealer, SealingKey, SecretText};
 use portcullis_store::{Artifacts, HostLiveness, MemoryArtifacts, MemoryStore, Store};
 use portcullis_tools::Profile;
+use portcullis_tools::hand::{Hand, HandSettings};
 
 use crate::RuntimeError;
 use crate::replies::{Approver, PendingAsk};
@@ -43,6 +45,8 @@ pub struct RuntimeBuilder {
     artifact_quota: u64,
     ask_expiry: Duration,
     profile: Profile,
+    sandbox: HandSettings,
+    launcher: Launcher,
 }
 
 impl RuntimeBuilder {
@@ -67,6 +71,8 @@ impl RuntimeBuilder {
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
             profile: Profile::Managed,
+            sandbox: HandSettings::default(),
+            launcher: Launcher::this_program(),
         }
     }
 
@@ -179,6 +185,19 @@ impl RuntimeBuilder {
         self
     }
 
+    /// What the commands of tools get: the least isolation, network, limits, toolchains. Without it: level `full`, no
+    /// network, and only the system's programs. What is [hidden](Self::hide) stays so.
+    pub fn sandbox(mut self, settings: HandSettings) -> Self {
+        self.sandbox = settings;
+        self
+    }
+
+    /// What starts commands; without it, this very program, which must call [`crate::hand::init`] first in `main`.
+    pub fn launcher(mut self, launcher: Launcher) -> Self {
+        self.launcher = launcher;
+        self
+    }
+
     /// The runtime.
     ///
     /// # Errors
@@ -246,8 +265,13 @@ impl RuntimeBuilder {
                 );
                 return Err(RuntimeError::Workspace(text));
             }
+            let mounts = Arc::new(mounts);
+            let mut settings = self.sandbox;
+            settings.hidden.extend(self.hidden);
+            let hand = Hand::new(self.launcher, Arc::clone(&mounts), gate.path_rules(), gate.shells(), settings);
+            gate.isolate(Arc::new(hand.clone()));
             let files = portcullis_tools::FileTools {
-                mounts: Arc::new(mounts),
+                mounts,
                 baselines,
                 coverage: portcullis_tools::CoverageRule::Region,
                 rules: gate.path_rules(),
@@ -256,12 +280,14 @@ impl RuntimeBuilder {
             let tools = portcullis_tools::file_tools(files.clone())?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
             if self.profile == Profile::Managed {
-                let tools = portcullis_tools::shell_tools(portcullis_tools::ShellTools {
+                let shell = portcullis_tools::ShellTools {
                     book: gate.shells(),
                     shelf: gate.shelf(),
                     files,
                     live: Arc::new(portcullis_tools::NoLiveShell),
-                })?;
+                };
+                let mut tools = portcullis_tools::shell_tools(shell.clone())?;
+                tools.extend(portcullis_tools::run_tools(shell, hand)?);
                 guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
             }
         }

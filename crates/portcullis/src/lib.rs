@@ -42,8 +42,8 @@ pub use runtime::Runtime;
 
 pub use portcullis_base::{
     ArtifactId, ArtifactKind, AskId, Clock, Code, CommandId, Entropy, EnvKey, EnvKeyError, EventId, FileFact, GrantId,
-    IdGen, IntentId, Phase, Reason, Risk, RiskSet, SessionId, ShellId, SideEffect, SideEffects, SystemClock, SystemIds,
-    TaskId,
+    IdGen, IntentId, IsolationLevel, Phase, Reason, Risk, RiskSet, SessionId, ShellId, SideEffect, SideEffects,
+    SystemClock, SystemIds, TaskId,
 };
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,
@@ -63,4 +63,5 @@ pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
 pub use portcullis_tools::Profile;
+pub use portcullis_tools::hand::{HandSettings, NetworkAccess};
 pub use tokio_util::sync::CancellationToken;

@@ -20,6 +20,7 @@ mod error;
 pub mod hand;
 mod handle;
 mod hidden;
+pub mod matching;
 mod media;
 mod mount;
 mod name;

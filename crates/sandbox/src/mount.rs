@@ -76,6 +76,23 @@ impl Mount {
         self
     }
 
+    /// Whether it does.
+    #[must_use]
+    pub fn takes_host_paths(&self) -> bool {
+        self.host_paths
+    }
+
+    /// Where its directory lies on the host now, for the view of a command alone: no model is shown it (H6). `None` if it
+    /// is not there any more.
+    #[must_use]
+    pub fn host_place(&self) -> Option<std::path::PathBuf> {
+        use std::os::fd::AsRawFd as _;
+        let place = std::fs::read_link(format!("/proc/self/fd/{}", self.dir.as_fd().as_raw_fd())).ok()?;
+        // A directory that was removed has a name that leads nowhere.
+        let there = rustix::fs::stat(&place).ok().map(|stat| Identity::of(&stat));
+        (there == Some(self.identity)).then_some(place)
+    }
+
     /// Where it appears.
     #[must_use]
     pub fn root(&self) -> &VirtualPath {

@@ -19,6 +19,8 @@ pub struct FileStat {
     pub mtime: Timestamp,
     /// Permission bits with setuid, setgid and sticky.
     pub mode: u32,
+    /// Which object it is, as device and number, if it has more than one name.
+    pub linked: Option<(u64, u64)>,
 }
 
 /// A file's whole content, with what one handle said of it. Size and hash are of `bytes`.
@@ -41,7 +43,9 @@ pub struct FileHash {
 
 impl FileStat {
     pub(crate) fn of(stat: &Stat) -> Self {
-        Self { kind: kind_of(stat), size: size_of(stat), mtime: mtime_of(stat), mode: mode_of(stat) }
+        let kind = kind_of(stat);
+        let linked = (kind == Kind::File && stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino));
+        Self { kind, size: size_of(stat), mtime: mtime_of(stat), mode: mode_of(stat), linked }
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Resolved {
     names: Vec<Name>,
     path: VirtualPath,
     kind: Option<Kind>,
+    /// The object, if it is a file with more than one name.
+    linked: Option<(u64, u64)>,
     also: Vec<VirtualPath>,
     hidden: Hidden,
 }
@@ -60,6 +62,13 @@ impl Resolved {
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         self.kind
+    }
+
+    /// Which file it is, as device and number, if it has other names (hard links) and so may be one that a rule speaks of
+    /// under another.
+    #[must_use]
+    pub fn if_it_has_other_names(&self) -> Option<(u64, u64)> {
+        self.linked
     }
 
     /// The other names this place was reached by: the path as typed, if a link lies on it, and each
@@ -143,11 +152,12 @@ struct Walk<'t> {
     links: u32,
     /// What the walk's goal was called at each link.
     also: Vec<VirtualPath>,
+    linked: Option<(u64, u64)>,
 }
 
 impl<'t> Walk<'t> {
     fn in_mount(table: &'t MountTable, mount: Arc<Mount>, todo: VecDeque<Step>) -> Self {
-        Self { table, mount, names: Vec::new(), dirs: Vec::new(), todo, links: 0, also: Vec::new() }
+        Self { table, mount, names: Vec::new(), dirs: Vec::new(), todo, links: 0, also: Vec::new(), linked: None }
     }
 
     /// Starts at `/`: enters the longest mount that the leading names spell.
@@ -184,7 +194,8 @@ impl<'t> Walk<'t> {
         let path = self.path();
         let mut also = self.also;
         also.retain(|other| *other != path);
-        Resolved { mount: self.mount, names: self.names, path, kind, also, hidden: self.table.hidden().clone() }
+        let hidden = self.table.hidden().clone();
+        Resolved { mount: self.mount, names: self.names, path, kind, linked: self.linked, also, hidden }
     }
 
     fn path(&self) -> VirtualPath {
@@ -257,6 +268,7 @@ impl<'t> Walk<'t> {
                 found if self.todo.is_empty() => {
                     self.table.hidden().check(Identity::of(&stat), &self.path())?;
                     self.names.push(name);
+                    self.linked = (found == Kind::File && stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino));
                     Ok(Some(Some(found)))
                 }
                 found => Err(FileError::WrongKind { path, wanted: Kind::Directory, found }),

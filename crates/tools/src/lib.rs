@@ -14,6 +14,7 @@ mod count;
 mod diff;
 mod edits;
 mod files;
+pub mod hand;
 mod image;
 mod let_go;
 mod page;
@@ -26,7 +27,8 @@ pub use artifacts::artifact_tools;
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
 pub use shell::{
-    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellTools, carry_over, shell_tools,
+    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellTools, carry_over, run_tools,
+    shell_tools,
 };
 pub use tasks::task_tools;
 

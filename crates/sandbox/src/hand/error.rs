@@ -29,7 +29,7 @@ impl Unheld {
 
 /// Promises that need a root of its own, at a level that has none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("isolation level {level:?} cannot keep {} apart from the tree around it; \
+#[error("isolation level `{level}` cannot keep {} apart from the tree around it; \
          only level `full` can (`portcullis doctor` says what is missing for it)",
         .what.iter().map(|one| one.place().display().to_string()).collect::<Vec<_>>().join(", "))]
 pub struct CannotHold {
@@ -41,7 +41,7 @@ pub struct CannotHold {
 pub enum LaunchError {
     #[error("this program cannot start commands: {0}")]
     Unavailable(String),
-    #[error("isolation level {:?} is below the required {minimum:?}; missing: {}", .posture.level, .posture.missing_lines().join("; "))]
+    #[error("isolation level `{}` is below the required `{minimum}`; missing: {}", .posture.level, .posture.missing_lines().join("; "))]
     BelowMinimum { minimum: IsolationLevel, posture: Posture },
     #[error(transparent)]
     CannotHold(#[from] CannotHold),

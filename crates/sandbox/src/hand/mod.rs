@@ -37,6 +37,7 @@ pub use launcher::Launcher;
 pub use plan::{Bind, BindAccess, Guard, Hold, Limits, Network, Plan, Source, Stdin, Tmp, View};
 pub use posture::{Layer, Missing, Posture};
 pub use running::{Ended, Exit, Running, Target};
+pub use rustix::process::Signal;
 pub use toolchain::{Host, Toolchains, toolchains};
 
 /// The first word by which a start of this program is a launcher.

@@ -69,7 +69,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
     Tool::builder::<EditInput, EditOutput>(DESCRIPTION)
         .semantics(parts.mutating())
         .executor(executor("edit"))
-        .resolve(move |input: &EditInput, _| named.name(&input.file_path))
+        .resolve(move |input: &EditInput, caller| {
+            named.under_every_name(named.name(&input.file_path)?, caller, &["edit"])
+        })
         .keyed()
         .plan_access(|_, resolved| access("edit", Risk::Write, Effect::ResourceWrite, resolved))
         .precheck(move |input, resolved, caller| {

@@ -99,9 +99,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
     Tool::builder::<GlobInput, GlobOutput>(DESCRIPTION)
         .semantics(scope::semantics(Strategy::Head))
         .executor(executor("glob"))
-        .resolve(move |input: &GlobInput, _| {
+        .resolve(move |input: &GlobInput, caller| {
             NamePattern::parse(&input.pattern)?;
-            scope::name(&named, input.path.as_deref())
+            named.under_every_name(scope::name(&named, input.path.as_deref())?, caller, &["glob", "read"])
         })
         .plan_access(|_, resolved| scope::plan("glob", resolved))
         .precheck(move |_, resolved, _| {
@@ -243,7 +243,7 @@ impl Visitor for Lister<'_> {
             return;
         }
         // Whatever the pattern: a count that follows it would tell names, letter by letter.
-        if self.scope.closes(|| entry.relative()) {
+        if self.scope.closes(|| entry.relative()) || self.scope.closes_elsewhere(entry) {
             return self.left_out.add(entry.relative(), Why::Closed);
         }
         if !self.wish.pattern.matches(entry.parents(), entry.name(), || entry.path()) {

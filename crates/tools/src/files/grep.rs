@@ -89,9 +89,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
     Tool::builder::<GrepInput, GrepOutput>(DESCRIPTION)
         .semantics(scope::semantics(Strategy::MatchContext))
         .executor(executor("grep"))
-        .resolve(move |input: &GrepInput, _| {
+        .resolve(move |input: &GrepInput, caller| {
             pattern::compile(&input.pattern, input.style())?;
-            scope::name(&named, input.path.as_deref())
+            named.under_every_name(scope::name(&named, input.path.as_deref())?, caller, &["grep", "read"])
         })
         .plan_access(|_, resolved| scope::plan("grep", resolved))
         .precheck(move |_, resolved, _| {

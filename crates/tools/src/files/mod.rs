@@ -3,6 +3,7 @@
 mod edit;
 mod glob;
 mod grep;
+pub(crate) mod other_names;
 mod read;
 mod write;
 

@@ -184,9 +184,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
             ..Semantics::read_only()
         })
         .executor(executor("read"))
-        .resolve(move |input: &ReadInput, _| {
+        .resolve(move |input: &ReadInput, caller| {
             input.wanted()?;
-            named.name(&input.file_path)
+            named.under_every_name(named.name(&input.file_path)?, caller, &["read"])
         })
         .plan_access(|_, resolved| access("read", Risk::Read, Effect::ResourceRead, resolved))
         .precheck(move |_, resolved, _| {

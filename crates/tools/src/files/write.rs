@@ -56,7 +56,9 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
     Tool::builder::<WriteInput, WriteOutput>(DESCRIPTION)
         .semantics(Semantics { destructive: true, ..parts.mutating() })
         .executor(executor("write"))
-        .resolve(move |input: &WriteInput, _| named.name(&input.file_path))
+        .resolve(move |input: &WriteInput, caller| {
+            named.under_every_name(named.name(&input.file_path)?, caller, &["write"])
+        })
         .keyed()
         .plan_access(|_, resolved| access("write", Risk::Write, Effect::ResourceWrite, resolved))
         .precheck(move |input, resolved, caller| {

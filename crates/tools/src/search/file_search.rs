@@ -132,7 +132,7 @@ impl Visitor for FileSearch<'_> {
         if entry.kind() != Kind::File || self.first.past(|| entry.relative()) {
             return;
         }
-        if self.scope.closes(|| entry.relative()) {
+        if self.scope.closes(|| entry.relative()) || self.scope.closes_elsewhere(entry) {
             return self.left_out.add(entry.relative(), Why::Closed);
         }
         let (lines, count, why) = match self.lines(entry) {

@@ -1,11 +1,11 @@
 //! Where a search looks: a place the call named, and what of it the rules leave open.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use portcullis_base::{Effect, EffectSet, Risk};
 use portcullis_contract::{AccessRequest, Caller, Precondition, Prepared, Resolved, Semantics, Strategy};
 use portcullis_pipeline::OpenPaths;
-use portcullis_sandbox::{self as sandbox, FileError, Kind};
+use portcullis_sandbox::{self as sandbox, Entry, FileError, Kind};
 
 use crate::files::{FileTools, access, precondition};
 
@@ -57,12 +57,17 @@ pub(crate) struct Scope {
     pub(crate) parts: Arc<FileTools>,
     pub(crate) place: sandbox::Resolved,
     open: OpenPaths,
+    caller: Caller,
+    action: &'static str,
+    /// Files that rules close and that have other names; found when the first file with more than one name is met.
+    /// `None` if that could not be found out.
+    closed: OnceLock<Option<Vec<(u64, u64)>>>,
 }
 
 impl Scope {
-    pub(crate) fn new(parts: Arc<FileTools>, place: sandbox::Resolved, caller: &Caller, action: &str) -> Self {
+    pub(crate) fn new(parts: Arc<FileTools>, place: sandbox::Resolved, caller: &Caller, action: &'static str) -> Self {
         let open = parts.rules.now(caller, &[action, "read"], place.path().as_str());
-        Self { parts, place, open }
+        Self { parts, place, open, caller: caller.clone(), action, closed: OnceLock::new() }
     }
 
     /// Whether rules close what stands at `relative`, under any name that the place was reached by.
@@ -73,6 +78,19 @@ impl Scope {
         let relative = relative();
         let mut names = std::iter::once(self.place.path()).chain(self.place.also_named());
         !names.all(|name| self.open.may_see(&format!("{}/{relative}", name.as_str().trim_end_matches('/'))))
+    }
+
+    /// Whether rules close a file under another name that it has.
+    pub(crate) fn closes_elsewhere(&self, entry: &Entry<'_>) -> bool {
+        if self.open.everything() || entry.kind() != Kind::File {
+            return false;
+        }
+        let Some(object) = entry.stat().and_then(|stat| stat.linked) else { return false };
+        let closed = self.closed.get_or_init(|| {
+            let linked = self.parts.denied_with_other_names(&self.caller, &[self.action, "read"]).ok()?;
+            Some(linked.into_iter().map(|linked| linked.object).collect())
+        });
+        closed.as_ref().is_none_or(|closed| closed.contains(&object))
     }
 
     /// The place at a path that was found, if it still is that place: nothing on the way was moved or

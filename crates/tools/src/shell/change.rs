@@ -254,7 +254,7 @@ impl ShellTools {
     }
 
     /// The shell as it will be once this call is written down.
-    async fn after(
+    pub(super) async fn after(
         &self,
         context: &ToolContext,
         change: impl FnOnce(&mut Shell, portcullis_base::Timestamp),

@@ -8,6 +8,7 @@ mod history;
 mod last_output;
 mod live;
 mod posture;
+mod run;
 mod view;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use carry::{CarryOver, carry_over};
 pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
 
 use crate::files::FileTools;
+use crate::hand::Hand;
 use crate::tool_name;
 use posture::Posture;
 
@@ -57,6 +59,14 @@ pub fn shell_tools(parts: ShellTools) -> Result<BTreeMap<ToolName, Tool>, BuildE
         (tool_name("shell_set_env"), change::set_env(Arc::clone(&parts))?),
         (tool_name("shell_unset_env"), change::unset_env(parts)?),
     ]))
+}
+
+/// `shell_run`.
+///
+/// # Errors
+/// As [`shell_tools`].
+pub fn run_tools(parts: ShellTools, hand: Hand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
+    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool(parts, hand)?)]))
 }
 
 /// The folder of a shell whose folder nobody has changed.
@@ -99,7 +109,7 @@ fn accesses(action: &str, resolved: &Resolved, risk: Risk) -> Vec<AccessRequest>
 }
 
 /// Why the book showed nothing. The store's own words may name places on the host and stay inside.
-fn unseen(error: ShellError) -> ToolFailure {
+pub(crate) fn unseen(error: ShellError) -> ToolFailure {
     match error {
         ShellError::NotInScope { .. } => {
             ToolFailure::precondition(Precondition::failed(Reason::NotInScope, error.to_string()))

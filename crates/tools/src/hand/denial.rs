@@ -1,0 +1,150 @@
+//! What the hand denied, named (agent-runtime 10.5): a bare "No such file" or "Could not resolve host" in somebody's build
+//! log does not say that it was us.
+//!
+//! A program tells only in its own words why it failed, so those are searched. Nothing is guessed: a path is named only if
+//! it is closed by a rule, or stands on the host and not in the view.
+
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use portcullis_base::Reason;
+use portcullis_sandbox::hand::Network;
+
+use super::masks::Closed;
+use super::{Hand, Plan};
+
+/// Words of programs that could not reach a network.
+const NETWORK: &[&str] = &[
+    "could not resolve host",
+    "temporary failure in name resolution",
+    "temporary failure resolving",
+    "name or service not known",
+    "network is unreachable",
+    "failed to lookup address information",
+    "nodename nor servname provided",
+    "eai_again",
+    "enetunreach",
+    "enotfound",
+    "no route to host",
+    "dial tcp: lookup",
+    "couldn't resolve host",
+];
+/// Words of programs that could not reach a file.
+const PATHS: &[&str] =
+    &["permission denied", "no such file or directory", "not found", "cannot open", "eacces", "enoent"];
+/// Denials that one call names.
+const MOST: usize = 8;
+/// What every view has of the system.
+const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/proc", "/dev", "/sys", "/tmp"];
+
+/// Something that was kept from a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub reason: Reason,
+    text: String,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason.as_str(), self.text)
+    }
+}
+
+/// What a command could see.
+pub(super) struct Seen {
+    cwd: PathBuf,
+    /// Places of the view.
+    shown: Vec<PathBuf>,
+    closed: Vec<Closed>,
+    hidden: Vec<PathBuf>,
+    network: Network,
+    /// The home in memory, where anything may be made.
+    home: Option<PathBuf>,
+}
+
+impl Seen {
+    pub(super) fn of(plan: &Plan, hand: &Hand) -> Self {
+        Self {
+            cwd: plan.launch.cwd.clone(),
+            shown: plan.shown.clone(),
+            closed: plan.closed.clone(),
+            hidden: hand.settings().hidden.clone(),
+            network: plan.network,
+            home: plan.launch.view.home.clone(),
+        }
+    }
+}
+
+/// What the end of its standard error tells of denials.
+pub(super) fn named(seen: &Seen, stderr: &[u8]) -> Vec<Denial> {
+    let text = String::from_utf8_lossy(stderr);
+    let mut out: Vec<Denial> = Vec::new();
+    let mut add = |denial: Denial| {
+        if out.len() < MOST && !out.contains(&denial) {
+            out.push(denial);
+        }
+    };
+    for line in text.lines() {
+        let low = line.to_ascii_lowercase();
+        if seen.network == Network::Disabled && NETWORK.iter().any(|words| low.contains(words)) {
+            let text = "commands have no network here; `network = \"enabled\"` in the [sandbox] table of the configuration \
+                        changes it";
+            add(Denial { reason: Reason::NetworkDisabled, text: text.to_owned() });
+        } else if PATHS.iter().any(|words| low.contains(words)) {
+            words(line).filter_map(|word| seen.denied(word)).for_each(&mut add);
+        }
+    }
+    out
+}
+
+/// What may be a path in a message: words without the quotes and colons around them.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| {
+        c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | ')' | '[' | ']' | ',' | ';' | '‘' | '’' | '=')
+    };
+    line.split(ends).map(|word| word.trim_matches(':').trim_end_matches('.')).filter(|word| word.len() > 1)
+}
+
+impl Seen {
+    fn denied(&self, word: &str) -> Option<Denial> {
+        let named = lexical(&self.cwd, word)?;
+        let hidden = |text: String| Some(Denial { reason: Reason::PathHidden, text });
+        if let Some(Closed { path, rule, .. }) = self.closed.iter().find(|closed| named.starts_with(&closed.place)) {
+            return hidden(match rule {
+                Some(rule) => {
+                    format!("rule `{rule}` denies reading {path}, so no command sees it; change the rule to allow it")
+                }
+                None => format!("{path} belongs to the runtime, so no command sees it"),
+            });
+        }
+        let is_shown = |place: &PathBuf| named.starts_with(place) || place.starts_with(&named);
+        let own = self.shown.iter().chain(&self.home).any(is_shown)
+            || SYSTEM.iter().any(|system| named.starts_with(system))
+            || self.hidden.iter().any(|place| named.starts_with(place));
+        // A word that is no path of its own says nothing of the host.
+        if own || !word.starts_with('/') || named.symlink_metadata().is_err() {
+            return None;
+        }
+        hidden(format!(
+            "{} is on this machine and not in the view of commands, which holds the workspace, the system and toolchains; \
+             put what is needed into the workspace",
+            named.display()
+        ))
+    }
+}
+
+/// A path as a program in `cwd` means it, by its text.
+fn lexical(cwd: &Path, word: &str) -> Option<PathBuf> {
+    let mut out = PathBuf::from("/");
+    for part in cwd.join(word).components() {
+        match part {
+            Component::Normal(name) => out.push(name),
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::RootDir | Component::CurDir => {}
+            Component::Prefix(_) => return None,
+        }
+    }
+    (out != Path::new("/")).then_some(out)
+}

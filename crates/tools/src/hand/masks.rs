@@ -1,0 +1,152 @@
+//! What rules and the runtime close to every command: found on the mounts anew at each launch.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portcullis_contract::{Caller, ToolFailure};
+use portcullis_policy::DeniedPath;
+use portcullis_sandbox::matching::{self, Found};
+
+use super::Hand;
+use super::view::Shown;
+use crate::files::other_names::Patterns;
+
+/// Under these actions a command is said to read: who denies one of them for a path means the command as well.
+const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];
+
+/// Masks of one view. Each is a mount, and a launch with more would take seconds.
+const MASKS_MAX: usize = 2_000;
+
+/// One place of a view that is closed.
+#[derive(Debug, Clone)]
+pub(super) struct Closed {
+    pub(super) place: PathBuf,
+    /// Its virtual path.
+    pub(super) path: String,
+    /// The rule that closes it; `None` = the runtime.
+    pub(super) rule: Option<String>,
+}
+
+/// What is closed to a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Masks {
+    found: Vec<Found>,
+    /// The rule of each number in `found`; `None` = hidden by the runtime.
+    rules: Vec<Option<String>>,
+}
+
+impl Masks {
+    /// Whether every one of these is one of those, the same object at the same place.
+    pub(super) fn are_all_in(&self, others: &Self) -> bool {
+        let same = |a: &Found, b: &Found| (&a.mount, &a.beneath, a.object) == (&b.mount, &b.beneath, b.object);
+        self.found.iter().all(|mine| others.found.iter().any(|theirs| same(mine, theirs)))
+    }
+
+    /// Whether nothing is closed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The virtual paths that are closed, each with the rule that closes it.
+    pub fn closed(&self) -> impl Iterator<Item = (PathBuf, Option<&str>)> {
+        self.found.iter().map(|found| {
+            let path = super::view::join(found.mount.as_ref(), &found.beneath);
+            (path, self.rules.get(found.which).and_then(Option::as_deref))
+        })
+    }
+
+    /// Sorted, each once. What lies in another is closed with it, and a mask in there would have nothing to stand on.
+    fn tidied(mut self) -> Result<Self, ToolFailure> {
+        let outer: Vec<_> = self.found.iter().map(|found| (found.mount.clone(), found.beneath.clone())).collect();
+        let inside = |found: &Found| {
+            outer.iter().any(|(mount, beneath)| {
+                *mount == found.mount && *beneath != found.beneath && found.beneath.starts_with(beneath)
+            })
+        };
+        self.found.retain(|found| !inside(found));
+        self.found.sort_by(|a, b| (&a.mount, &a.beneath).cmp(&(&b.mount, &b.beneath)));
+        self.found.dedup_by(|a, b| (&a.mount, &a.beneath) == (&b.mount, &b.beneath));
+        if self.found.len() > MASKS_MAX {
+            let rule = self.found.last().and_then(|found| self.rules.get(found.which).cloned().flatten());
+            return Err(ToolFailure::sandbox_unavailable(format!(
+                "rules deny reading {} files and folders here (rule `{}` among them), and at most {MASKS_MAX} can be kept \
+                 from a command; name the folders they lie in instead",
+                self.found.len(),
+                rule.unwrap_or_default()
+            )));
+        }
+        Ok(self)
+    }
+
+    /// Every place of the view that is closed.
+    pub(super) fn places<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = Closed> + 's {
+        self.found.iter().zip(self.closed()).flat_map(move |(found, (path, rule))| {
+            let places = shown.places_of(&found.mount, &found.beneath);
+            let closed = (path.display().to_string(), rule.map(str::to_owned));
+            places.map(move |place| Closed { place, path: closed.0.clone(), rule: closed.1.clone() })
+        })
+    }
+}
+
+impl Hand {
+    /// What is closed to a command of this caller now.
+    pub(super) async fn masks(&self, caller: &Caller) -> Result<Masks, ToolFailure> {
+        let Some(denied) = self.0.rules.denied(caller, READING) else {
+            return Err(ToolFailure::sandbox_unavailable("the runtime is shutting down"));
+        };
+        let mut masks = self.hidden();
+        if !denied.is_empty() {
+            let mounts = Arc::clone(self.mounts());
+            let found = crate::off_thread(move || look(&mounts, denied)).await?;
+            let from = masks.rules.len();
+            masks.rules.extend(found.rules);
+            masks.found.extend(found.found.into_iter().map(|found| Found { which: found.which + from, ..found }));
+        }
+        masks.tidied()
+    }
+
+    /// What the runtime hides and lies beneath a mount.
+    fn hidden(&self) -> Masks {
+        use std::os::unix::fs::MetadataExt as _;
+        let mut masks = Masks { found: Vec::new(), rules: vec![None] };
+        for path in &self.settings().hidden {
+            let Ok(real) = path.canonicalize() else { continue };
+            let Ok(meta) = real.metadata() else { continue };
+            for mount in self.mounts().mounts() {
+                let Some(host) = mount.host_place() else { continue };
+                let Ok(beneath) = real.strip_prefix(&host) else { continue };
+                masks.found.push(Found {
+                    mount: mount.root().as_str().to_owned(),
+                    beneath: beneath.to_owned(),
+                    which: 0,
+                    object: (meta.dev(), meta.ino()),
+                });
+            }
+        }
+        masks
+    }
+}
+
+fn look(mounts: &portcullis_sandbox::MountTable, denied: Vec<DeniedPath>) -> Result<Masks, ToolFailure> {
+    if let Some(DeniedPath { rule, .. }) = denied.iter().find(|denied| denied.what.is_none()) {
+        return Err(ToolFailure::sandbox_unavailable(format!(
+            "rule `{rule}` denies reading everything, so nothing is left that a command could run on"
+        )));
+    }
+    let rules: Vec<_> = denied.iter().map(|denied| Some(denied.rule.to_string())).collect();
+    let wanted = Patterns::of(denied);
+    let found = matching::find(mounts, &wanted).map_err(|error| {
+        let text = format!(
+            "the files that rules deny reading cannot be found, so no command may run: {error}; name the folders they lie \
+             in in the rules"
+        );
+        ToolFailure::sandbox_unavailable(text)
+    })?;
+    if let Some(root) = found.iter().find(|found| found.beneath.as_os_str().is_empty()) {
+        let rule = rules.get(root.which).cloned().flatten().unwrap_or_default();
+        let text = format!("rule `{rule}` denies reading all of {}, so no command can run there", root.mount);
+        return Err(ToolFailure::sandbox_unavailable(text));
+    }
+    Ok(Masks { found, rules })
+}

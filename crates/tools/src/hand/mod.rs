@@ -1,0 +1,192 @@
+//! The hand of a session: how the tools that start programs reach the launcher.
+//!
+//! A [`Hand`] knows what a session may see (mounts, rules, what is hidden) and makes a [`Plan`] of it for one command: a
+//! view with its masks and guards, and an environment to the letter. [`Hand::launch`] starts it, [`Hand::run`] sees it
+//! through to its end. Nothing here decides whether a command may run; the gate has.
+
+mod denial;
+mod environment;
+mod failure;
+mod guards;
+mod masks;
+mod plan;
+mod run;
+mod view;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portcullis_base::IsolationLevel;
+use portcullis_contract::{Caller, ToolFailure};
+use portcullis_pipeline::{Isolated, Isolation, PathRules, ShellBook};
+use portcullis_sandbox::MountTable;
+use portcullis_sandbox::hand::{Host, Launcher, Limits, Network, Running};
+
+pub use denial::Denial;
+pub use masks::Masks;
+pub use plan::Plan;
+pub use run::{Ran, Streams};
+
+/// The sandbox profile of tools that run commands on writable mounts.
+pub const PROFILE: &str = "hand";
+/// The sandbox profile of tools that run commands which only read.
+pub const READ_ONLY_PROFILE: &str = "hand_read_only";
+
+/// The network of commands (agent-runtime 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NetworkAccess {
+    /// None.
+    #[default]
+    Disabled,
+    /// Certain hosts. Nothing can keep to that yet, so no command runs with it.
+    Limited,
+    /// The machine's own.
+    Enabled,
+}
+
+impl NetworkAccess {
+    /// The word as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Limited => "limited",
+            Self::Enabled => "enabled",
+        }
+    }
+
+    /// What a launch gets.
+    ///
+    /// # Errors
+    /// If it cannot be given what it should have.
+    fn granted(self, reach: Reach) -> Result<Network, ToolFailure> {
+        match (reach, self) {
+            (Reach::ReadOnly, _) | (Reach::Writable, Self::Disabled) => Ok(Network::Disabled),
+            (Reach::Writable, Self::Enabled) => Ok(Network::Host),
+            (Reach::Writable, Self::Limited) => Err(ToolFailure::sandbox_unavailable(
+                "a network limited to certain hosts cannot be given to commands yet; set `network` in the [sandbox] table \
+                 of the configuration to \"disabled\" or \"enabled\"",
+            )),
+        }
+    }
+}
+
+/// What a session's commands get, whatever they are.
+#[derive(Debug, Clone)]
+pub struct HandSettings {
+    /// Below this nothing runs.
+    pub minimum: IsolationLevel,
+    pub network: NetworkAccess,
+    pub limits: Limits,
+    /// This workspace's folder for caches in the data directory; without it no toolchain has a writable one.
+    pub caches: Option<PathBuf>,
+    /// Where toolchains are; `None` = only the system's programs.
+    pub host: Option<Host>,
+    /// Host folders and files that no command sees.
+    pub hidden: Vec<PathBuf>,
+}
+
+impl Default for HandSettings {
+    /// Strict, without a network, and without anything of a person's home.
+    fn default() -> Self {
+        Self {
+            minimum: IsolationLevel::Full,
+            network: NetworkAccess::Disabled,
+            limits: Limits::default(),
+            caches: None,
+            host: None,
+            hidden: Vec::new(),
+        }
+    }
+}
+
+/// What a command may do with what it sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Every mount is read-only, there is no cache, no network, no toolchain of a home, and nothing of the session's
+    /// environment.
+    ReadOnly,
+    /// Mounts as they are, caches, the network of the settings, the session's environment.
+    Writable,
+}
+
+/// The hand of the sessions of one workspace. Clones are one hand.
+#[derive(Clone)]
+pub struct Hand(Arc<Parts>);
+
+struct Parts {
+    launcher: Launcher,
+    mounts: Arc<MountTable>,
+    rules: PathRules,
+    book: ShellBook,
+    settings: HandSettings,
+}
+
+impl Hand {
+    /// A hand over these mounts.
+    #[must_use]
+    pub fn new(
+        launcher: Launcher,
+        mounts: Arc<MountTable>,
+        rules: PathRules,
+        book: ShellBook,
+        settings: HandSettings,
+    ) -> Self {
+        Self(Arc::new(Parts { launcher, mounts, rules, book, settings }))
+    }
+
+    /// What commands get.
+    #[must_use]
+    pub fn settings(&self) -> &HandSettings {
+        &self.0.settings
+    }
+
+    /// What starts them.
+    #[must_use]
+    pub fn launcher(&self) -> &Launcher {
+        &self.0.launcher
+    }
+
+    /// The mounts they see.
+    #[must_use]
+    pub fn mounts(&self) -> &Arc<MountTable> {
+        &self.0.mounts
+    }
+
+    /// Starts what was planned. When this returns, its program has been executed; if it fails, nothing of it ran.
+    ///
+    /// # Errors
+    /// `sandbox_unavailable` if the isolation it needs is not to be had here, naming the rule or the level; otherwise what
+    /// is wrong with the command.
+    pub async fn launch(&self, plan: Plan) -> Result<Running, ToolFailure> {
+        let Plan { launch, masks, .. } = plan;
+        self.0.launcher.launch(launch).await.map_err(|error| failure::of(&error, &masks))
+    }
+
+    /// Whether a rule closes something now that was open when a command was launched with `since`: it must not go on with
+    /// its old view. What was closed then and is not any more does not count.
+    ///
+    /// # Errors
+    /// If the mounts cannot be looked through.
+    pub async fn masks_changed(&self, caller: &Caller, since: &Masks) -> Result<bool, ToolFailure> {
+        Ok(!self.masks(caller).await?.are_all_in(since))
+    }
+}
+
+impl Isolation for Hand {
+    fn of(&self, profile: &str) -> Option<Isolated> {
+        let Parts { launcher, settings, .. } = &*self.0;
+        let network = match profile {
+            READ_ONLY_PROFILE => NetworkAccess::Disabled,
+            PROFILE => settings.network,
+            _ => return None,
+        };
+        let posture = launcher.posture();
+        Some(Isolated {
+            level: posture.level,
+            missing: posture.missing_lines(),
+            minimum: settings.minimum,
+            network: network.as_str().to_owned(),
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! From a command to a plan for the launcher.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portcullis_contract::{Caller, ToolFailure};
+use portcullis_sandbox::VirtualPath;
+use portcullis_sandbox::hand::{self, Network, Tmp, View};
+
+use super::masks::Closed;
+use super::view::Shown;
+use super::{Hand, Masks, Reach, environment, guards};
+
+/// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
+#[derive(Debug)]
+pub struct Plan {
+    pub launch: hand::Plan,
+    /// What is closed to it; a persistent shell keeps it for [`Hand::masks_changed`].
+    pub masks: Arc<Masks>,
+    /// The names of its environment.
+    pub env_names: Vec<String>,
+    /// Things worth a line in the observation.
+    pub warnings: Vec<String>,
+    /// The folder it runs in, by its virtual path.
+    pub cwd: VirtualPath,
+    /// The network it has.
+    pub(super) network: Network,
+    /// Places of the view that are shown, for naming denials.
+    pub(super) shown: Vec<PathBuf>,
+    pub(super) closed: Vec<Closed>,
+}
+
+impl Hand {
+    /// What `argv` needs to run in `cwd`, a folder of the mounts. The rules are matched against the mounts anew.
+    ///
+    /// # Errors
+    /// If the rules leave nothing to show, or the session's environment cannot be read.
+    pub async fn plan(
+        &self,
+        caller: &Caller,
+        argv: Vec<OsString>,
+        cwd: &VirtualPath,
+        reach: Reach,
+    ) -> Result<Plan, ToolFailure> {
+        let settings = self.settings();
+        let network = settings.network.granted(reach)?;
+        let masks = Arc::new(self.masks(caller).await?);
+        let full = self.posture().await.virtual_paths();
+        let shown = Shown::of(self, reach, full)?;
+        let mut launch = hand::Plan::new(argv);
+        launch.limits = settings.limits;
+        launch.network = network;
+        launch.minimum = settings.minimum;
+        launch.cwd = PathBuf::from(cwd.as_str());
+        let environment = environment::of(self, caller, cwd, reach, &shown).await?;
+        launch.env = environment.variables;
+        let closed: Vec<Closed> = masks.places(&shown).collect();
+        launch.view = View {
+            masks: closed.iter().map(|closed| closed.place.clone()).collect(),
+            guards: if reach == Reach::Writable { guards::of(self, &shown) } else { Vec::new() },
+            tmp: shown.tmp.clone().map_or_else(|| View::default().tmp, Tmp::Folder),
+            home: shown.home.clone(),
+            binds: shown.binds,
+        };
+        let shown = launch.view.binds.iter().map(|bind| bind.place.clone()).collect();
+        Ok(Plan {
+            launch,
+            masks,
+            env_names: environment.names,
+            warnings: environment.warnings,
+            cwd: cwd.clone(),
+            network,
+            shown,
+            closed,
+        })
+    }
+
+    /// What stands between commands and this machine; probed where that disturbs nobody.
+    pub(crate) async fn posture(&self) -> hand::Posture {
+        let launcher = self.launcher().clone();
+        crate::off_thread(move || launcher.posture().clone()).await
+    }
+}

@@ -1,0 +1,233 @@
+//! A command from its start to its end: both streams captured whole, stopped when it must be, never waited for by its
+//! pipes (tool-contract §14).
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use portcullis_base::limits;
+use portcullis_contract::{Spool, SpoolRef, ToolContext, ToolFailure};
+use portcullis_sandbox::hand::{Ended, Posture, Running, Signal, Target};
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::Instant;
+
+use super::denial::{self, Denial};
+use super::{Hand, Plan};
+
+/// How long output is read after the command has ended: a daemon that holds a pipe does not hold the call.
+const DRAIN: Duration = Duration::from_secs(2);
+/// From the polite signal to the kill: a moment less than the runtime's own grace, so that the end is told.
+const TERM_GRACE: Duration = limits::KILL_GRACE.saturating_sub(Duration::from_millis(300));
+/// The end of standard error that is searched for what the hand denied.
+const TAIL: usize = 64 << 10;
+/// Bytes read at once.
+const CHUNK: usize = 64 << 10;
+
+/// A command that ended, or was ended.
+#[derive(Debug)]
+pub struct Ran {
+    pub ended: Ended,
+    /// It ran longer than its call may, and was ended for that.
+    pub timed_out: bool,
+    pub duration: Duration,
+    pub stdout: SpoolRef,
+    pub stderr: SpoolRef,
+    /// What the hand kept from it, as far as its own words tell.
+    pub denials: Vec<Denial>,
+    /// The isolation it really had.
+    pub posture: Posture,
+    /// Guarded places that were not there when it started.
+    pub appeared: Vec<PathBuf>,
+}
+
+/// The two streams of a command, on their way into spools.
+pub struct Streams {
+    stdout: Stream,
+    stderr: Stream,
+}
+
+impl Streams {
+    /// Takes the streams of a command over.
+    ///
+    /// # Errors
+    /// If they cannot be watched.
+    pub fn capture(context: &ToolContext, running: &mut Running) -> io::Result<Self> {
+        Ok(Self {
+            stdout: Stream::new(running.take_stdout(), context.spool("stdout"))?,
+            stderr: Stream::new(running.take_stderr(), context.spool("stderr"))?,
+        })
+    }
+
+    /// Reads until both have ended. May be dropped and called again; nothing is lost.
+    ///
+    /// # Errors
+    /// If so much was written that the producer must be stopped.
+    pub async fn read(&mut self) -> io::Result<()> {
+        let (out, err) = futures_util::join!(self.stdout.read(), self.stderr.read());
+        out.and(err)
+    }
+
+    /// Ends both.
+    #[must_use]
+    pub fn finish(self) -> (SpoolRef, SpoolRef, Vec<u8>) {
+        let tail = self.stderr.tail.into_iter().collect();
+        (self.stdout.spool.finish(), self.stderr.spool.finish(), tail)
+    }
+}
+
+struct Stream {
+    /// None at its end.
+    from: Option<Receiver>,
+    spool: Spool,
+    tail: VecDeque<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Stream {
+    fn new(from: Option<OwnedFd>, spool: Spool) -> io::Result<Self> {
+        let from = from.map(Receiver::from_owned_fd).transpose()?;
+        Ok(Self { from, spool, tail: VecDeque::new(), buffer: vec![0; CHUNK] })
+    }
+
+    async fn read(&mut self) -> io::Result<()> {
+        while let Some(from) = &self.from {
+            from.readable().await?;
+            match from.try_read(&mut self.buffer) {
+                Ok(0) => self.from = None,
+                Ok(count) => {
+                    let bytes = &self.buffer[..count];
+                    let over = (self.tail.len() + count).saturating_sub(TAIL);
+                    self.tail.drain(..over.min(self.tail.len()));
+                    self.tail.extend(bytes);
+                    self.spool.write(bytes)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Hand {
+    /// Launches a plan and sees it through: its streams are captured as `stdout` and `stderr`; an interrupt or the call's
+    /// timeout ends its whole tree. What is worth knowing about the run is told as warnings.
+    ///
+    /// # Errors
+    /// As [`Hand::launch`]; or if it wrote so much that it was stopped. A command that fails is no error here.
+    pub async fn run(&self, context: &ToolContext, mut plan: Plan) -> Result<Ran, ToolFailure> {
+        for warning in plan.warnings.drain(..) {
+            context.warn(warning);
+        }
+        let seen = denial::Seen::of(&plan, self);
+        let started = Instant::now();
+        let mut running = self.launch(plan).await?;
+        let broken = |error: io::Error| ToolFailure::new("io_error", format!("the command cannot be watched: {error}"));
+        let mut streams = Streams::capture(context, &mut running).map_err(broken)?;
+        let (ended, flood) = see_through(context, &mut running, &mut streams).await.map_err(broken)?;
+        let duration = started.elapsed();
+        // What is still in the pipes. Who holds them open does not hold us.
+        let _ = tokio::time::timeout(DRAIN, streams.read()).await;
+        let (stdout, stderr, tail) = streams.finish();
+        if let Some(flood) = flood {
+            return Err(ToolFailure::new("output_limit", format!("the command was ended: {flood}")));
+        }
+        let ran = Ran {
+            ended,
+            timed_out: context.is_cancelled() && duration >= context.timeout(),
+            duration,
+            stdout,
+            stderr,
+            denials: denial::named(&seen, &tail),
+            posture: running.posture().clone(),
+            appeared: self.virtual_places(running.appeared()),
+        };
+        let unheld = running.unheld().iter().map(|one| one.place().to_owned());
+        ran.tell(context, &self.virtual_places(unheld));
+        Ok(ran)
+    }
+}
+
+impl Hand {
+    /// Of places of a view those by their virtual names: a workspace stands at its host place as well, which is nobody
+    /// else's business (H6).
+    fn virtual_places(&self, places: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+        let is_virtual = |place: &PathBuf| self.mounts().mounts().any(|mount| place.starts_with(mount.root().as_str()));
+        places.into_iter().filter(is_virtual).collect()
+    }
+}
+
+/// Until the command has ended. The second is why it was ended by us, if it wrote too much.
+async fn see_through(
+    context: &ToolContext,
+    running: &mut Running,
+    streams: &mut Streams,
+) -> io::Result<(Ended, Option<String>)> {
+    let mut flood = None;
+    let mut reading = true;
+    let mut asked_to_stop = false;
+    let mut kill_at = None;
+    loop {
+        tokio::select! {
+            biased;
+            ended = running.wait() => return Ok((ended?, flood)),
+            _ = context.cancelled(), if !asked_to_stop => {
+                asked_to_stop = true;
+                kill_at = Some(Instant::now() + TERM_GRACE);
+                // Who cannot be asked is killed.
+                if running.signal(Signal::TERM, Target::Tree).is_err() {
+                    running.kill_tree();
+                }
+            }
+            () = at(kill_at), if kill_at.is_some() => {
+                kill_at = None;
+                running.kill_tree();
+            }
+            read = streams.read(), if reading => {
+                reading = false;
+                if let Err(error) = read {
+                    flood = Some(error.to_string());
+                    running.kill_tree();
+                }
+            }
+        }
+    }
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Ran {
+    fn tell(&self, context: &ToolContext, unheld: &[PathBuf]) {
+        for denial in &self.denials {
+            context.warn(denial.to_string());
+        }
+        for place in &self.appeared {
+            context.warn(format!(
+                "{} was not there before this command and is now; look at it before anything outside of the sandbox uses it",
+                place.display()
+            ));
+        }
+        if let Some(first) = unheld.first() {
+            context.warn(format!(
+                "at isolation level `{}` {} could not be kept read-only{}; look at it before anything outside of the \
+                 sandbox uses it",
+                self.posture.level,
+                first.display(),
+                match unheld.len() {
+                    1 => String::new(),
+                    more => format!(" (and {} more places)", more - 1),
+                }
+            ));
+        }
+        if self.ended.out_of_memory {
+            context.warn("the kernel ended a process of this command because it used up its memory limit");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! `shell_run`: one command line in a shell of its own, in the hand. Nothing survives it but files.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use portcullis_base::{CommandId, Effect, EffectSet, Reason, Risk, RiskSet, SideEffect};
+use portcullis_contract::{
+    AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, EndedCommand, Precondition,
+    Prepared, Resolved, Resource, Semantics, ShellFact, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure,
+    UserText,
+};
+use portcullis_policy::command;
+use portcullis_sandbox::hand::Exit;
+use portcullis_sandbox::{Access, Kind, VirtualPath};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::view::StateView;
+use super::{HOME, ShellTools};
+use crate::count::Count;
+use crate::executor;
+use crate::files::failure;
+use crate::hand::{self, Hand, Ran, Reach};
+use crate::search::scope;
+
+const DESCRIPTION: &str = "Runs one command line in a fresh shell in the sandbox, from the session's folder and with its \
+environment. Nothing of the shell survives, only files. There is no network, and files that may not be read are not \
+there. Exit code, stdout and stderr come back. For what only looks, `read`, `glob` and `grep` need no approval.";
+
+/// The name under which rules speak of it.
+const ACTION: &str = "shell_run";
+/// How long a command may run by default, and at most (tool-contract §17).
+const TIMEOUT_MS: u64 = 120_000;
+const TIMEOUT_MOST_MS: u64 = 600_000;
+/// Characters of output that are shown by default, and at most; the rest is kept.
+pub(crate) const OUTPUT_CHARS: u64 = 12_000;
+pub(crate) const OUTPUT_MOST_CHARS: u64 = 40_000;
+/// The shells that are tried.
+const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct RunInput {
+    /// The command line.
+    #[schemars(regex(pattern = r"\S"), length(max = 65536))]
+    command: String,
+    /// The folder to run in, relative to the workspace or as `/workspace/…`. Absent means the session's folder.
+    #[serde(default)]
+    #[schemars(length(max = 4096))]
+    cwd: Option<String>,
+    /// Milliseconds until it is ended. 0 or less, or absent, means 120000; above 600000 means 600000.
+    #[serde(default)]
+    timeout_ms: Count<TIMEOUT_MS, TIMEOUT_MOST_MS>,
+    /// How much of the output is shown at once; all of it is kept. 0 or less, or absent, means 12000; above 40000 means
+    /// 40000.
+    #[serde(default)]
+    max_output_chars: Count<OUTPUT_CHARS, OUTPUT_MOST_CHARS>,
+}
+
+/// A command that ended with 0 (agent-runtime 10.3).
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct RunOutput {
+    command_id: Option<String>,
+    command: String,
+    cwd: String,
+    mount_path: String,
+    shell_path: String,
+    env_keys: Vec<String>,
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    timed_out: bool,
+    duration_ms: u64,
+    stdout: SpoolRef,
+    stderr: SpoolRef,
+    shell_state: Option<StateView>,
+}
+
+/// What runs commands.
+struct Runs {
+    shell: ShellTools,
+    hand: Hand,
+}
+
+pub(super) fn tool(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError> {
+    let parts = Arc::new(Runs { shell, hand });
+    let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
+    Tool::builder::<RunInput, RunOutput>(DESCRIPTION)
+        .semantics(semantics())
+        .executor(executor(ACTION))
+        .keyed()
+        .resolve(move |input: &RunInput, caller| named.name(input, caller))
+        .plan_access(move |input, resolved| planned.accesses(&input.command, resolved))
+        .precheck(move |_, resolved, _| {
+            let checked = checked.check(&resolved);
+            async move { checked }
+        })
+        .timeout(|input| Some(input.timeout_ms.value()))
+        .result_limit(|input| usize::try_from(input.max_output_chars.value()).ok())
+        .execute_resolved(move |input, resolved, context| {
+            let parts = Arc::clone(&parts);
+            async move { parts.run(input, &resolved, &context).await }
+        })
+        .to_model(|_, output| streams(output))
+        .to_user(|input, output| UserText {
+            title: format!("Ran {}", brief(&input.command)),
+            summary: format!("exit code 0 in {} ms", output.get("durationMs").unwrap_or(&Value::Null)),
+        })
+        .build()
+}
+
+fn semantics() -> Semantics {
+    Semantics {
+        risk: RiskSet::from([Risk::Execute, Risk::Write]),
+        effects: EffectSet::from([Effect::SandboxExecute, Effect::MemoryWrite]),
+        destructive: true,
+        concurrency: Concurrency::Keyed,
+        timeout: Timeout { default_ms: TIMEOUT_MS, max_ms: TIMEOUT_MOST_MS },
+        sandbox: Some(hand::PROFILE.to_owned()),
+        default_policy: DefaultPolicy::AskPinned,
+        truncation: Strategy::AroundErrors,
+        ..Semantics::mutating()
+    }
+}
+
+/// Both streams, as far as there is anything in them.
+fn streams(output: &Value) -> Vec<Content> {
+    let spool = |name: &str| serde_json::from_value::<SpoolRef>(output.get(name)?.clone()).ok();
+    let written = ["stdout", "stderr"].into_iter().filter_map(spool).filter(|spool| spool.total_bytes > 0);
+    let mut parts: Vec<Content> = written.map(Content::Spool).collect();
+    if parts.is_empty() {
+        parts.push(Content::text("(no output; exit code 0)"));
+    }
+    parts
+}
+
+/// The first line of a command, cut.
+fn brief(command: &str) -> String {
+    const MOST: usize = 60;
+    let line = command.trim().lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MOST).collect();
+    if cut.len() < command.trim().len() { format!("{cut}…") } else { cut }
+}
+
+impl Runs {
+    fn name(&self, input: &RunInput, caller: &Caller) -> Result<Resolved, Precondition> {
+        if input.command.contains('\0') {
+            return Err(Precondition::schema(
+                "/command",
+                "the command holds a NUL character, which no program can get",
+            ));
+        }
+        let given = input.cwd.as_deref().map(str::trim).filter(|cwd| !cwd.is_empty());
+        let cwd = given.map_or_else(|| self.shell.book.cwd(caller).unwrap_or_else(|| HOME.to_owned()), str::to_owned);
+        let place = self.shell.files.named(&cwd, "/cwd")?;
+        let canonical = place.resources.first().map(|resource| resource.canonical.clone()).unwrap_or_default();
+        // A command may touch all of the tree that it runs in.
+        let root = self.mount_of(&canonical).map_or_else(|| "/".to_owned(), |(root, _)| root);
+        Ok(Resolved { keys: vec![format!("fs:{root}")], cwd: Some(canonical), ..place })
+    }
+
+    /// The mount that a canonical path lies in, and whether it may be changed.
+    fn mount_of(&self, canonical: &str) -> Option<(String, Access)> {
+        let place = self.shell.files.mounts.resolve(canonical).ok()?;
+        Some((place.mount().root().as_str().to_owned(), place.mount().access()))
+    }
+
+    fn accesses(&self, line: &str, resolved: &Resolved) -> Vec<AccessRequest> {
+        let cwd = resolved.cwd.as_deref().unwrap_or(HOME);
+        let files = &self.shell.files;
+        let by_text = command::lexical(cwd);
+        let by_mounts = |path: &str| {
+            let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
+            match files.mounts.resolve(&absolute) {
+                Ok(place) => Resource::path(place.path().as_str(), path),
+                Err(_) => by_text(path),
+            }
+        };
+        command::analyse(line).requests(&Action::new(ACTION), line, &by_mounts)
+    }
+
+    fn check(&self, resolved: &Resolved) -> Result<Prepared, Precondition> {
+        scope::check(&self.shell.files, resolved, Kind::Directory)?;
+        match resolved.cwd.as_deref().and_then(|cwd| self.mount_of(cwd)) {
+            Some((root, Access::ReadOnly)) => {
+                let text =
+                    format!("{root} is read-only, and commands run only where they may write; use another folder");
+                Err(Precondition::failed(Reason::ReadOnlyMount, text))
+            }
+            _ => Ok(Prepared::default()),
+        }
+    }
+
+    async fn run(&self, input: RunInput, resolved: &Resolved, context: &ToolContext) -> Result<RunOutput, ToolFailure> {
+        for lowered in [input.timeout_ms.lowered("timeoutMs"), input.max_output_chars.lowered("maxOutputChars")] {
+            lowered.into_iter().for_each(|text| context.warn(text));
+        }
+        let place = self.shell.files.place(resolved).map_err(failure)?;
+        let cwd = place.path().clone();
+        let mount_path = place.mount().root().as_str().to_owned();
+        let shell = SHELLS.into_iter().find(|shell| Path::new(shell).exists()).unwrap_or(SHELLS[1]);
+        let argv: Vec<OsString> = vec![shell.into(), "-c".into(), input.command.clone().into()];
+        let plan = self.hand.plan(context.caller(), argv, &cwd, Reach::Writable).await?;
+        let env_keys = plan.env_names.clone();
+        let ran = self.hand.run(context, plan).await?;
+        // From here on it has run, whatever became of it.
+        context.did(SideEffect {
+            kind: "command_run".to_owned(),
+            target: cwd.as_str().to_owned(),
+            before: None,
+            after: None,
+            reversible: false,
+        });
+        let command_id = self.shell.book.fresh_command();
+        let (exit_code, signal) = exit(&ran);
+        if let Some(command_id) = command_id {
+            context.shell(finished(command_id, &input.command, &cwd, &ran));
+        }
+        if exit_code != Some(0) {
+            return Err(ToolFailure::command(exit_code, signal, ended_words(&ran)));
+        }
+        let (_, (_, shell_state)) = self.shell.after(context, |_, _| ()).await?;
+        Ok(RunOutput {
+            command_id: command_id.map(|id| id.to_string()),
+            command: input.command,
+            cwd: cwd.as_str().to_owned(),
+            mount_path,
+            shell_path: shell.to_owned(),
+            env_keys,
+            exit_code,
+            signal,
+            timed_out: ran.timed_out,
+            duration_ms: millis(&ran),
+            stdout: ran.stdout,
+            stderr: ran.stderr,
+            shell_state,
+        })
+    }
+}
+
+fn millis(ran: &Ran) -> u64 {
+    u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn exit(ran: &Ran) -> (Option<i32>, Option<i32>) {
+    match ran.ended.exit {
+        Exit::Code(code) => (Some(code), None),
+        Exit::Signal(signal) => (None, Some(signal)),
+    }
+}
+
+fn ended_words(ran: &Ran) -> String {
+    let how = match ran.ended.exit {
+        Exit::Code(code) => format!("the command ended with exit code {code}"),
+        Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
+    };
+    match ran.denials.first() {
+        Some(denial) => format!("{how}; {denial}"),
+        None => how,
+    }
+}
+
+/// The command as the session remembers it.
+fn finished(command_id: CommandId, line: &str, cwd: &VirtualPath, ran: &Ran) -> ShellFact {
+    ShellFact::Finished(Box::new(EndedCommand {
+        command_id,
+        command: "shell".to_owned(),
+        args: vec![line.to_owned()],
+        cwd: cwd.as_str().to_owned(),
+        exit_code: exit(ran).0,
+        timed_out: ran.timed_out,
+        duration_ms: millis(ran),
+        shell_id: None,
+        stdout: Some(ran.stdout.clone()),
+        stderr: Some(ran.stderr.clone()),
+    }))
+}
