@@ -6,6 +6,7 @@ mod files;
 mod fold;
 mod gate;
 mod grep;
+mod hand;
 mod policy;
 mod recovery;
 mod search;
@@ -22,6 +23,8 @@ use table::Row;
 type BoxFuture = std::pin::Pin<Box<dyn Future<Output = Result<Vec<Row>>> + Send>>;
 
 fn main() -> Result<()> {
+    // Commands are started by this very program.
+    portcullis::hand::init();
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut rows: Vec<Row> = Vec::new();
@@ -44,12 +47,13 @@ fn main() -> Result<()> {
     run("recovery", &|| task(Box::pin(recovery::run())))?;
     run("policy", &|| task(Box::pin(policy::run())))?;
     run("search", &|| task(Box::pin(search::run())))?;
+    run("hand", &|| task(Box::pin(hand::run())))?;
     run("startup", &startup::run)?;
     run("simulation", &simulation::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search startup simulation"
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

@@ -374,9 +374,9 @@ def trace_child():
         os._exit(0)
     try:
         call("ptrace", 16, child, 0, 0)
-        reached()
     finally:
         os.kill(child, 9)
+    reached()
 
 
 def end(pid):
