@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! portcullis-hand posture
-//! portcullis-hand run [--at-least LEVEL] [--network] [--mask PLACE]… -- PROGRAM ARGUMENTS…
+//! portcullis-hand run [--at-least LEVEL] [--at-most LEVEL] [--network] [--toolchains FOLDER] [--mask PLACE]…
+//!     -- PROGRAM ARGUMENTS…
 //! ```
 
 use std::ffi::OsString;
@@ -13,9 +14,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use portcullis_base::IsolationLevel;
-use portcullis_sandbox::hand::{self, Bind, BindAccess, Exit, Launcher, Network, Plan, Source};
+use portcullis_sandbox::hand::{self, Bind, BindAccess, Exit, Host, Launcher, Network, Plan, Source};
 
-const USAGE: &str = "usage: portcullis-hand posture\n       portcullis-hand run [--at-least full|no_pivot|no_namespaces|seccomp_only|none] [--network] [--mask PLACE]… -- PROGRAM [ARGUMENT…]\n\nrun: the current directory is /workspace, writable; nothing else of yours is there.";
+const USAGE: &str = "usage: portcullis-hand posture\n       portcullis-hand run [--at-least LEVEL] [--at-most LEVEL] [--network] [--toolchains FOLDER] [--mask PLACE]… -- PROGRAM [ARGUMENT…]\n\nrun: the current directory is /workspace, writable; nothing else of yours is there.\nLEVEL: full, no_pivot, no_namespaces, seccomp_only, none. --at-most puts up no more than that, to try it out.\n--toolchains: with the toolchains of your home; FOLDER keeps their caches.";
 
 fn main() -> ExitCode {
     hand::init();
@@ -55,15 +56,17 @@ fn name(level: IsolationLevel) -> &'static str {
 }
 
 fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let (mut minimum, mut network, mut masks) = (IsolationLevel::Full, Network::Disabled, Vec::new());
+    let (mut minimum, mut at_most) = (IsolationLevel::Full, IsolationLevel::Full);
+    let (mut network, mut masks, mut caches) = (Network::Disabled, Vec::new(), None);
     loop {
         match words.next().as_deref().and_then(|word| word.to_str()) {
-            Some("--at-least") => {
+            Some(which @ ("--at-least" | "--at-most")) => {
                 let wanted = words.next();
                 let level = LEVELS.iter().find(|(name, _)| wanted.as_deref().is_some_and(|word| word == *name));
                 let Some((_, level)) = level else { return usage() };
-                minimum = *level;
+                *(if which == "--at-least" { &mut minimum } else { &mut at_most }) = *level;
             }
+            Some("--toolchains") => caches = words.next().map(PathBuf::from),
             Some("--mask") => masks.extend(words.next().map(PathBuf::from)),
             Some("--network") => network = Network::Host,
             Some("--") => break,
@@ -72,11 +75,24 @@ fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     }
     let mut plan = Plan::new(words.collect());
     plan.minimum = minimum;
+    plan.at_most = at_most;
     plan.network = network;
     plan.view.masks = masks;
     plan.cwd = "/workspace".into();
     let kept = ["PATH", "LANG", "TERM"].map(|name| std::env::var_os(name).map(|value| (name.into(), value)));
     plan.env = kept.into_iter().flatten().collect();
+    if let Some(caches) = caches {
+        let Some(host) = Host::of_this_process() else { return usage() };
+        match hand::toolchains(&host, &caches, &[]) {
+            Ok(found) => {
+                plan.env.retain(|(name, _)| name != "PATH");
+                plan.env.extend(found.env);
+                plan.view.binds = found.binds;
+                plan.view.home = Some(host.home);
+            }
+            Err(error) => return failed(&error),
+        }
+    }
     match std::env::current_dir() {
         Ok(here) => plan.view.binds.push(Bind {
             source: Source::Path(here),

@@ -2,18 +2,20 @@
 //! to the launcher as instructions.
 //!
 //! A deny list: real builds use most of what a kernel has. What is denied are ways to more kernel
-//! than a build needs, ways to other processes, and ways around the other layers. Denied is `EPERM`;
-//! `clone3` is `ENOSYS`, for its flags lie in memory where no filter can see them, and callers then
-//! fall back to `clone`.
+//! than a build needs, ways to other processes, ways around the other layers, and programs that would
+//! lend their owner's rights to others later. Denied is `EPERM`; a few calls are `ENOSYS` ([`ABSENT`]).
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use seccompiler::SeccompCmpOp::{Eq, MaskedEq, Ne};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 
+use super::Layer;
 use super::plan::Network;
+use super::posture::Layers;
 use super::wire::Instruction;
 
 /// Denied whatever the arguments.
@@ -95,50 +97,83 @@ const X32_OWN: &[libc::c_long] = &[
     540, // process_vm_writev
 ];
 
-/// Sockets that may be made, by where the command stands.
+/// Denied as well where the host's files are in sight. System V and POSIX queues go with them: their
+/// names are neither paths nor addresses, so without a namespace of its own nothing else holds them.
+const DENIED_AMONG_FILES: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// Denied among the host's processes when this argument names one (0 is oneself): each changes
+/// another process of the same user, and Landlock has a rule for signals only.
+const DENIED_ON_OTHERS: &[(libc::c_long, u8)] = &[
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_migrate_pages, 0),
+    (libc::SYS_move_pages, 0),
+];
+
+/// Newer than the list of `libc`.
+const SYS_FCHMODAT2: libc::c_long = 452;
+const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// What else a command has around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sockets {
-    /// A network namespace of its own: nobody is there to be reached.
-    OwnNetwork,
-    /// The host's network, with a root of its own.
-    HostNetwork,
-    /// The host's network and the host's files: no local sockets, for a daemon's would be reachable.
-    HostNetworkAndFiles,
-    /// No namespace keeps anybody apart: none at all. (`socketpair` needs no address and stays.)
-    None,
+pub(crate) enum Around {
+    /// A root of its own.
+    Nothing,
+    /// The host's files: a daemon's socket would be reachable, docker's for one.
+    Files,
+    /// No namespace at all keeps anybody apart.
+    FilesAndProcesses,
 }
 
-impl Sockets {
-    pub(crate) fn of(network: Network, own_network: bool, private_root: bool) -> Self {
-        match network {
-            Network::Disabled if own_network => Self::OwnNetwork,
-            Network::Disabled => Self::None,
-            Network::Host if private_root => Self::HostNetwork,
-            Network::Host => Self::HostNetworkAndFiles,
+impl Around {
+    pub(crate) fn of(layers: Layers) -> Self {
+        if layers.has(Layer::PrivateRoot) {
+            Self::Nothing
+        } else if layers.has(Layer::Namespaces) {
+            Self::Files
+        } else {
+            Self::FilesAndProcesses
         }
     }
 
-    /// `getaddrinfo` asks netlink for addresses, so it goes wherever the Internet goes.
-    fn families(self) -> &'static [libc::c_int] {
-        match self {
-            Self::OwnNetwork | Self::HostNetwork => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-            Self::HostNetworkAndFiles => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-            Self::None => &[],
+    /// Kinds of socket that may be made; none is none at all. (`socketpair` needs no address and
+    /// stays.) `getaddrinfo` asks netlink for addresses, so it goes wherever the Internet goes.
+    fn families(self, network: Network) -> &'static [libc::c_int] {
+        match (self, network) {
+            (Self::Nothing, _) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+            (Self::FilesAndProcesses, Network::Disabled) => &[],
+            (_, _) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         }
     }
 }
 
 /// The filters for a place, to be put up in this order. Empty where this processor is not known.
-pub(crate) fn filters(sockets: Sockets) -> &'static [Vec<Instruction>] {
-    static COMPILED: OnceLock<[Vec<Vec<Instruction>>; 4]> = OnceLock::new();
-    let compiled = COMPILED.get_or_init(|| {
-        [Sockets::OwnNetwork, Sockets::HostNetwork, Sockets::HostNetworkAndFiles, Sockets::None]
-            .map(|sockets| compile(sockets).unwrap_or_default())
-    });
-    &compiled[sockets as usize]
+pub(crate) fn filters(network: Network, around: Around) -> &'static [Vec<Instruction>] {
+    static COMPILED: [OnceLock<Vec<Vec<Instruction>>>; 6] = [const { OnceLock::new() }; 6];
+    let index = around as usize * 2 + usize::from(network == Network::Host);
+    COMPILED[index].get_or_init(|| compile(network, around).unwrap_or_default())
 }
 
-fn compile(sockets: Sockets) -> Option<Vec<Vec<Instruction>>> {
+fn compile(network: Network, around: Around) -> Option<Vec<Vec<Instruction>>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).ok()?;
     let filter = |rules, errno: libc::c_int| -> Option<Vec<Instruction>> {
         let action = SeccompAction::Errno(errno.cast_unsigned());
@@ -146,10 +181,14 @@ fn compile(sockets: Sockets) -> Option<Vec<Vec<Instruction>>> {
         let program: BpfProgram = filter.try_into().ok()?;
         Some(program.iter().map(|one| (one.code, one.jt, one.jf, one.k)).collect())
     };
-    let denied = filter(rules(sockets)?, libc::EPERM)?;
-    let absent = filter(every_door(libc::SYS_clone3).map(|call| (call, Vec::new())).collect(), libc::ENOSYS)?;
-    Some(vec![absent, denied])
+    let denied = filter(rules(network, around)?, libc::EPERM)?;
+    let absent = ABSENT.iter().flat_map(|call| every_door(*call)).map(|call| (call, Vec::new()));
+    Some(vec![filter(absent.collect(), libc::ENOSYS)?, denied])
 }
+
+/// Not there, so that callers fall back: what counts in these lies in memory, where no filter sees it
+/// (flags of `clone3`, the mode of a new file in `openat2`).
+const ABSENT: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 fn every_door(call: libc::c_long) -> impl Iterator<Item = libc::c_long> {
     #[cfg(target_arch = "x86_64")]
@@ -159,36 +198,87 @@ fn every_door(call: libc::c_long) -> impl Iterator<Item = libc::c_long> {
     doors.into_iter()
 }
 
-fn rules(sockets: Sockets) -> Option<BTreeMap<libc::c_long, Vec<SeccompRule>>> {
-    let mut rules: BTreeMap<_, Vec<SeccompRule>> = BTreeMap::new();
-    for call in DENIED {
+type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+
+fn rules(network: Network, around: Around) -> Option<Rules> {
+    let mut rules = Rules::new();
+    let among_files: &[_] = if around == Around::Nothing { &[] } else { DENIED_AMONG_FILES };
+    for call in DENIED.iter().chain(among_files).chain(&[SYS_OPEN_TREE_ATTR]) {
         rules.extend(every_door(*call).map(|door| (door, Vec::new())));
     }
     #[cfg(target_arch = "x86_64")]
     rules.extend(X32_OWN.iter().map(|call| (call | X32_BIT, Vec::new())));
 
-    let when = |argument, length, op, value| SeccompCondition::new(argument, length, op, value).ok();
-    let dword = SeccompCmpArgLen::Dword;
     let new_user = libc::CLONE_NEWUSER as u64;
-    let clone =
-        SeccompRule::new(vec![when(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(new_user), new_user)?]).ok()?;
-    // Typing into somebody's terminal, and the console's selection.
-    let type_in = SeccompRule::new(vec![when(1, dword.clone(), SeccompCmpOp::Eq, libc::TIOCSTI)?]).ok()?;
-    let select = SeccompRule::new(vec![when(1, dword.clone(), SeccompCmpOp::Eq, libc::TIOCLINUX)?]).ok()?;
-    let families = sockets.families();
-    let other_family = if families.is_empty() {
-        Vec::new()
-    } else {
-        let unlike =
-            families.iter().map(|family| when(0, dword.clone(), SeccompCmpOp::Ne, u64::from(family.cast_unsigned())));
-        vec![SeccompRule::new(unlike.collect::<Option<_>>()?).ok()?]
-    };
-    for (call, call_rules) in
-        [(libc::SYS_clone, vec![clone]), (libc::SYS_ioctl, vec![type_in, select]), (libc::SYS_socket, other_family)]
-    {
+    let mut conditional = vec![
+        (libc::SYS_clone, vec![when(&[(0, has(new_user), new_user)])?]),
+        // Typing into somebody's terminal, and the console's selection.
+        (libc::SYS_ioctl, vec![when(&[(1, Eq, libc::TIOCSTI)])?, when(&[(1, Eq, libc::TIOCLINUX)])?]),
+    ];
+    let families = around.families(network);
+    let unlike: Vec<_> = families.iter().map(|family| (0, Ne, u64::from(family.cast_unsigned()))).collect();
+    conditional.push((libc::SYS_socket, if unlike.is_empty() { Vec::new() } else { vec![when(&unlike)?] }));
+    if !families.contains(&libc::AF_UNIX) {
+        // Half of a pair of datagram sockets can still be sent anywhere. `RAW` is another word for it.
+        let kind = |kind: libc::c_int| when(&[(1, MaskedEq(0xf), u64::from(kind.cast_unsigned()))]);
+        conditional.push((libc::SYS_socketpair, vec![kind(libc::SOCK_DGRAM)?, kind(libc::SOCK_RAW)?]));
+    }
+    conditional.extend(no_setuid()?);
+    if around == Around::FilesAndProcesses {
+        for (call, argument) in DENIED_ON_OTHERS {
+            conditional.push((*call, vec![when(&[(*argument, Ne, 0)])?]));
+        }
+        // Everyone of this user, oneself included.
+        let everyone = u64::from(libc::PRIO_USER);
+        let others = conditional.iter_mut().find(|(call, _)| *call == libc::SYS_setpriority)?;
+        others.1.push(when(&[(0, Eq, everyone)])?);
+    }
+    for (call, call_rules) in conditional {
         rules.extend(every_door(call).map(|door| (door, call_rules.clone())));
     }
     Some(rules)
+}
+
+/// A program that lends its owner's rights to whoever starts it outlives the call, and where we are
+/// root it is root's. Programs with the group's bit are let through: folders carry it as well.
+fn no_setuid() -> Option<Vec<(libc::c_long, Vec<SeccompRule>)>> {
+    let bit = u64::from(libc::S_ISUID);
+    let mode = |argument| when(&[(argument, has(bit), bit)]);
+    // Without these flags the argument is whatever was in the register.
+    let open = |flags, mode| -> Option<Vec<SeccompRule>> {
+        [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY]
+            .iter()
+            .map(|flag| u64::from(flag.cast_unsigned()))
+            .map(|flag| when(&[(flags, has(flag), flag), (mode, has(bit), bit)]))
+            .collect()
+    };
+    Some(vec![
+        (libc::SYS_fchmod, vec![mode(1)?]),
+        (libc::SYS_fchmodat, vec![mode(2)?]),
+        (SYS_FCHMODAT2, vec![mode(2)?]),
+        (libc::SYS_mknodat, vec![mode(2)?]),
+        (libc::SYS_openat, open(2, 3)?),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, vec![mode(1)?]),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, vec![mode(1)?]),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, vec![mode(1)?]),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, open(1, 2)?),
+    ])
+}
+
+fn has(bits: u64) -> SeccompCmpOp {
+    MaskedEq(bits)
+}
+
+/// When all of these arguments are so.
+fn when(conditions: &[(u8, SeccompCmpOp, u64)]) -> Option<SeccompRule> {
+    let one = |(argument, op, value): &(u8, SeccompCmpOp, u64)| {
+        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, op.clone(), *value).ok()
+    };
+    SeccompRule::new(conditions.iter().map(one).collect::<Option<_>>()?).ok()
 }
 
 #[cfg(test)]
@@ -197,9 +287,11 @@ mod tests {
 
     #[test]
     fn every_place_has_its_filters_on_this_processor() {
-        for sockets in [Sockets::OwnNetwork, Sockets::HostNetwork, Sockets::HostNetworkAndFiles, Sockets::None] {
-            assert_eq!(filters(sockets).len(), 2, "{sockets:?}");
+        for network in [Network::Disabled, Network::Host] {
+            for around in [Around::Nothing, Around::Files, Around::FilesAndProcesses] {
+                assert_eq!(filters(network, around).len(), 2, "{network:?} {around:?}");
+            }
         }
-        assert_ne!(filters(Sockets::OwnNetwork), filters(Sockets::None));
+        assert_ne!(filters(Network::Disabled, Around::Nothing), filters(Network::Disabled, Around::Files));
     }
 }

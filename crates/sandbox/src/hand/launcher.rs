@@ -91,6 +91,11 @@ impl Launcher {
         };
         check(&plan)?;
         let Probed { mut layers, mut cgroups, mut posture } = probed;
+        if layers.level() > plan.at_most {
+            layers = layers.at_most(plan.at_most);
+            posture.missing.extend(probe::not_wanted(layers));
+            posture.level = layers.level();
+        }
         loop {
             if layers.level() < plan.minimum {
                 return Err(LaunchError::BelowMinimum { minimum: plan.minimum, posture });

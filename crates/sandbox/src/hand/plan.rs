@@ -47,8 +47,9 @@ pub enum Hold {
 /// A place inside a writable bind that must stay as it is.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// In the view, like [`Bind::place`]. What is there is read-only. What is not there cannot be
-    /// kept away by a mount, for a mount point would be a write into a person's tree; it is looked
+    /// In the view, like [`Bind::place`]. What is there is read-only, and the folders on the way to
+    /// it, up to the bind, cannot be renamed: else another tree could take its place. What is not
+    /// there cannot be kept away by a mount, for a mount point would be a write into a person's tree; it is looked
     /// for when asked, see [`Running::appeared`](super::Running::appeared).
     pub place: PathBuf,
     pub hold: Hold,
@@ -160,6 +161,9 @@ pub struct Plan {
     pub network: Network,
     /// Below this nothing runs.
     pub minimum: IsolationLevel,
+    /// Above this no layer is put up: to see on one machine what a lesser one gives. It only takes
+    /// away, so a minimum above it is never met.
+    pub at_most: IsolationLevel,
     /// Handed on as descriptors 3, 4, …
     pub extra_fds: Vec<OwnedFd>,
     pub stdin: Stdin,
@@ -179,6 +183,7 @@ impl Plan {
             limits: Limits::default(),
             network: Network::Disabled,
             minimum: IsolationLevel::Full,
+            at_most: IsolationLevel::Full,
             extra_fds: Vec::new(),
             stdin: Stdin::Null,
             stdout: Output::Pipe,

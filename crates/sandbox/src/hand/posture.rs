@@ -109,6 +109,18 @@ impl Layers {
         Self(self.0 & !gone)
     }
 
+    /// Without what makes a level better than this one.
+    pub(crate) fn at_most(self, level: IsolationLevel) -> Self {
+        let gone: &[Layer] = match level {
+            IsolationLevel::Full => &[],
+            IsolationLevel::NoPivot => &[Layer::PrivateRoot],
+            IsolationLevel::NoNamespaces => &[Layer::Namespaces],
+            IsolationLevel::SeccompOnly => &[Layer::Namespaces, Layer::Landlock],
+            IsolationLevel::None => &[Layer::Namespaces, Layer::Landlock, Layer::Seccomp],
+        };
+        gone.iter().fold(self, |layers, layer| layers.without(*layer))
+    }
+
     pub(crate) fn to_byte(self) -> u8 {
         self.0
     }
@@ -149,5 +161,18 @@ mod tests {
         assert_eq!(all.without(Layer::Namespaces).without(Layer::Landlock).level(), IsolationLevel::SeccompOnly);
         assert_eq!(all.without(Layer::Seccomp).level(), IsolationLevel::None);
         assert_eq!(Layers::from_byte(all.to_byte()), all);
+    }
+
+    #[test]
+    fn at_most_only_takes_away() {
+        use IsolationLevel::{Full, NoNamespaces, NoPivot, None, SeccompOnly};
+        for level in [Full, NoPivot, NoNamespaces, SeccompOnly, None] {
+            assert_eq!(Layers::ALL.at_most(level).level(), level);
+            for lesser in [NoPivot, NoNamespaces, SeccompOnly, None] {
+                let had = Layers::ALL.at_most(lesser);
+                let left = had.at_most(level);
+                assert_eq!(had.to_byte() | left.to_byte(), had.to_byte(), "{lesser:?} at most {level:?}");
+            }
+        }
     }
 }

@@ -56,7 +56,6 @@ pub(crate) fn probe(program: &Path) -> Result<Probed, String> {
 /// A launch of nothing.
 pub(crate) fn orders(layers: Layers, network: Network) -> Orders {
     let own_network = layers.has(Layer::Namespaces) && network == Network::Disabled;
-    let sockets = filter::Sockets::of(network, own_network, layers.has(Layer::PrivateRoot));
     Orders {
         layers,
         parent: std::process::id(),
@@ -73,7 +72,7 @@ pub(crate) fn orders(layers: Layers, network: Network) -> Orders {
         cwd: b"/".to_vec(),
         mounts: Vec::new(),
         limits: LimitOrders::of(&Limits::default(), false),
-        filters: filter::filters(sockets).to_vec(),
+        filters: filter::filters(network, filter::Around::of(layers)).to_vec(),
     }
 }
 
@@ -169,7 +168,8 @@ fn words(layer: Layer) -> (&'static str, &'static str) {
             "allow user namespaces, or run as root; in a container: --cap-add SYS_ADMIN",
         ),
         Layer::PrivateRoot => (
-            "a command sees the host's paths, and nothing inside a folder it may use can be masked or guarded",
+            "a command sees the host's paths, nothing inside a folder it may use can be masked or guarded, and it \
+             can change modes, times and attributes of its user's other files, which Landlock does not cover",
             "Linux 5.12 or newer; in a container, a profile that allows mount (docker: --security-opt \
              apparmor=unconfined --security-opt seccomp=unconfined)",
         ),
@@ -188,6 +188,15 @@ fn words(layer: Layer) -> (&'static str, &'static str) {
         ),
         Layer::Seccomp => ("every system call is open", "a kernel with CONFIG_SECCOMP_FILTER, on x86-64 or arm64"),
     }
+}
+
+/// The layers that a plan did not want.
+pub(crate) fn not_wanted(left: Layers) -> impl Iterator<Item = Missing> {
+    let all = [Layer::UserNamespace, Layer::Namespaces, Layer::PrivateRoot, Layer::Landlock, Layer::Seccomp];
+    all.into_iter().filter(move |layer| !left.has(*layer)).map(|layer| {
+        let why = format!("the plan wants no better level; {}", words(layer).0);
+        Missing { layer, why, raise: "raise `Plan::at_most`".to_owned() }
+    })
 }
 
 fn no_cgroup(why: &str, layers: Layers) -> Missing {

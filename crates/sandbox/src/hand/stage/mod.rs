@@ -82,6 +82,7 @@ fn launch(socket: &OwnedFd) -> Staged<Never> {
     sys::put_at(&null, 0).map_err(Failure::at(Step::Descriptors))?;
     let (orders, handles) = receive(socket)?;
     die_with_parent(&orders)?;
+    go_first();
 
     if !orders.layers.has(Layer::Namespaces) {
         return init::run(socket, &orders, handles);
@@ -168,6 +169,14 @@ fn die_with_parent(orders: &Orders) -> Staged<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
     let parent = rustix::process::Pid::as_raw(rustix::process::getppid());
     if u32::try_from(parent) == Ok(orders.parent) { Ok(()) } else { Err(failed(Errno::SRCH)) }
+}
+
+/// If the machine runs out of memory, the command goes before anything of the person's. In the hand it
+/// cannot be taken back: `/proc` is read-only.
+fn go_first() {
+    let file = rustix::fs::open("/proc/self/oom_score_adj", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    // Only less comfort where it fails.
+    let _ = file.and_then(|file| rustix::io::write(&file, b"1000"));
 }
 
 fn namespaces(orders: &Orders) -> Staged<()> {

@@ -6,8 +6,9 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
+use super::super::posture::Layer;
 use super::super::wire::{LimitOrders, Orders, Step};
-use super::{Failure, Staged, sys};
+use super::{Failure, Staged, confine, sys};
 
 /// Returns only on failure.
 pub(super) fn become_it(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Failure {
@@ -28,7 +29,12 @@ fn prepare(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedF
     sys::reset_signals();
     rustix::process::chdir(super::super::wire::as_path(&orders.cwd)).map_err(Failure::at(Step::Cwd))?;
     descriptors(stdin, extra).map_err(Failure::at(Step::Descriptors))?;
-    limits(&orders.limits).map_err(Failure::at(Step::Limits))
+    limits(&orders.limits).map_err(Failure::at(Step::Limits))?;
+    if orders.layers.has(Layer::Landlock) && !orders.layers.has(Layer::Namespaces) {
+        // Init is in the same Landlock domain. Who could kill it would outlive it.
+        confine::no_signals_out().map_err(Failure::at(Step::Landlock))?;
+    }
+    Ok(())
 }
 
 /// The given descriptors at 0 and from 3 on, everything else gone at exec.
@@ -60,7 +66,8 @@ fn limits(limits: &LimitOrders) -> Result<(), Errno> {
         let value = Some(value.min(most));
         rustix::process::setrlimit(resource, Rlimit { current: value, maximum: value })
     };
-    one(Resource::Core, 0)?;
+    // With 0 a handler that the kernel pipes cores to is still started, as root and outside; not with 1.
+    one(Resource::Core, 1)?;
     one(Resource::Cpu, limits.cpu_seconds)?;
     one(Resource::Data, limits.data_bytes)?;
     one(Resource::Nproc, limits.pids)?;

@@ -73,8 +73,13 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
     } else {
         make_folder("proc")?;
     }
+    let mut pinned = Vec::new();
     for (index, (order, source)) in (0_u32..).zip(orders.mounts.iter().zip(&sources)) {
-        place(order, source.as_ref(), &ours).map_err(|errno| Failure { step: Step::View, errno, index })?;
+        let failed = |errno| Failure { step: Step::View, errno, index };
+        if order.kind == MountKind::Guard {
+            pin_way_to(order, orders, &ours, &mut pinned).map_err(failed)?;
+        }
+        place(order, source.as_ref(), &ours).map_err(failed)?;
     }
     pivot()
 }
@@ -206,6 +211,9 @@ fn devices() -> Staged<()> {
     mount_memory("dev/shm", SHM_BYTES, "1777")
 }
 
+/// So small files are on average, where a tree has very many.
+const BYTES_A_FILE: u64 = 2048;
+
 /// Shared memory of test suites and browsers; more than that is a bomb.
 const SHM_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -220,7 +228,10 @@ fn memory(place: &'static str, bytes: u64, ours: &mut Ours) -> Staged<()> {
 
 fn mount_memory(place: &str, bytes: u64, mode: &str) -> Staged<()> {
     let failed = Failure::at(Step::Tmp);
-    let options = std::ffi::CString::new(format!("size={bytes},mode={mode}")).map_err(|_| failed(Errno::INVAL))?;
+    // Without a number a tree of empty files could fill half of the machine's memory.
+    let files = (bytes / BYTES_A_FILE).max(1024);
+    let options = std::ffi::CString::new(format!("size={bytes},nr_inodes={files},mode={mode}"))
+        .map_err(|_| failed(Errno::INVAL))?;
     mount("tmpfs", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).map_err(failed)
 }
 
@@ -250,6 +261,32 @@ fn kernel_at_least(major: u32, minor: u32) -> bool {
     let release = uname.release().to_string_lossy();
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
+}
+
+/// Makes a mount of every folder between a guarded place and its bind. A mount cannot be renamed; else
+/// `.git` could be moved away and another one, with hooks of its own, be put in its place.
+fn pin_way_to<'a>(
+    guard: &'a MountOrder,
+    orders: &Orders,
+    ours: &Ours,
+    pinned: &mut Vec<&'a Path>,
+) -> Result<(), Errno> {
+    let place = as_path(&guard.place);
+    if ours.find(place)?.is_none() {
+        return Ok(());
+    }
+    let binds = orders.mounts.iter().filter(|order| matches!(order.kind, MountKind::ReadOnly | MountKind::ReadWrite));
+    let around = binds.map(|order| as_path(&order.place)).filter(|bind| place.starts_with(bind));
+    let Some(bind) = around.max_by_key(|bind| bind.components().count()) else { return Ok(()) };
+    let way: Vec<&Path> = place.ancestors().skip(1).take_while(|folder| *folder != bind).collect();
+    for folder in way.into_iter().rev() {
+        if !pinned.contains(&folder) {
+            let target = ours.find(folder)?.ok_or(Errno::NOENT)?;
+            attach(&clone_tree(&target)?, &target)?;
+            pinned.push(folder);
+        }
+    }
+    Ok(())
 }
 
 /// One place of the view.
