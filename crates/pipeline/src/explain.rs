@@ -7,6 +7,7 @@ use portcullis_event::facts::Verdict;
 use portcullis_policy::{Allow, Ask, Asker, Decision, SuggestedRule};
 
 use crate::gate::Gate;
+use crate::lookup::did_you_mean;
 use crate::validate::guarded;
 
 /// A decision that was not made.
@@ -138,8 +139,9 @@ impl Gate {
             let text = format!("`{tool}` is not offered here ({}){by}", hidden.reason);
             return Explained::refused(Phase::Lookup, Code::ToolNotVisible, text);
         }
-        let known: Vec<&str> = offer.entries.keys().map(portcullis_contract::ToolName::as_str).take(24).collect();
-        let text = format!("there is no tool `{tool}`; there are: {}", known.join(", "));
+        let names = || offer.entries.keys().map(portcullis_contract::ToolName::as_str);
+        let (meant, known) = (did_you_mean(&tool, names()), names().take(24).collect::<Vec<_>>());
+        let text = format!("there is no tool `{tool}`{meant}; there are: {}", known.join(", "));
         Explained::refused(Phase::Lookup, Code::UnknownTool, text)
     }
 }
