@@ -198,7 +198,8 @@ mod tests {
         std::fs::write(home.path().join(".cargo/credentials.toml"), "token").expect("written");
         let wide = home.path().display();
         let path = format!("/usr/bin:{wide}/bin:{wide}:/:{wide}/data/store:relative:{wide}/missing");
-        let found = toolchains(&host(home.path(), &path), &data.join("caches"), &[data.clone()]).expect("found");
+        let found =
+            toolchains(&host(home.path(), &path), &data.join("caches"), std::slice::from_ref(&data)).expect("found");
 
         let read_only: Vec<_> = found.binds.iter().filter(|bind| bind.access == BindAccess::ReadOnly).collect();
         let mut places: Vec<_> =
