@@ -143,7 +143,7 @@ pub struct CallArgs {
     /// The tool's name, as `portcullis tools` lists it
     pub tool: String,
     /// Its input: JSON, @FILE, or - for standard input
-    #[arg(default_value = "{}", allow_hyphen_values = true)]
+    #[arg(default_value = "{}")]
     pub input: String,
     /// Use this session instead of the workspace's own
     #[arg(long, value_name = "ID")]
@@ -207,12 +207,12 @@ pub enum Grants {
 
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny)
+    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny, 1 no such tool)
     Explain {
         /// The tool's name
         tool: String,
         /// Its input: JSON, @FILE, or - for standard input
-        #[arg(default_value = "{}", allow_hyphen_values = true)]
+        #[arg(default_value = "{}")]
         input: String,
     },
     /// Read rules and find those that can never match, never decide, or name no tool
@@ -284,14 +284,15 @@ There are no operators. Names of fields are not searched, and neither is what li
         /// Also the bytes of its artifacts and menus, so that another store can take it in (`sessions import`)
         #[arg(long)]
         with_artifacts: bool,
-        /// Write to this file, which must not exist [default: standard output]
+        /// Write to this file, which must not exist; it is there whole or not at all [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
     /// Take in a log that `sessions export --with-artifacts` wrote: the same events, the same digests
     #[command(
         after_help = "The whole file is verified before anything is written; a session is taken in whole or not at \
-all. One that is here already is left as it is. Its approvals come along: take in only what you trust."
+all. One that is here already is left as it is. What happened is taken in as history: one in which anything is still \
+to happen, such as an ask that waits or a call that has not run, is refused, and no remembered allow comes along."
     )]
     Import {
         /// The file

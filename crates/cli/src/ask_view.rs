@@ -174,12 +174,18 @@ impl Diff {
     }
 }
 
+/// What an answer to an ask can do whose rules have changed.
+const OUTDATED: &str =
+    "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
+
 /// An ask with everything that belongs to it.
 pub struct Whole {
     pub ask: Ask,
     pub asked: Asked,
     /// Or why it cannot be opened.
     pub diff: Result<Option<Diff>, anyhow::Error>,
+    /// The rules are not those it was asked under: an allow would be void (13.7).
+    pub outdated: bool,
 }
 
 impl Whole {
@@ -187,13 +193,20 @@ impl Whole {
     pub async fn load(world: &World, ask: Ask) -> anyhow::Result<Self> {
         let asked = ask::question(world, &ask.row).await?;
         let diff = diff(world, &ask.row).await;
-        Ok(Self { ask, asked, diff })
+        // Where its call could not run here at all, whoever allows it is told that.
+        let outdated = ask.is_pending()
+            && world
+                .runtime_for(&ask.row, "portcullis approvals")
+                .await
+                .is_ok_and(|runtime| runtime.gate().policy().revision() != asked.policy_revision);
+        Ok(Self { ask, asked, diff, outdated })
     }
 
     /// For a program.
     pub fn document(&self) -> anyhow::Result<Value> {
         let mut value = self.ask.document()?;
         value["suggested_rules"] = json!(self.asked.suggested_rules);
+        value["outdated"] = json!(self.outdated);
         match &self.diff {
             Ok(diff) => {
                 value["diff_text"] = json!(diff.as_ref().map(|diff| &diff.text));
@@ -213,6 +226,9 @@ impl Whole {
             let _ = writeln!(text, "{}", format!("  {label:<16}{value}").trim_end());
         };
         line("state", &standing(row));
+        if self.outdated {
+            line("", &styled(YELLOW.bold(), OUTDATED));
+        }
         line("session", &session(row));
         line("workspace", &folder(&self.ask));
         for (name, label) in LABELS {

@@ -183,7 +183,7 @@ impl Trial<'_> {
         let policy = match self.layer {
             // As if the person had trusted it: whoever tries a file wants to know what it would do.
             Layer::Project if here => {
-                let project = ProjectRules { rules: self.rules.clone(), trusted: true };
+                let project = ProjectRules { rules: self.rules.clone(), trusted: true, unreadable: None };
                 settings.policy_with(settings.user_rules().to_vec(), project)?
             }
             Layer::User => settings.policy_with(self.rules.clone(), own()?)?,

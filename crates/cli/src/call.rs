@@ -26,6 +26,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     // Rules that cannot be read stop the start before anything is made on disk.
     if let Ok(folder) = &here {
         settings.policy(folder)?;
+        warn_of_trust(&settings, folder, term)?;
     }
     let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
@@ -42,6 +43,15 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
         CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
     Ok(ended.or_interrupted(interrupted))
+}
+
+/// A project whose record of trust says nothing is not trusted: its allows do nothing, and its owner should know why.
+pub fn warn_of_trust(settings: &Settings, folder: &std::path::Path, term: &Term) -> anyhow::Result<()> {
+    if let Some(unreadable) = settings.unreadable_trust(folder)? {
+        let text = format!("warning: {}; {}", unreadable.what, unreadable.to_do);
+        term.note(&render::exact(&text, 8_192));
+    }
+    Ok(())
 }
 
 /// The person left; the call is still there for whoever holds the session, and is run by them.

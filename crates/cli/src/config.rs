@@ -19,6 +19,7 @@ use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::usage;
 use crate::home::{self, Home};
 use crate::project::ProjectRules;
+use crate::trust::Unreadable;
 use crate::values::{duration, size, span};
 
 /// A longer file is not a configuration.
@@ -167,6 +168,11 @@ impl Settings {
     pub fn policy(&self, workspace: &Path) -> anyhow::Result<Policy> {
         let project = ProjectRules::load(&self.home, workspace)?;
         self.policy_with(self.user_rules.iter().cloned(), project)
+    }
+
+    /// A record of trust of this workspace's rules that says nothing.
+    pub fn unreadable_trust(&self, workspace: &Path) -> anyhow::Result<Option<Unreadable>> {
+        Ok(ProjectRules::load(&self.home, workspace)?.unreadable)
     }
 
     /// The rules that would hold with these in the place of the user's and the project's own.

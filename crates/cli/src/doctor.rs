@@ -131,6 +131,9 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
             }
         }
     }
+    if let Ok(Some(unreadable)) = settings.unreadable_trust(&folder) {
+        findings.broken("rules", unreadable.what, unreadable.to_do);
+    }
     for rule in policy.inert_rules() {
         let file = project_file(&folder);
         let to_do = format!(

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use portcullis::{GrantError, RuntimeError};
 use portcullis_base::{Code, Reason, Recorded};
 use portcullis_event::Observed;
@@ -130,6 +131,15 @@ fn code_of(error: &anyhow::Error) -> Option<&'static str> {
 /// A command line that is not understood; help is asked for in the same way. A program that wants JSON gets it
 /// here as well.
 pub fn misused(error: &clap::Error) -> ! {
+    if let Some(name) = to_come(error) {
+        let text = format!("`portcullis {name}` is not there yet; `portcullis --help` lists what this version can do");
+        if std::env::args_os().any(|word| word == "--json") {
+            // As below.
+            let _ = writeln!(io::stdout(), "{}", error_document(&text, Ended::Usage, None));
+        }
+        let _ = writeln!(io::stderr(), "error: {text}");
+        std::process::exit(Ended::Usage as i32);
+    }
     if error.use_stderr() && std::env::args_os().any(|word| word == "--json") {
         let text = error.render().to_string();
         let message = text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default();
@@ -137,6 +147,18 @@ pub fn misused(error: &clap::Error) -> ! {
         let _ = writeln!(io::stdout(), "{}", error_document(message, Ended::Usage, None));
     }
     error.exit()
+}
+
+/// A command of the design (cli.md) that this version cannot do.
+fn to_come(error: &clap::Error) -> Option<&str> {
+    const TO_COME: [&str; 9] = ["run", "serve", "mcp", "worker", "demo", "agents", "check", "vault", "keys"];
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    match error.get(ContextKind::InvalidSubcommand)? {
+        ContextValue::String(name) => TO_COME.contains(&name.as_str()).then_some(name),
+        _ => None,
+    }
 }
 
 /// The chain of causes on one line. Some errors print their source themselves.
@@ -174,8 +196,11 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
             }
         } else if let Some(error) = cause.downcast_ref::<StoreError>() {
             store_ending(error)
-        } else if let Some(GrantError::Store(error)) = cause.downcast_ref::<GrantError>() {
-            store_ending(error)
+        } else if let Some(error) = cause.downcast_ref::<GrantError>() {
+            match error {
+                GrantError::Store(error) => store_ending(error),
+                _ => Ended::Failed,
+            }
         } else if cause.is::<PolicyError>() {
             Ended::Usage
         } else if cause.is::<KeyFileError>() || cause.is::<io::Error>() {

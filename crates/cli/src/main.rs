@@ -15,6 +15,7 @@ mod completions;
 mod config;
 mod dead_rules;
 mod doctor;
+mod draft;
 mod exit;
 mod export;
 mod export_check;

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use portcullis::{Runtime, RuntimeBuilder};
-use portcullis_base::{Clock as _, SystemClock};
+use portcullis_base::{Clock as _, Code, SystemClock};
 use portcullis_event::facts::Verdict;
 use portcullis_pipeline::Explained;
 use portcullis_policy::command::Alternative;
-use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, file_hash, lint};
+use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, RuleId, file_hash, lint};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
@@ -39,7 +39,9 @@ fn deciding(settings: Settings, folder: &Path) -> anyhow::Result<Runtime> {
 
 async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let folder = workspace(globals)?;
-    let runtime = deciding(Settings::load(globals)?, &folder)?;
+    let settings = Settings::load(globals)?;
+    call::warn_of_trust(&settings, &folder, term)?;
+    let runtime = deciding(settings, &folder)?;
     let found = runtime.gate().explain(call_session(&folder), "local", tool, input).await;
     let instead = mapped::mapped(tool, input);
     if term.json {
@@ -50,6 +52,8 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     Ok(match found.decision {
         Verdict::Allow => Ended::Done,
         Verdict::Ask => Ended::Waits,
+        // There is nothing to decide about; `call` and `tools show` end so, too.
+        Verdict::Deny if found.code == Some(Code::UnknownTool) => Ended::Failed,
         Verdict::Deny => Ended::Denied,
     })
 }
@@ -102,17 +106,18 @@ fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
 
 fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let folder = workspace(globals)?;
+    let settings = sound(Settings::load(globals))?;
     let (rules, of): (Vec<Rule>, usize) = match file {
         Some(file) => {
             let (layer, _, rules) = sound(rules_of(file))?;
             // What holds beside them may shadow them.
-            let others = Settings::load(globals)?.policy(&folder)?;
+            let others = settings.policy(&folder)?;
             let beside = others.rules().iter().filter(|rule| rule.layer != layer).cloned();
             let own = rules.len();
             (rules.into_iter().chain(beside).collect(), own)
         }
         None => {
-            let rules = sound(sound(Settings::load(globals))?.policy(&folder))?.rules().to_vec();
+            let rules = sound(settings.policy(&folder))?.rules().to_vec();
             let all = rules.len();
             (rules, all)
         }
@@ -120,6 +125,7 @@ fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<
     // Without rules nothing is hidden: a rule may name what another denies altogether.
     let open = Runtime::builder().workspace(&folder).build()?.offer(call_session(&folder));
     let names: Vec<&str> = open.entries().map(|(name, _)| name.as_str()).collect();
+    let inert = inert(file, &rules[..of], &settings, &folder);
     let checked: Vec<_> = rules[..of].iter().map(|rule| rule.id.clone()).collect();
     let findings = lint(&rules, &names, SystemClock::new().now());
     let findings: Vec<&Finding> = findings.iter().filter(|finding| checked.contains(&finding.rule)).collect();
@@ -129,7 +135,7 @@ fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<
             json!({"rule": rule, "file": source.file, "line": source.line, "problem": fault.to_string()})
         };
         let all: Vec<Value> = findings.iter().map(document).collect();
-        term.document(&json!({"rules": of, "findings": all}))?;
+        term.document(&json!({"rules": of, "findings": all, "inert": inert}))?;
     } else {
         for finding in &findings {
             term.print(&exact(&finding.to_string(), 4_000))?;
@@ -139,8 +145,28 @@ fn check(file: Option<&Path>, globals: &Globals, term: &Term) -> anyhow::Result<
             n => render::count(n, "finding"),
         };
         term.note(&format!("{} checked: {found}", render::count(of as u64, "rule")));
+        if !inert.is_empty() {
+            let ids: Vec<String> = inert.iter().map(|id| format!("`{id}`")).collect();
+            let file = file.map_or_else(|| project_file(&folder), Path::to_owned);
+            let text = format!(
+                "the project's allow of {} is inert until you trust exactly this text: portcullis policy trust {}",
+                ids.join(", "),
+                file.display()
+            );
+            term.note(&exact(&text, 4_000));
+        }
     }
     Ok(if findings.is_empty() { Ended::Done } else { Ended::Failed })
+}
+
+/// The allow rules among those checked that do nothing, since their project file is not trusted as it is now.
+fn inert(file: Option<&Path>, rules: &[Rule], settings: &Settings, folder: &Path) -> Vec<RuleId> {
+    let path = file.map_or_else(|| project_file(folder), Path::to_owned);
+    let path = path.canonicalize().unwrap_or(path);
+    let trusted =
+        std::fs::read_to_string(&path).is_ok_and(|text| trust::holds(&settings.home, &path, &text) == Ok(true));
+    let allows = rules.iter().filter(|rule| rule.layer == Layer::Project && rule.effect == RuleEffect::Allow);
+    allows.filter(|_| !trusted).map(|rule| rule.id.clone()).collect()
 }
 
 /// Rules that cannot be read are what `check` was asked to find: wrong rules, not wrong usage.

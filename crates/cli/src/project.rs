@@ -2,18 +2,20 @@
 
 use std::path::Path;
 
-use portcullis_policy::{EnterprisePolicy, Layer, Rule};
+use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 
 use crate::config::{parse_project, parse_user_rules, project_file, read};
 use crate::exit::usage;
 use crate::home::Home;
-use crate::trust;
+use crate::trust::{self, Unreadable};
 
 /// A project's rules, and whether the user trusts exactly this text of them.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectRules {
     pub rules: Vec<Rule>,
     pub trusted: bool,
+    /// Why nobody can tell whether it is: it is not, then.
+    pub unreadable: Option<Unreadable>,
 }
 
 impl ProjectRules {
@@ -23,7 +25,12 @@ impl ProjectRules {
         let Some(text) = read(&path)? else { return Ok(Self::default()) };
         let rules = parse_project(&text, &path.display().to_string())?;
         let file = path.canonicalize().unwrap_or(path);
-        Ok(Self { rules, trusted: trust::holds(home, &file, &text)? })
+        Ok(match trust::holds(home, &file, &text) {
+            Ok(trusted) => Self { rules, trusted, unreadable: None },
+            // Only an allow has any use for trust.
+            Err(_) if rules.iter().all(|rule| rule.effect != RuleEffect::Allow) => Self { rules, ..Self::default() },
+            Err(unreadable) => Self { rules, trusted: false, unreadable: Some(unreadable) },
+        })
     }
 }
 

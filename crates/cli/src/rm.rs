@@ -7,7 +7,7 @@ use std::time::Duration;
 use portcullis_base::{AppendId, Clock as _, Digest, SessionId, SystemClock, Timestamp, WorkerId};
 use portcullis_event::facts::SessionErased;
 use portcullis_event::{Actor, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
-use portcullis_store::{Claim, Commit, HostLiveness, Log as _, Queue as _, StoreError, deliver_outbox};
+use portcullis_store::{AskFilter, Claim, Commit, HostLiveness, Log as _, Queue as _, StoreError, deliver_outbox};
 use serde_json::json;
 
 use crate::exit::{Ended, failed, fault, usage};
@@ -37,8 +37,10 @@ pub async fn run(
         return Err(failed(format!("session {session} was erased already")));
     }
     let contents = contents_of(world, Some(session)).await?;
+    let waiting =
+        world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?.len() as u64;
     if !yes {
-        confirm(session, head.last_seq, contents.len(), term)?;
+        confirm(session, (head.last_seq, contents.len(), waiting), term)?;
     }
     let erased = spinner::during(term, "erasing", erase(world, session, reason)).await?;
     // The ledger's entry may wait; everything else is done.
@@ -47,10 +49,22 @@ pub async fn run(
     }
     let (files, left) = delete_files(world, contents).await?;
     if term.json {
-        return term.document(&json!({"session_id": session, "events": erased, "files": files, "files_left": left}));
+        let document = json!({
+            "session_id": session, "events": erased, "files": files, "files_left": left, "asks_withdrawn": waiting,
+        });
+        return term.document(&document);
     }
     let events = render::count(erased, "event");
-    term.print(&format!("{session} erased: {events} lost their content, {} deleted", render::count(files, "file")))?;
+    // Small contents are rows, which went with the rest.
+    let deleted = if files > 0 { format!(", {} deleted", render::count(files, "file")) } else { String::new() };
+    let lost = if erased == 1 { "its" } else { "their" };
+    term.print(&format!("{session} erased: {events} lost {lost} content{deleted}"))?;
+    if waiting > 0 {
+        term.note(&format!(
+            "{} in it waited for an answer and went with it: no call of it runs",
+            render::count(waiting, "ask")
+        ));
+    }
     if left > 0 {
         let stay = render::count(left, "file");
         term.note(&format!(
@@ -62,12 +76,19 @@ pub async fn run(
 }
 
 /// On a terminal a person says yes; elsewhere a flag must.
-fn confirm(session: SessionId, events: u64, contents: usize, term: &Term) -> anyhow::Result<()> {
+fn confirm(session: SessionId, (events, contents, waiting): (u64, usize, u64), term: &Term) -> anyhow::Result<()> {
     if !term.interactive() {
-        return Err(usage("erasing cannot be undone; say so with --yes"));
+        let asks = if waiting > 0 {
+            format!(", and {} in it waits for an answer", render::count(waiting, "ask"))
+        } else {
+            String::new()
+        };
+        return Err(usage(format!("erasing cannot be undone{asks}; say so with --yes")));
     }
     let (events, contents) = (render::count(events, "event"), render::count(contents as u64, "artifact"));
-    write!(io::stderr(), "erase {session} ({events}, {contents})? This cannot be undone. Type yes: ")?;
+    let asks =
+        if waiting > 0 { format!(", {} waiting for an answer", render::count(waiting, "ask")) } else { String::new() };
+    write!(io::stderr(), "erase {session} ({events}, {contents}{asks})? This cannot be undone. Type yes: ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     if answer.trim() == "yes" { Ok(()) } else { Err(failed("nothing was erased")) }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use portcullis_base::{IntentId, SessionId};
@@ -15,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
 use crate::config::Settings;
+use crate::draft::Draft;
 use crate::exit::{Ended, failed, interrupts};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
@@ -263,9 +262,19 @@ async fn write_export(
     let Some(path) = out else {
         return export::write(world, session, with_artifacts, |lines| term.bytes(lines)).await.map(drop);
     };
-    let cannot = |e: std::io::Error| failed(format!("cannot write {}: {e}", path.display()));
+    let cannot = |e: std::io::Error| match e.kind() {
+        io::ErrorKind::AlreadyExists => failed(format!(
+            "{} is there already and stays as it is; name another file with --out, or remove that one first",
+            path.display()
+        )),
+        _ => failed(format!("cannot write {}: {e}; nothing of it is kept", path.display())),
+    };
+    // Found before the work is done; and again when it is put in its place.
+    if path.symlink_metadata().is_ok() {
+        return Err(cannot(io::ErrorKind::AlreadyExists.into()));
+    }
     // Like the store it comes from: nobody else's to read.
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(cannot)?;
+    let mut file = Draft::begin(path).map_err(cannot)?;
     let progress = Bar::new(term, head.last_seq, "exporting events");
     let write = |lines: &[u8]| {
         progress.add(PAGE as u64);
@@ -273,7 +282,7 @@ async fn write_export(
     };
     let manifest = export::write(world, session, with_artifacts, write).await?;
     drop(progress);
-    file.sync_all().map_err(cannot)?;
+    file.put_new().map_err(cannot)?;
     term.note(&format!("{} in {}", render::count(manifest.events, "event"), path.display()));
     Ok(())
 }

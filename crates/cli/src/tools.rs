@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use portcullis::{Policy, Runtime, ToolDefinition};
 use portcullis_pipeline::Offer;
+use portcullis_policy::probably_meant;
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Tools};
@@ -94,7 +95,9 @@ fn show(offer: &Arc<Offer>, name: &str, hidden: Option<&str>, term: &Term) -> an
     let found = offer.entries().find(|(known, _)| known.as_str() == name);
     let Some((_, entry)) = found else {
         let known: Vec<String> = offer.entries().map(|(known, _)| known.to_string()).collect();
-        return Err(failed(format!("there is no tool `{}`; there are: {}", safe(name), known.join(", "))));
+        let meant = probably_meant(name, known.iter().map(String::as_str));
+        let meant = meant.map(|meant| format!(" (did you mean `{meant}`?)")).unwrap_or_default();
+        return Err(failed(format!("there is no tool `{}`{meant}; there are: {}", safe(name), known.join(", "))));
     };
     let definition = &*entry.definition;
     if term.json {

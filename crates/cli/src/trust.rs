@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -11,7 +11,7 @@ use portcullis_base::{Digest, Timestamp};
 use portcullis_policy::file_hash;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::usage;
+use crate::draft::Draft;
 use crate::home::Home;
 
 /// What was trusted, by whom and when.
@@ -28,17 +28,31 @@ fn place(home: &Home, file: &Path) -> PathBuf {
     home.root().join("trusted").join(format!("{}.json", Digest::of(file.as_os_str().as_bytes())))
 }
 
+/// A record that says nothing: its file is not trusted until somebody trusts it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which record, and what is wrong with it.
+    pub what: String,
+    pub to_do: String,
+}
+
 /// Whether exactly this text of this file is trusted. `file` is its path with links resolved.
-pub fn holds(home: &Home, file: &Path, text: &str) -> anyhow::Result<bool> {
+pub fn holds(home: &Home, file: &Path, text: &str) -> Result<bool, Unreadable> {
     let place = place(home, file);
+    let unreadable = |why: String| Unreadable {
+        what: format!("the record of trust {} {why}, so {} is not trusted", place.display(), file.display()),
+        to_do: format!("look at that file, then trust it again: portcullis policy trust {}", file.display()),
+    };
     let kept = match fs::read_to_string(&place) {
         Ok(kept) => kept,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(usage(format!("cannot read {}: {e}", place.display()))),
+        Err(e) => return Err(unreadable(format!("cannot be read ({e})"))),
     };
-    let kept: Trusted = serde_json::from_str(&kept).map_err(|e| {
-        usage(format!("{} is not a record of trust: {e}; remove it, then trust again", place.display()))
-    })?;
+    let kept: Trusted = match serde_json::from_str(&kept) {
+        Ok(kept) => kept,
+        Err(_) if kept.trim().is_empty() => return Err(unreadable("is empty".to_owned())),
+        Err(e) => return Err(unreadable(format!("is damaged ({e})"))),
+    };
     Ok(kept.file == file && kept.sha256 == file_hash(text))
 }
 
@@ -50,9 +64,7 @@ pub fn keep(home: &Home, trusted: &Trusted) -> anyhow::Result<()> {
     // It may be the first thing that is kept at all; whoever can write here decides what is trusted.
     home.prepare()?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
-    let draft = place.with_extension(format!("{}.tmp", std::process::id()));
     let text = serde_json::to_string_pretty(trusted)? + "\n";
-    let made = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft);
-    made.and_then(|mut file| file.write_all(text.as_bytes())).with_context(cannot)?;
-    fs::rename(&draft, &place).with_context(cannot)
+    let mut draft = Draft::begin(&place).with_context(cannot)?;
+    draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
 }

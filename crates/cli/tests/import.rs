@@ -154,3 +154,35 @@ fn l36_a_session_that_says_it_was_made_elsewhere_is_not_the_one_of_this_folder()
     let ran = other.run(&["call", "write", write]).ends(1).warns("says that it was made in");
     ran.warns(elsewhere.to_str().expect("UTF-8")).one_error_line();
 }
+
+#[test]
+fn an_export_that_fails_leaves_no_file_and_one_that_is_there_is_left_alone() {
+    let world = World::with_file("big.txt", &format!("first line\n{}", "0123456789 a line of text\n".repeat(9_000)));
+    world.run(&["call", "read", r#"{"file_path":"big.txt"}"#]).ends(0);
+    let edit = common::edit("big.txt", "first line", "another line");
+    world.run(&["call", "edit", &edit, "--approvals", "allow"]).ends(0);
+    let session = world.run(&["sessions"]).ends(0).id("sesn_");
+    let folder = world.home.with_file_name("exports");
+    std::fs::create_dir(&folder).expect("made");
+    let file = folder.join("log.ndjson");
+    let path = file.to_str().expect("UTF-8");
+    // The events are written by the time that the lost content is found.
+    std::fs::remove_dir_all(world.home.join("artifacts")).expect("removed");
+    world.run(&["sessions", "export", &session, "--with-artifacts", "--out", path]).ends(1).one_error_line();
+    assert_eq!(std::fs::read_dir(&folder).expect("a list").count(), 0, "nothing is left of it");
+    world.run(&["sessions", "export", &session, "--out", path]).ends(0);
+    let whole = std::fs::read(&file).expect("written");
+    let again = world.run(&["sessions", "export", &session, "--out", path]).ends(1).one_error_line();
+    again.warns("is there already").warns("name another file with --out");
+    assert_eq!(std::fs::read(&file).expect("still there"), whole);
+    assert_eq!(std::fs::read_dir(&folder).expect("a list").count(), 1);
+    world.run(&["audit", "verify", "--export", path]).ends(0);
+}
+
+#[test]
+fn the_help_of_import_says_what_comes_along() {
+    let help = World::new().run(&["sessions", "import", "--help"]).ends(0).out;
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("still to happen") && words.contains("no remembered allow comes along"), "{words}");
+    assert!(!words.contains("approvals come along"), "{words}");
+}

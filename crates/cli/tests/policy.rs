@@ -31,7 +31,7 @@ fn explain_says_what_the_gate_would_decide_and_does_nothing() {
     }
     assert_eq!((&found["decision"], &found["phase"]), (&"deny".into(), &"permission".into()));
     assert!(found["reason"].as_str().is_some_and(|why| why.contains(&format!("{}:1", rules.display()))), "{found}");
-    world.run(&["policy", "explain", "raed", READ]).ends(4).says("unknown_tool").says("read");
+    world.run(&["policy", "explain", "raed", READ]).ends(1).says("unknown_tool").says("read");
     world.run(&["policy", "explain", "read", "{}"]).ends(4).says("schema_invalid");
     assert!(!world.database().exists(), "nothing was recorded");
     assert_eq!(world.read("a.txt"), "alpha\n");
@@ -198,4 +198,32 @@ fn l29_a_trust_is_kept_where_only_its_owner_can_look() {
         let found = std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         assert_eq!(found, mode, "{}", path.display());
     }
+}
+
+/// Whoever cannot tell whether a project is trusted does not trust it, says so, and goes on.
+#[test]
+fn l29_a_record_of_trust_that_says_nothing_is_named_and_stops_nothing() {
+    let world = World::new();
+    let file = ".portcullis/config.toml";
+    world.write(file, "[[rules]]\nid = \"p\"\naction = \"write\"\npath = \"a.txt\"\neffect = \"allow\"\n");
+    world.run(&["policy", "trust", file]).ends(0);
+    let kept =
+        std::fs::read_dir(world.home.join("trusted")).expect("the folder").next().expect("one").expect("it").path();
+    let name = kept.file_name().expect("a name").to_str().expect("text").to_owned();
+    for (text, why) in [("", "is empty"), ("{\"file\":", "is damaged")] {
+        std::fs::write(&kept, text).expect("written");
+        world.run(&["call", "write", WRITE]).ends(3).warns(&name).warns(why).warns("policy trust");
+        world.run(&["policy", "explain", "write", WRITE]).ends(3).warns(why);
+        world.run(&["doctor"]).ends(1).says(&name).says(why);
+        for other in [&["tools"][..], &["sessions"], &["approvals"], &["grants"], &["audit", "verify"]] {
+            world.run(other).ends(0);
+        }
+        world.run(&["policy", "trust", file]).ends(0);
+        world.run(&["policy", "explain", "write", WRITE]).ends(0);
+    }
+    // What only forbids has no use for trust.
+    world.write(file, "[[rules]]\naction = \"write\"\npath = \"b.txt\"\neffect = \"deny\"\n");
+    std::fs::write(&kept, "").expect("written");
+    let ran = world.run(&["call", "write", WRITE]).ends(3);
+    assert!(!ran.err.contains("record of trust"), "{}", ran.err);
 }

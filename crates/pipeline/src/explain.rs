@@ -8,6 +8,7 @@ use portcullis_policy::{Allow, Ask, Asker, Decision, SuggestedRule};
 
 use crate::gate::Gate;
 use crate::isolation::Isolated;
+use crate::lookup::did_you_mean;
 use crate::validate::guarded;
 
 /// A decision that was not made.
@@ -145,8 +146,9 @@ impl Gate {
             let text = format!("`{tool}` is not offered here ({}){by}", hidden.reason);
             return Explained::refused(Phase::Lookup, Code::ToolNotVisible, text);
         }
-        let known: Vec<&str> = offer.entries.keys().map(portcullis_contract::ToolName::as_str).take(24).collect();
-        let text = format!("there is no tool `{tool}`; there are: {}", known.join(", "));
+        let names = || offer.entries.keys().map(portcullis_contract::ToolName::as_str);
+        let (meant, known) = (did_you_mean(&tool, names()), names().take(24).collect::<Vec<_>>());
+        let text = format!("there is no tool `{tool}`{meant}; there are: {}", known.join(", "));
         Explained::refused(Phase::Lookup, Code::UnknownTool, text)
     }
 }

@@ -5,6 +5,7 @@ use portcullis_base::{Code, Reason, Recorded};
 use portcullis_contract::seam::{self, Decoded};
 use portcullis_contract::{Tool, ToolName};
 use portcullis_event::facts::{IntentProposed, LookedUp};
+use portcullis_policy::probably_meant;
 use portcullis_secret::Aad;
 use serde_json::Value;
 
@@ -100,6 +101,11 @@ pub(crate) fn stale(tool: &str) -> Refusal {
     Refusal::new(Code::StaleTool, text)
 }
 
+/// The name that a misspelt one is nearest to, as a question.
+pub(crate) fn did_you_mean<'a>(tool: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    probably_meant(tool, names).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
 fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusal {
     let tool: String = intent.proposal.tool.chars().take(128).collect();
     let hidden = intent.turn.as_ref().and_then(|turn| turn.offer.hidden.iter().find(|h| h.name == tool));
@@ -116,9 +122,10 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
             Refusal::new(Code::ToolNotVisible, text).reason(Some(Reason::NotDiscovered))
         }
         None => {
-            let known: Vec<&str> =
-                intent.turn.iter().flat_map(|turn| turn.offer.entries.keys().map(ToolName::as_str)).take(24).collect();
-            let text = format!("there is no tool `{tool}`; the tools of this turn are: {}", known.join(", "));
+            let names = || intent.turn.iter().flat_map(|turn| turn.offer.entries.keys().map(ToolName::as_str));
+            let known: Vec<&str> = names().take(24).collect();
+            let meant = did_you_mean(&tool, names());
+            let text = format!("there is no tool `{tool}`{meant}; the tools of this turn are: {}", known.join(", "));
             Refusal::new(Code::UnknownTool, text)
         }
     }

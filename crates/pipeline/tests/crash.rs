@@ -6,10 +6,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{Effects, World, call_in, change, look};
-use portcullis_base::{Clock, Code, IdGen, IntentId, ManualClock, SeededIds, limits};
-use portcullis_contract::DefaultPolicy;
-use portcullis_event::facts::Reply;
+use common::{Effects, Note, World, acting, acts, call_in, change, look};
+use portcullis_base::{Clock, Code, IdGen, IntentId, ManualClock, SeededIds, SessionId, limits};
+use portcullis_contract::{Background, Concurrency, DefaultPolicy, Resolved, Semantics, Timeout, ToolContext};
+use portcullis_event::facts::{Exit, Reply};
 use portcullis_event::{Body, Chain, CheckpointKey, IntentState, State};
 use portcullis_pipeline::{Disposition, Halt};
 use portcullis_store::testkit::{Fault, FaultKind, FaultyStore, FixedLiveness};
@@ -191,6 +191,140 @@ async fn f02_f03_every_cut_in_memory_leaves_one_observation_and_at_most_one_effe
 #[tokio::test]
 async fn f02_f03_every_cut_on_sqlite_leaves_one_observation_and_at_most_one_effect() {
     enumerate(|folder| async move { sqlite_world(&folder).await }).await;
+}
+
+/// Goes on in the background, with the key `fs:/a`: what it does before and after its observation is counted.
+fn going_on(effects: &Effects) -> portcullis_contract::Tool {
+    let effects = effects.clone();
+    let semantics = Semantics {
+        concurrency: Concurrency::Keyed,
+        backgroundable: true,
+        timeout: Timeout { default_ms: 1_000, max_ms: 30_000 },
+        ..acts()
+    };
+    let run = move |input: Note, context: ToolContext| {
+        let effects = effects.clone();
+        async move {
+            effects.add(format!("{} begun", input.text));
+            context.background(Background { wake: true })?;
+            effects.add(format!("{} ended", input.text));
+            Ok("done".to_owned())
+        }
+    };
+    acting(semantics, run)
+        .keyed()
+        .resolve(|_, _| Ok(Resolved { keys: vec!["fs:/a".to_owned()], ..Resolved::default() }))
+        .build()
+        .expect("a sound tool")
+}
+
+/// One process's life with two tasks, one after the other's end. Ends early where it is cut.
+async fn live_with_tasks(world: &World, store: &Arc<FaultyStore<dyn Store>>) -> Result<(), Halt> {
+    let process = world.process_over(Arc::clone(store) as Arc<dyn Store>, [("task", going_on(&world.effects))]);
+    let opened = process.gate.open(world.session, process.owner.clone(), "tester").await?;
+    let portcullis_pipeline::Opened::Ready(session) = opened else { panic!("nobody else holds it") };
+    for text in ["one", "two"] {
+        let called = call_in(&session, "task", &serde_json::json!({ "text": text }).to_string()).await;
+        // Also where the call halted: what is left of it comes to its end, as far as it can.
+        session.tasks_ended().await;
+        called?;
+    }
+    session.release().await?;
+    Ok(())
+}
+
+/// What must hold after recovery: every intent has one observation, every task that began one end, nothing happened twice
+/// or untold, and no lock survives.
+async fn check_tasks(world: &World, label: &str) {
+    let head = world.store.head(world.key()).await.expect("head").expect("there");
+    if let Some(owner) = head.lease_owner {
+        world.liveness.set(owner.worker, Liveness::Dead);
+    }
+    let process = world.process([("task", going_on(&world.effects))]);
+    let before = world.effects.all();
+    let session = process.open().await;
+    session.attend().await.unwrap_or_else(|halt| panic!("{label}: {halt}"));
+    session.attend().await.unwrap_or_else(|halt| panic!("{label}: {halt}"));
+    session.release().await.expect("released");
+    let effects = world.effects.all();
+    // An intent whose start never became durable may run now, for the first time; nothing else does.
+    for (at, effect) in effects.iter().enumerate() {
+        assert!(!effects[..at].contains(effect), "{label}: L73: `{effect}` happened twice ({before:?}, {effects:?})");
+    }
+    let events = world.events().await;
+    let state = State::fold(&events);
+    assert_eq!(state.intents.open().count(), 0, "{label}: S15");
+    assert_eq!(state.tasks.open().count(), 0, "{label}: no task is left open");
+    let (mut told, mut ends): (BTreeMap<IntentId, Told>, BTreeMap<IntentId, Vec<Exit>>) = Default::default();
+    for event in &events {
+        match event.body() {
+            Body::IntentProposed(intent) => {
+                told.entry(intent.intent_id).or_default().text =
+                    intent.raw_input["text"].as_str().unwrap_or_default().to_owned();
+            }
+            Body::Observed(seen) => {
+                let told = told.entry(seen.intent_id).or_default();
+                told.times += 1;
+                told.code = seen.code.known();
+            }
+            Body::TaskCompleted(end) => ends.entry(end.intent_id).or_default().push(end.exit),
+            _ => {}
+        }
+    }
+    for (intent, Told { text, times, code }) in &told {
+        assert_eq!(*times, 1, "{label}: L19: `{text}` has exactly one observation");
+        let ended = ends.get(intent).map(Vec::as_slice).unwrap_or_default();
+        let gone_on = *code == Some(Code::BackgroundStarted);
+        assert_eq!(ended.len(), usize::from(gone_on), "{label}: `{text}` ({code:?}) ended as {ended:?}");
+        let happened = |what: &str| effects.contains(&format!("{text} {what}"));
+        assert!(!happened("begun") || gone_on || *code == Some(Code::OutcomeUnknown), "{label}: `{text}`: {code:?}");
+        assert!(!ended.contains(&Exit::Ok) || happened("ended"), "{label}: `{text}` is told as done and is not");
+    }
+    for effect in &effects {
+        let text = effect.split(' ').next();
+        assert!(told.values().any(|told| Some(&*told.text) == text), "{label}: `{effect}` without a record");
+    }
+    let rows = world.store.intents(world.key(), false).await.expect("rows");
+    assert!(rows.iter().all(|row| row.state == IntentState::Observed), "{label}: S9: {rows:?}");
+    // From another session: to its own a lock would be no hindrance.
+    let other = SessionId::from_u128(99);
+    world.create(other).await;
+    let mut neighbour = world.process([("task", going_on(&world.effects))]);
+    neighbour.session = other;
+    let seen = neighbour.call("task", "after").await;
+    assert!(common::observed(&seen).ok, "{label}: no lock survives: {:?}", common::observed(&seen).summary);
+}
+
+async fn enumerate_tasks<W, F>(make: F)
+where
+    W: Future<Output = World>,
+    F: Fn(std::path::PathBuf) -> W,
+{
+    for kind in FaultKind::ALL {
+        for nth in 1.. {
+            let folder = tempfile::tempdir().expect("a folder");
+            let world = make(folder.path().to_owned()).await;
+            let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), Some(Fault { nth, kind })));
+            let lived = live_with_tasks(&world, &store).await;
+            if !store.struck() {
+                lived.expect("an undisturbed life");
+                assert_eq!(world.effects.all(), ["one begun", "one ended", "two begun", "two ended"]);
+                assert!(nth > 6, "the scenario makes more than {nth} store calls");
+                break;
+            }
+            check_tasks(&world, &format!("{kind:?} at call {nth}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn f02_f03_every_cut_of_a_task_in_memory_leaves_one_observation_one_end_and_no_lock() {
+    enumerate_tasks(|folder| async move { memory_world(&folder).await }).await;
+}
+
+#[tokio::test]
+async fn f02_f03_every_cut_of_a_task_on_sqlite_leaves_one_observation_one_end_and_no_lock() {
+    enumerate_tasks(|folder| async move { sqlite_world(&folder).await }).await;
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub use enterprise::{EnterprisePolicy, FileOwner, OwnerCheck, SystemOwner};
 pub use error::{PatternError, PolicyError, Problem};
 pub use grant::{Grant, GrantRule, GrantScope, Satisfies};
 pub use host::HostPattern;
-pub use lint::{Fault, Finding, lint};
+pub use lint::{Fault, Finding, lint, probably_meant};
 pub use parse::parse_rules;
 pub use path::{PathPattern, WORKSPACE};
 pub use policy::{DeniedPath, Policy, PolicyBuilder, file_hash};

@@ -84,8 +84,14 @@ fn misspelt<'a>(rule: &Rule, actions: &[&'a str]) -> Option<&'a str> {
     if actions.iter().any(|action| rule.action.matches(&Action::new(*action))) {
         return None;
     }
-    let nearest = actions.iter().map(|action| (edits(word, action), *action)).min()?;
-    (nearest.0 <= TYPO && nearest.0 < word.chars().count()).then_some(nearest.1)
+    probably_meant(word, actions.iter().copied())
+}
+
+/// The known word that somebody meant who wrote `word`, if one is so near that it is a slip.
+#[must_use]
+pub fn probably_meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let (far, nearest) = known.into_iter().map(|known| (edits(word, known), known)).min()?;
+    (far <= TYPO && far < word.chars().count()).then_some(nearest)
 }
 
 /// Whether `one` matches whenever `other` does.

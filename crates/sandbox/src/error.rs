@@ -86,7 +86,9 @@ pub enum FileError {
 }
 
 fn at_text(at: Option<&VirtualPath>) -> String {
-    at.map(|at| format!(" at `{}`", at.display_relative())).unwrap_or_default()
+    // The workspace itself is no place on the way: there is nothing to name.
+    let named = at.map(VirtualPath::display_relative).filter(|named| *named != ".");
+    named.map(|named| format!(" at `{named}`")).unwrap_or_default()
 }
 
 impl FileError {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
 use portcullis_event::{Event, IntentState};
 use portcullis_store::{
-    ArtifactRow, AskNow, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts, lingers,
-    lingers_until, plan,
+    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts,
+    lingers, lingers_until, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
@@ -177,6 +177,15 @@ fn check_locks(conn: &Connection, commit: &Commit, now: Timestamp) -> Result<(),
     Ok(())
 }
 
+/// Writes small contents; one that is there stays.
+pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -> rusqlite::Result<()> {
+    for blob in blobs {
+        conn.prepare_cached("INSERT INTO blobs (tenant, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+            .execute(params![id(key.tenant.as_u128()), blob.sha256.as_bytes(), blob.bytes])?;
+    }
+    Ok(())
+}
+
 /// Writes what was planned; every check came before.
 pub(crate) fn write(
     conn: &Connection,
@@ -217,10 +226,7 @@ pub(crate) fn write(
         )?
         .execute(params![tenant, id(lock.location.as_u128()), lock.key, session, fence])?;
     }
-    for blob in &commit.blobs {
-        conn.prepare_cached("INSERT INTO blobs (tenant, sha256, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-            .execute(params![tenant, blob.sha256.as_bytes(), blob.bytes])?;
-    }
+    insert_blobs(conn, key, &commit.blobs)?;
     for row in &commit.artifacts {
         insert_artifact(conn, key, row)?;
     }

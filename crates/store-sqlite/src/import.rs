@@ -45,6 +45,7 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
     let Some((commit, planned)) = planned? else {
         return Ok((Imported { last_seq, repeat: true }, None));
     };
+    apply::insert_blobs(tx.conn, key, &import.blobs)?;
     let committed = apply::write(tx.conn, &commit, (None, planned), now)?;
     Ok((Imported { last_seq, repeat: false }, committed.events.first().map(|event| event.id)))
 }

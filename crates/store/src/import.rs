@@ -37,7 +37,8 @@ pub struct Imported {
     pub repeat: bool,
 }
 
-/// Decides an import: what to write, or `None` if the same log is here already.
+/// Decides an import: what to write, or `None` if the same log is here already. The contents stay in `import`, from where a
+/// backend writes them: they may be large, and are held once.
 ///
 /// # Errors
 /// The refusals of [`crate::Log::import`]; nothing may be written then.
@@ -91,7 +92,6 @@ pub fn plan_import(
         outbox.push(ledger_checkpoint(key, checkpoint, plan.ids, plan.now));
     }
     let mut commit = Commit::client(key, last.append_id, Vec::new());
-    commit.blobs.clone_from(&import.blobs);
     commit.artifacts = artifacts;
     let planned = Planned { events: import.events.clone(), rows: changes, head, created: true, checkpoint, outbox };
     Ok(Some((commit, planned)))

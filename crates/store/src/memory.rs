@@ -157,6 +157,7 @@ impl Log for MemoryStore {
                 return Ok(Imported { last_seq: import.events.len() as u64, repeat: true });
             };
             tables.apply(commit, planned, now);
+            tables.blobs.extend(import.blobs.into_iter().map(|blob| ((tenant, blob.sha256), blob.bytes)));
         }
         self.changes.send_modify(|n| *n += 1);
         Ok(Imported { last_seq: import.events.len() as u64, repeat: false })

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, Timestamp, Trust};
+use portcullis_base::{
+    AppendId, ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, EventId, OutboxId, SessionId, Timestamp, Trust,
+};
 use portcullis_event::{Body, ledger_of};
 use serde_json::json;
 
 use super::{Make, assert_sound, setup, whole};
-use crate::{ArtifactRow, Blob, Commit, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox};
+use crate::{
+    ArtifactRow, Blob, Commit, OutboxEntry, OutboxKind, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox,
+};
 
 pub(super) fn artifact(id: u128, bytes: &[u8]) -> ArtifactRef {
     ArtifactRef {
@@ -89,6 +93,47 @@ pub async fn the_outbox_is_delivered_exactly_once(make: Make) {
     let length = whole(store, ledger).await.len();
     assert!(store.commit(once()).await.expect("the same key").repeat);
     assert_eq!(whole(store, ledger).await.len(), length);
+}
+
+/// More entries that nobody can take than one round looks at, and before all the others.
+pub async fn an_entry_that_its_log_refuses_holds_up_no_other_log(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let known = store.outbox(1).await.expect("the outbox").remove(0);
+    let OutboxKind::Session { event_type, payload, .. } = known.work;
+    deliver_outbox(store).await.expect("the ledger is told");
+    let nobody = SessionId::from_u128(0xdead);
+    let entry = |n: u128, session_id: SessionId| OutboxEntry {
+        id: OutboxId::from_u128(n),
+        tenant: world.tenant,
+        at: world.clock.now(),
+        work: OutboxKind::Session {
+            session_id,
+            dedupe: format!("entry:{n}"),
+            event_id: EventId::from_u128(n),
+            append_id: AppendId::from_u128(n),
+            event_type: event_type.clone(),
+            payload: payload.clone(),
+            copied_from: None,
+        },
+    };
+    let mut commit = world.input(key, "with deliveries");
+    commit.outbox = (1..=300).map(|n| entry(n, nobody)).collect();
+    store.commit(commit).await.expect("an append");
+    let later = world.session(store).await.expect("another session");
+    let told = |events: &[portcullis_event::Event]| {
+        events
+            .iter()
+            .filter(|event| event.payload.as_deref().is_some_and(|text| text.contains(&later.session.to_string())))
+            .count()
+    };
+    assert_eq!(deliver_outbox(store).await, Err(StoreError::NoSession(nobody)));
+    let ledger = SessionKey { tenant: world.tenant, session: ledger_of(world.tenant) };
+    assert_eq!(told(&whole(store, ledger).await), 1, "the ledger knows of the session that came after them");
+    assert_eq!(store.outbox(1_000).await.expect("the outbox").len(), 300, "what was refused waits");
+    assert_eq!(deliver_outbox(store).await, Err(StoreError::NoSession(nobody)));
+    assert_eq!(told(&whole(store, ledger).await), 1);
 }
 
 pub async fn the_ledger_names_sessions_and_checkpoints(make: Make) {

@@ -100,6 +100,7 @@ macro_rules! conformance {
             clients_and_deliveries_append_only_the_types_that_are_theirs
             a_session_is_created_once_and_needs_its_creation
             an_oversized_append_is_refused
+            an_entry_that_its_log_refuses_holds_up_no_other_log
             the_outbox_is_delivered_exactly_once
             the_ledger_names_sessions_and_checkpoints
             a_lock_excludes_its_ancestors_and_descendants
