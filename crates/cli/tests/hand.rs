@@ -24,7 +24,12 @@ fn session(world: &World) -> String {
 }
 
 fn events(world: &World, session: &str) -> Vec<Value> {
-    world.run(&["sessions", "events", session, "--json"]).ends(0).lines()
+    let mut events = world.run(&["sessions", "events", session, "--json"]).ends(0).lines();
+    for event in &mut events {
+        let payload = event["payload"].as_str().expect("a payload");
+        event["payload"] = serde_json::from_str(payload).expect("a document");
+    }
+    events
 }
 
 fn of_kind<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
@@ -67,7 +72,7 @@ fn check18_shell_run_asks_shows_where_it_runs_and_runs_once() {
         .says("project scripts may run")
         .says("path /workspace/log");
     // Pinned: nothing can be remembered.
-    world.run(&["approvals", "allow", &ask, "--session"]).ends(2);
+    world.run(&["approvals", "allow", &ask, "--session"]).ends(1).warns("asks every time");
     world.run(&["approvals", "allow", &ask]).ends(0).says("out\n").says("err\n");
     assert_eq!(world.read("log"), "ran\n");
     world.run(&["approvals", "allow", &ask]).ends(1);
@@ -137,7 +142,7 @@ fn output_beyond_its_limit_is_shown_round_its_errors_and_kept_whole() {
     assert!(ran.out.len() < 6_000, "{} bytes are shown", ran.out.len());
     assert!(!ran.out.contains("\n15000\n"));
     let whole = ran.id("art_");
-    let read = json!({"artifactId": whole, "startLine": 15000, "lineCount": 1}).to_string();
+    let read = json!({"id": whole, "around": "\n15000\n"}).to_string();
     let read = world.run(&["call", "artifact_read", &read]);
     assert!(read.out.contains("15000"), "{} {}", read.out, read.err);
 }
@@ -240,7 +245,7 @@ fn h08_the_store_its_keys_and_the_home_are_not_there() {
         "shell_run",
         &line("ls -A data; cat data/keys/*; find / -name '*.key' | grep portcullis"),
     ]);
-    assert!(!ran.out.contains("keys") && !ran.out.contains(".db"), "{}", ran.out);
+    assert!(!ran.out.contains("sealing.key") && !ran.out.contains(".db"), "{}", ran.out);
     assert!(data.join("keys").is_dir(), "the control: it lies there");
 
     let home = world.home.display().to_string();
@@ -248,7 +253,7 @@ fn h08_the_store_its_keys_and_the_home_are_not_there() {
     fs::write(world.home.join(".ssh/id_rsa"), "CANARY").expect("written");
     let ran =
         sh(&world, &format!("cat ~/.ssh/id_rsa {home}/.ssh/id_rsa {home}/keys/*; ls {home}; echo x > ~/kept; true"));
-    assert!(!ran.out.contains("CANARY") && !ran.out.contains("keys"), "{}", ran.out);
+    assert!(!ran.out.contains("CANARY") && !ran.out.contains("sealing.key"), "{}", ran.out);
     assert!(!world.home.join("kept").exists(), "a home in memory");
 }
 
