@@ -4,26 +4,24 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_base::{CommandId, Effect, EffectSet, Reason, Risk, RiskSet, SideEffect};
+use portcullis_base::{CommandId, Effect, EffectSet, Risk, RiskSet, SideEffect};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Caller, Concurrency, Content, DefaultPolicy, EndedCommand, Precondition,
-    Prepared, Resolved, Resource, Semantics, ShellFact, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure,
-    UserText,
+    BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Precondition, Resolved, Semantics, ShellFact,
+    SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
 };
-use portcullis_policy::command;
+use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
-use portcullis_sandbox::{Access, Kind, VirtualPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ShellTools;
+use super::line::{brief, streams, without_nul};
 use super::view::StateView;
-use super::{HOME, ShellTools};
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
 use crate::hand::{self, Hand, Ran, Reach};
-use crate::search::scope;
 
 const DESCRIPTION: &str = "Runs one command line in a fresh shell in the sandbox, from the session's folder and with its \
 environment. Nothing of the shell survives, only files. There is no network, and files that may not be read are not \
@@ -92,9 +90,9 @@ pub(super) fn tool(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError> {
         .executor(executor(ACTION))
         .keyed()
         .resolve(move |input: &RunInput, caller| named.name(input, caller))
-        .plan_access(move |input, resolved| planned.accesses(&input.command, resolved))
+        .plan_access(move |input, resolved| planned.shell.touched(ACTION, &input.command, resolved))
         .precheck(move |_, resolved, _| {
-            let checked = checked.check(&resolved);
+            let checked = checked.shell.may_run_in(&resolved);
             async move { checked }
         })
         .timeout(|input| Some(input.timeout_ms.value()))
@@ -125,72 +123,10 @@ fn semantics() -> Semantics {
     }
 }
 
-/// Both streams, as far as there is anything in them.
-fn streams(output: &Value) -> Vec<Content> {
-    let spool = |name: &str| serde_json::from_value::<SpoolRef>(output.get(name)?.clone()).ok();
-    let written = ["stdout", "stderr"].into_iter().filter_map(spool).filter(|spool| spool.total_bytes > 0);
-    let mut parts: Vec<Content> = written.map(Content::Spool).collect();
-    if parts.is_empty() {
-        parts.push(Content::text("(no output; exit code 0)"));
-    }
-    parts
-}
-
-/// The first line of a command, cut.
-fn brief(command: &str) -> String {
-    const MOST: usize = 60;
-    let line = command.trim().lines().next().unwrap_or_default();
-    let cut: String = line.chars().take(MOST).collect();
-    if cut.len() < command.trim().len() { format!("{cut}…") } else { cut }
-}
-
 impl Runs {
     fn name(&self, input: &RunInput, caller: &Caller) -> Result<Resolved, Precondition> {
-        if input.command.contains('\0') {
-            return Err(Precondition::schema(
-                "/command",
-                "the command holds a NUL character, which no program can get",
-            ));
-        }
-        let given = input.cwd.as_deref().map(str::trim).filter(|cwd| !cwd.is_empty());
-        let cwd = given.map_or_else(|| self.shell.book.cwd(caller).unwrap_or_else(|| HOME.to_owned()), str::to_owned);
-        let place = self.shell.files.named(&cwd, "/cwd")?;
-        let canonical = place.resources.first().map(|resource| resource.canonical.clone()).unwrap_or_default();
-        // A command may touch all of the tree that it runs in.
-        let root = self.mount_of(&canonical).map_or_else(|| "/".to_owned(), |(root, _)| root);
-        Ok(Resolved { keys: vec![format!("fs:{root}")], cwd: Some(canonical), ..place })
-    }
-
-    /// The mount that a canonical path lies in, and whether it may be changed.
-    fn mount_of(&self, canonical: &str) -> Option<(String, Access)> {
-        let place = self.shell.files.mounts.resolve(canonical).ok()?;
-        Some((place.mount().root().as_str().to_owned(), place.mount().access()))
-    }
-
-    fn accesses(&self, line: &str, resolved: &Resolved) -> Vec<AccessRequest> {
-        let cwd = resolved.cwd.as_deref().unwrap_or(HOME);
-        let files = &self.shell.files;
-        let by_text = command::lexical(cwd);
-        let by_mounts = |path: &str| {
-            let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
-            match files.mounts.resolve(&absolute) {
-                Ok(place) => Resource::path(place.path().as_str(), path),
-                Err(_) => by_text(path),
-            }
-        };
-        command::analyse(line).requests(&Action::new(ACTION), line, &by_mounts)
-    }
-
-    fn check(&self, resolved: &Resolved) -> Result<Prepared, Precondition> {
-        scope::check(&self.shell.files, resolved, Kind::Directory)?;
-        match resolved.cwd.as_deref().and_then(|cwd| self.mount_of(cwd)) {
-            Some((root, Access::ReadOnly)) => {
-                let text =
-                    format!("{root} is read-only, and commands run only where they may write; use another folder");
-                Err(Precondition::failed(Reason::ReadOnlyMount, text))
-            }
-            _ => Ok(Prepared::default()),
-        }
+        without_nul(&input.command)?;
+        self.shell.folder_of(input.cwd.as_deref(), caller)
     }
 
     async fn run(&self, input: RunInput, resolved: &Resolved, context: &ToolContext) -> Result<RunOutput, ToolFailure> {
