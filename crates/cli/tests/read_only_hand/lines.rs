@@ -3,6 +3,7 @@
 use std::fs;
 
 use portcullis_base::{Code, Reason};
+use portcullis_store::{Log as _, SessionKey};
 use serde_json::json;
 
 use crate::world::{World, stream};
@@ -231,10 +232,27 @@ async fn check20_a_line_runs_in_the_folder_of_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_is_remembered_and_costs_one_start_and_one_end() {
+async fn a_line_is_remembered_and_costs_one_append() {
     let world = tree().await;
     world.bash("cat b.txt").await;
     world.bash("ls nope").await;
+    let gate = world.runtime.gate();
+    let key = SessionKey { tenant: gate.tenant(), session: world.session };
+    let events = gate.store().read(key, 0, 1_000).await.expect("the log");
+    let appends = |kind: &str| -> Vec<_> {
+        events.iter().filter(|event| event.kind.as_str() == kind).map(|event| event.append_id).collect()
+    };
+    let started = appends("tool.invocation.started");
+    assert_eq!(started.len(), 2);
+    for kind in
+        ["tool.intent", "tool.permission", "tool.invocation.completed", "tool.observation", "shell.command_finished"]
+    {
+        assert_eq!(
+            appends(kind),
+            started,
+            "{kind}: a line cannot touch the world, so nothing must be durable before it"
+        );
+    }
     let seen = world.call("shell_history", json!({})).await.structured.expect("a document");
     let commands = seen["commands"].as_array().expect("commands");
     assert_eq!(commands.len(), 2);
