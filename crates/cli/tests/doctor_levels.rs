@@ -86,7 +86,7 @@ impl Setup {
     }
 
     /// What a command finds about itself: its namespaces, its filters, what it can write.
-    fn seen_inside(&self, level: &str) -> (String, String) {
+    fn look_inside(&self, level: &str) -> (String, String) {
         let script = "grep -E '^(Seccomp|NoNewPrivs):' /proc/self/status; \
                       for n in user mnt pid net ipc uts; do echo \"$n $(readlink /proc/self/ns/$n)\"; done; \
                       touch /usr/x /etc/x /x 2>/dev/null && echo WRITES; ls -d /workspace 2>/dev/null; touch made; \
@@ -108,7 +108,7 @@ fn agrees(setup: &Setup, wanted: &str) {
     assert_eq!(said["isolation"]["level"], wanted, "{said}");
     assert_eq!(said["isolation"]["runs"], true);
     fs::write(setup.path("home/secret"), "CANARY").expect("written");
-    let (out, err) = setup.seen_inside(wanted);
+    let (out, err) = setup.look_inside(wanted);
     assert!(out.contains("Seccomp:\t2") && out.contains("NoNewPrivs:\t1"), "{out} {err}");
     assert!(!out.contains("WRITES") && !out.contains("CANARY"), "{out}");
     assert!(setup.path("work/made").exists(), "{out} {err}");
