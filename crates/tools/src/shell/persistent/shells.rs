@@ -117,11 +117,15 @@ impl Shells {
     pub(super) fn mark_busy(&self, session: SessionId, busy: bool) {
         let mut sessions = self.0.busy.lock().unwrap_or_else(PoisonError::into_inner);
         if busy {
-            sessions.insert(session)
+            sessions.insert(session);
         } else {
-            sessions.remove(&session)
-        };
+            sessions.remove(&session);
+        }
         drop(sessions);
+        if busy {
+            // What nobody collected is a command of the past now.
+            self.collect(session);
+        }
         self.ended();
     }
 
