@@ -2,6 +2,7 @@
 
 mod confinement;
 mod edits;
+mod matching;
 mod mounts;
 mod races;
 mod reading;

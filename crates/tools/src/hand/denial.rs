@@ -148,3 +148,67 @@ fn lexical(cwd: &Path, word: &str) -> Option<PathBuf> {
     }
     (out != Path::new("/")).then_some(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(network: Network) -> Seen {
+        Seen {
+            cwd: "/workspace/app".into(),
+            shown: vec!["/workspace".into()],
+            closed: vec![Closed {
+                place: "/workspace/app/.env".into(),
+                path: "/workspace/app/.env".to_owned(),
+                rule: Some("no-env".to_owned()),
+            }],
+            hidden: vec!["/etc/hostname".into()],
+            network,
+            home: None,
+        }
+    }
+
+    fn names(network: Network, stderr: &str) -> Vec<String> {
+        named(&seen(network), stderr.as_bytes()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn check38_a_masked_path_is_named_with_its_rule_however_it_is_written() {
+        for line in [
+            "cat: .env: Permission denied",
+            "cat: ./../app/.env: Permission denied",
+            "Error: EACCES: permission denied, open '/workspace/app/.env'",
+            "PermissionError: [Errno 13] Permission denied: \".env\"",
+        ] {
+            let found = names(Network::Disabled, line);
+            assert_eq!(found.len(), 1, "{line}: {found:?}");
+            assert!(found[0].starts_with("path_hidden: rule `no-env`"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_guessed_about_paths_that_are_nowhere_in_view_or_hidden() {
+        assert!(Path::new("/etc/passwd").exists() && Path::new("/etc/hostname").exists(), "this test needs both");
+        let text = "cat: /etc/passwd: No such file or directory";
+        assert!(names(Network::Disabled, text)[0].contains("/etc/passwd is on this machine"));
+        for line in [
+            "cat: /no/such/place: No such file or directory",
+            "cat: /workspace/none: No such file or directory",
+            "cat: /usr/lib/none: No such file or directory",
+            // What the runtime hides is not confirmed.
+            "cat: /etc/hostname: No such file or directory",
+            "/etc/passwd was read",
+        ] {
+            assert_eq!(names(Network::Disabled, line), Vec::<String>::new(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_network_that_is_off_is_named_once_and_only_if_it_is_off() {
+        let text = "curl: (6) Could not resolve host: a\nwget: Temporary failure in name resolution\n";
+        let found = names(Network::Disabled, text);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("network_disabled: ") && found[0].contains("[sandbox]"), "{found:?}");
+        assert_eq!(names(Network::Host, text), Vec::<String>::new());
+    }
+}
