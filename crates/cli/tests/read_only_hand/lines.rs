@@ -3,7 +3,7 @@
 use std::fs;
 
 use portcullis_base::{Code, Reason};
-use portcullis_store::{Log as _, SessionKey};
+use portcullis_store::SessionKey;
 use serde_json::json;
 
 use crate::world::{World, stream};
