@@ -96,7 +96,7 @@ fn without_user_namespaces_the_level_is_told_and_below_the_minimum_nothing_runs(
 
     let refused = without_user_namespaces(folder.path(), &["run", "--", "touch", "ran"]);
     assert_eq!(refused.status.code(), Some(125));
-    assert!(text(&refused.stderr).contains("below the required Full"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("below the required `full`"), "{}", text(&refused.stderr));
     assert!(!folder.path().join("ran").exists(), "nothing ran");
 }
 
@@ -174,7 +174,10 @@ fn check38_where_nothing_can_be_masked_a_command_with_a_mask_is_refused() {
     let refused = run(&["--mask", "/workspace/.env"]);
     assert_eq!(refused.status.code(), Some(125), "{}", text(&refused.stdout));
     let error = text(&refused.stderr);
-    assert!(error.contains("/workspace/.env") && error.contains("NoNamespaces"), "it names place and level: {error}");
+    assert!(
+        error.contains("/workspace/.env") && error.contains("`no_namespaces`"),
+        "it names place and level: {error}"
+    );
     assert!(!folder.path().join("ran").exists(), "nothing ran");
     assert_eq!(text(&run(&[]).stdout), "SECRET", "control: without the mask it runs");
 }
