@@ -90,7 +90,7 @@ fn an_export_is_verified_by_whoever_can_hash() {
     let (world, session) = recorded();
     let out = world.home.join("export.ndjson");
     world.run(&["sessions", "export", &session, "--out", &out.display().to_string()]).ends(0);
-    world.run(&["sessions", "export", &session, "--out", &out.display().to_string()]).ends(1).warns("exists");
+    world.run(&["sessions", "export", &session, "--out", &out.display().to_string()]).ends(1).warns("is there already");
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&out).expect("the file").permissions());
     assert_eq!(mode & 0o777, 0o600, "what a session holds is nobody else's to read");
     let text = fs::read_to_string(&out).expect("written");
