@@ -71,7 +71,9 @@ pub(super) fn without_nul(command: &str) -> Result<(), Precondition> {
 pub(super) fn one_is_an_answer(line: &str) -> Option<bool> {
     let analysis = command::analyse(line);
     let [argv] = analysis.commands.as_slice() else { return None };
-    if !analysis.opaque.is_empty() {
+    // A `!` turns the answer round, wherever it stands.
+    let negated = line.split(|c: char| c.is_whitespace() || matches!(c, '(' | ';')).any(|word| word == "!");
+    if negated || !analysis.opaque.is_empty() {
         return None;
     }
     match argv.first()?.as_str() {
@@ -110,7 +112,16 @@ mod tests {
         assert_eq!(one_is_an_answer("grep x file"), Some(true));
         assert_eq!(one_is_an_answer("rg -n x"), Some(true));
         assert_eq!(one_is_an_answer("diff a b"), Some(false));
-        for other in ["grep x f; true", "cat f | grep x", "make", "grep $X f", "! grep x f", "(grep x f) && y", ""] {
+        for other in [
+            "grep x f; true",
+            "cat f | grep x",
+            "make",
+            "grep $X f",
+            "! grep x f",
+            "(! grep x f)",
+            "(grep x f) && y",
+            "",
+        ] {
             assert_eq!(one_is_an_answer(other), None, "{other}");
         }
     }
