@@ -57,15 +57,7 @@ impl PathRules {
     pub fn denied(&self, caller: &Caller, actions: &[&str]) -> Option<Vec<DeniedPath>> {
         let gate = self.gate.upgrade()?;
         let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
-        let asker = Asker {
-            agent: Some(&caller.agent),
-            session: Some(caller.session_id),
-            project: Some(&gate.project),
-            now: gate.clock.now(),
-            default: DefaultPolicy::Allow,
-            grants: &[],
-        };
-        Some(gate.policy().denied_paths(&actions, &asker))
+        Some(gate.policy().denied_paths(&actions, &asker(&gate, caller)))
     }
 
     /// The places that the rules ask a caller about under these actions, unless a person has answered this very call,
@@ -77,17 +69,21 @@ impl PathRules {
             return Vec::new();
         }
         let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
-        let asker = Asker {
-            agent: Some(&caller.agent),
-            session: Some(caller.session_id),
-            project: Some(&gate.project),
-            now: gate.clock.now(),
-            default: DefaultPolicy::Allow,
-            grants: &[],
-        };
-        let mut asked = gate.policy().asked_paths(&actions, &asker);
+        let mut asked = gate.policy().asked_paths(&actions, &asker(&gate, caller));
         asked.retain(|asked| asked.what.is_some());
         asked
+    }
+}
+
+/// The caller, as rules alone are asked about it: no grant answers here, and where no rule speaks all is open.
+fn asker<'a>(gate: &'a GateInner, caller: &'a Caller) -> Asker<'a> {
+    Asker {
+        agent: Some(&caller.agent),
+        session: Some(caller.session_id),
+        project: Some(&gate.project),
+        now: gate.clock.now(),
+        default: DefaultPolicy::Allow,
+        grants: &[],
     }
 }
 
