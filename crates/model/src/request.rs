@@ -1,0 +1,86 @@
+//! What is asked of a model, and the one trait that every model has.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{Answer, Conversation, Delta, Failure, ModelError};
+
+/// A model by provider and id, such as `anthropic/claude-sonnet-5`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ModelName {
+    pub provider: String,
+    pub id: String,
+}
+
+impl FromStr for ModelName {
+    type Err = ModelError;
+
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        match text.split_once('/') {
+            Some((provider, id)) if !provider.is_empty() && !id.is_empty() => {
+                Ok(Self { provider: provider.to_owned(), id: id.to_owned() })
+            }
+            _ => Err(ModelError::new(
+                Failure::Config,
+                format!("`{text}` names no model: it takes PROVIDER/MODEL, such as `anthropic/claude-sonnet-5`"),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.id)
+    }
+}
+
+/// A tool as a model is told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    pub input_schema: serde_json::Value,
+}
+
+/// One request.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub system: &'a str,
+    /// In the order of the menu; byte-stable while the menu is.
+    pub tools: Arc<[ToolSpec]>,
+    /// The last turn of a wake sums up: tools are shown still, and may not be called (agent-runtime 5.4, step 10).
+    pub tools_off: bool,
+    pub conversation: &'a Conversation,
+    pub max_output_tokens: u32,
+}
+
+/// Hears an answer while it comes.
+pub type Heard<'a> = &'a (dyn Fn(Delta<'_>) + Send + Sync);
+
+/// A model.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Which one.
+    fn name(&self) -> &ModelName;
+
+    /// The format it is spoken to in: opaque parts of an answer go back only to the same one.
+    fn wire(&self) -> &'static str;
+
+    /// How many tokens it can read at once; `None` if nobody knows.
+    fn window(&self) -> Option<u64>;
+
+    /// Whether these tools can be shown to it. Called before anything is sent.
+    ///
+    /// # Errors
+    /// [`Failure::Unfit`], naming the tool and what is wrong with it.
+    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError>;
+
+    /// Asks, and hears the whole answer. Dropping the future breaks the request off.
+    ///
+    /// # Errors
+    /// Whatever stood in the way; half an answer is [`Failure::CutOff`].
+    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError>;
+}
