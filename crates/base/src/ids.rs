@@ -197,6 +197,8 @@ ids! {
     AskId = "ask", "an ask";
     /// A remembered allow.
     GrantId = "grant", "a grant";
+    /// Something learnt in a session that may help in another.
+    LearningId = "lrn", "a learning";
     /// An entry of the outbox.
     OutboxId = "out", "an outbox entry";
 }

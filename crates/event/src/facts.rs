@@ -12,7 +12,20 @@ pub use crate::shell::{
     CommandFinished, CommandRecord, SHELL_SOURCE, SessionUpdated, ShellClosed, ShellOpened, VariableDeleted,
     VariableSet,
 };
+pub use crate::spans::{
+    Activation, ActivationKind, Disposition, LoopOutcome, SpanCompleted, SpanResult, SpanStarted, StatusIdle,
+    StatusRescheduled, StatusRunning, StatusTerminated, StopReason,
+};
+pub use crate::talk::{
+    AgentMessage, Block, Carried, ContextCompacted, CustomToolUse, ErrorFact, InvocationResolved, ModelRequestEnd,
+    ModelRequestStart, ModelUsage, Resolution, SessionError, SessionForked, SessionUsage, SystemMessage,
+    UserCustomToolResult, UserInterrupt, UserMessage, text_of,
+};
 pub use crate::tasks::{Backgrounded, TaskCompleted};
+pub use crate::verified::{
+    Claim, ClaimVerdict, FinalChecked, FinalVerdict, LearningCaptured, LearningKind, Verification, VerificationKind,
+    VerificationVerdict,
+};
 pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, retry_key};
 pub use crate::weighed::{Grantable, Touched};
 
@@ -39,23 +52,6 @@ pub struct SessionCreated {
     /// The workspace its tools work in: whoever attends to the session later works in the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StatusRunning {
-    pub previous_status: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StatusIdle {
-    pub previous_status: String,
-    pub stop_reason: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StatusTerminated {
-    pub previous_status: String,
-    pub stop_reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use portcullis_base::{AskId, Digest, EventId, IntentId, InvocationId, QueuedWake
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{AtRoot, Closing, Reply, WakeQueued, WakeState};
+use crate::facts::{AtRoot, Closing, Reply, StopReason, WakeQueued, WakeState};
 use crate::{Body, Event};
 
 /// How far an intent is.
@@ -48,6 +48,10 @@ pub enum SessionStatus {
     #[default]
     Idle,
     Running,
+    /// It goes on by itself, at once or later.
+    Rescheduling,
+    /// Somebody must answer first.
+    RequiresAction,
     Terminated,
 }
 
@@ -246,10 +250,14 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
     for event in events {
         match &*event.body_ref() {
             Body::StatusRunning(_) => change.status = Some(SessionStatus::Running),
-            Body::StatusIdle(_) => {
-                change.status = Some(SessionStatus::Idle);
+            Body::StatusIdle(idle) => {
+                change.status = Some(match idle.stop_reason {
+                    StopReason::RequiresAction { .. } => SessionStatus::RequiresAction,
+                    _ => SessionStatus::Idle,
+                });
                 change.no_failure();
             }
+            Body::StatusRescheduled(_) => change.status = Some(SessionStatus::Rescheduling),
             Body::StatusTerminated(_) | Body::SessionDeleted(_) | Body::SessionErased(_) => {
                 change.status = Some(SessionStatus::Terminated);
             }
@@ -264,8 +272,13 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 // one who closed it dies here, somebody must come (S11).
                 change.answered = true;
             }
-            Body::ToolQueued(_) => {
+            Body::ToolQueued(_) | Body::UserMessage(_) | Body::UserCustomToolResult(_) | Body::SystemMessage(_) => {
                 change.pending_input = true;
+                change.no_failure();
+            }
+            // It ends what an ask waits for, so it does not wait with it.
+            Body::UserInterrupt(_) => {
+                change.answered = true;
                 change.no_failure();
             }
             // The holder queues the next try when a wake has failed; a client's wake says nothing of the last one.

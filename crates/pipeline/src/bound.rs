@@ -31,7 +31,7 @@ const WARNINGS: usize = 32;
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
     let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused, shell } = settled;
     let intent = &invocation.authorized.validated.visible.intent;
-    let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: intent.id };
+    let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: Some(intent.id) };
 
     keep_handed_over(&evidence, kept, &mut observed, &mut content, facts).await;
     if refused > 0 && observed.ok {

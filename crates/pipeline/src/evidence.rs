@@ -63,11 +63,11 @@ pub(crate) struct Label<'a> {
     pub(crate) complete: bool,
 }
 
-/// Puts evidence of one intent into its append.
+/// Puts evidence of one intent, or of the session itself, into its append.
 pub(crate) struct Evidence<'a> {
     pub(crate) session: &'a SessionShared,
     pub(crate) turn_id: TurnId,
-    pub(crate) intent_id: IntentId,
+    pub(crate) intent_id: Option<IntentId>,
 }
 
 impl Evidence<'_> {
@@ -138,7 +138,7 @@ impl Evidence<'_> {
     }
 
     fn name(&self, artifact: ArtifactRef, facts: &mut Append) {
-        let fact = ArtifactStored { artifact: artifact.clone(), intent_id: Some(self.intent_id) };
+        let fact = ArtifactStored { artifact: artifact.clone(), intent_id: self.intent_id };
         self.session.note(facts, self.turn_id, &fact);
         facts.artifacts.push(ArtifactRow::new(self.session.key.session, artifact));
     }

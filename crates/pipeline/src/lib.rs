@@ -32,6 +32,7 @@ mod held;
 mod host;
 mod intent;
 mod isolation;
+mod kept;
 mod keys;
 mod lineage;
 mod lookup;

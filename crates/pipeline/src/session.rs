@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use portcullis_base::{AppendId, IntentId, TurnId, limits};
+use portcullis_base::{AppendId, IntentId, TurnId, WakeId, limits};
 use portcullis_contract::Caller;
 use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, Stamp, State};
 use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
@@ -50,6 +50,8 @@ pub(crate) struct SessionShared {
     pub(crate) loops: LoopGuard,
     /// Held by whoever attends.
     pub(crate) attending: tokio::sync::Mutex<()>,
+    /// The wake that everything written now belongs to.
+    wake: Mutex<Option<WakeId>>,
     state: Mutex<State>,
     snapshot_seq: u64,
 }
@@ -80,6 +82,7 @@ impl SessionShared {
             tasks: TaskList::default(),
             loops: LoopGuard::default(),
             attending: tokio::sync::Mutex::default(),
+            wake: Mutex::default(),
             state: Mutex::new(state),
             snapshot_seq,
         })
@@ -127,8 +130,16 @@ impl SessionShared {
             clock: &*self.gate.clock,
             actor: &self.actor,
             turn_id: Some(turn_id),
-            wake_id: None,
+            wake_id: self.wake(),
         }
+    }
+
+    pub(crate) fn wake(&self) -> Option<WakeId> {
+        *self.wake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_wake(&self, wake: Option<WakeId>) {
+        *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = wake;
     }
 
     /// Adds a fact to an append.
@@ -306,6 +317,10 @@ impl Session {
         let idle_at = {
             let state = shared.state();
             let nothing_left = state.asks.answered().next().is_none() && state.session.queued.is_empty();
+            // A wake that is open is work by itself, and so is input, unless it has to wait for an answer (3.3).
+            let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
+            let said = !state.inbox.pending().is_empty() && !waits;
+            let nothing_left = nothing_left && !said && state.progress.open.is_none();
             // A call that was begun here and could not be settled is work for the next one, who comes only to what
             // is due (S9, S11).
             let all_wait = state.intents.open().all(|intent| intent.state == IntentState::Parked);

@@ -3,7 +3,9 @@
 
 mod asks;
 mod baselines;
+mod inbox;
 mod intents;
+mod progress;
 mod session;
 mod shell;
 mod tasks;
@@ -13,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
+pub use inbox::{Inbox, Input, Said};
 pub use intents::{Intent, Intents};
+pub use progress::{CustomRequest, OpenRequest, OpenWake, Progress};
 pub use session::{QueuedCall, Session};
 pub use shell::{EndedCommand, PersistentShell, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
@@ -24,7 +28,7 @@ use portcullis_base::{Digest, canonical_json};
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 4;
+pub const FOLD_VERSION: u32 = 5;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +41,8 @@ pub struct State {
     pub wakes: Wakes,
     pub tasks: Tasks,
     pub shell: Shell,
+    pub inbox: Inbox,
+    pub progress: Progress,
 }
 
 impl State {
@@ -54,6 +60,8 @@ impl State {
         self.baselines.apply(event, &body);
         self.wakes.apply(event, &body);
         self.shell.apply(event, &body);
+        self.inbox.apply(event, &body);
+        self.progress.apply(event, &body);
     }
 
     /// The fold of whole logs and prefixes.

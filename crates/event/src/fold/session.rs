@@ -6,6 +6,7 @@ use portcullis_base::{AgentId, Digest, EventId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::facts::StopReason;
 use crate::{Body, Event, SessionStatus};
 
 /// A call that waits for the lease holder.
@@ -44,7 +45,13 @@ impl Session {
                 self.workspace.clone_from(&created.workspace);
             }
             Body::StatusRunning(_) => self.status = SessionStatus::Running,
-            Body::StatusIdle(_) => self.status = SessionStatus::Idle,
+            Body::StatusIdle(idle) => {
+                self.status = match idle.stop_reason {
+                    StopReason::RequiresAction { .. } => SessionStatus::RequiresAction,
+                    _ => SessionStatus::Idle,
+                };
+            }
+            Body::StatusRescheduled(_) => self.status = SessionStatus::Rescheduling,
             Body::StatusTerminated(_) | Body::SessionDeleted(_) => self.status = SessionStatus::Terminated,
             Body::MenuFrozen(menu) => {
                 self.menus.insert(menu.hash);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_base::{AskId, IntentId, InvocationId, QueuedWakeId};
-use portcullis_event::facts::{AskClosed, Closing, Priority, Reply, StatusIdle, StatusRunning};
+use portcullis_event::facts::{AskClosed, Closing, Priority, Reply, StatusIdle, StatusRunning, StopReason};
 use portcullis_event::{AskState, IntentState, SessionStatus, State, head_change};
 
 use super::{Make, assert_sound, setup, whole};
@@ -106,9 +106,11 @@ impl<'a> Play<'a> {
                 events.push(world.draft(&AskClosed { ask_id: ask, state, by: "test".to_owned() }));
             }
             (8, _, _) => events.push(world.draft(&StatusRunning { previous_status: "idle".to_owned() })),
-            (9, _, _) => events.push(
-                world.draft(&StatusIdle { previous_status: "running".to_owned(), stop_reason: "end_turn".to_owned() }),
-            ),
+            (9, _, _) => events.push(world.draft(&StatusIdle {
+                previous_status: "running".to_owned(),
+                stop_reason: StopReason::EndTurn,
+                summary: None,
+            })),
             (10, Some(at), _) => {
                 let intent = self.intents[at].0;
                 let (ask, asked) = world.asked(intent);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portcullis_base::limits::PENDING_WAKES;
 use portcullis_base::{SessionId, TenantId};
-use portcullis_event::facts::{Priority, Reply, StatusIdle, WakeState, retry_key};
+use portcullis_event::facts::{Priority, Reply, StatusIdle, StopReason, WakeState, retry_key};
 
 use super::{Make, assert_sound, setup};
 use crate::testkit::World;
@@ -259,7 +259,7 @@ pub async fn the_failures_of_wakes_are_counted_in_a_row(make: Make) {
     assert_eq!(streak().await, 0, "new input starts anew");
     store.commit(world.work(key, &lease, vec![retry(), retry()])).await.expect("failed wakes");
     assert_eq!(streak().await, 2);
-    let idle = StatusIdle { previous_status: "running".to_owned(), stop_reason: "end_turn".to_owned() };
+    let idle = StatusIdle { previous_status: "running".to_owned(), stop_reason: StopReason::EndTurn, summary: None };
     store.commit(world.work(key, &lease, vec![retry(), world.draft(&idle), retry()])).await.expect("an append");
     assert_eq!(streak().await, 1, "what went well in between ends the row");
 }

@@ -1,0 +1,77 @@
+//! Input that no wake has taken up yet, in the order it came.
+
+use portcullis_base::{EventId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Block;
+use crate::{Body, Event};
+
+/// What somebody told the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    Message { content: Vec<Block> },
+    System { content: Vec<Block> },
+    Interrupt { note: Option<String> },
+    CustomResult { custom_tool_use_id: EventId, content: Vec<Block>, is_error: bool },
+}
+
+/// One pending input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    pub event_id: EventId,
+    pub seq: u64,
+    pub at: Timestamp,
+    pub said: Said,
+}
+
+impl Input {
+    /// The type word of its event.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.said {
+            Said::Message { .. } => "user.message",
+            Said::System { .. } => "system.message",
+            Said::Interrupt { .. } => "user.interrupt",
+            Said::CustomResult { .. } => "user.custom_tool_result",
+        }
+    }
+}
+
+/// Pending input, oldest first. Calls that were queued are in [`super::Session`]: they wait for a holder, not for a wake.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inbox {
+    pending: Vec<Input>,
+}
+
+impl Inbox {
+    pub(super) fn apply(&mut self, event: &Event, body: &Body) {
+        let said = match body {
+            Body::UserMessage(said) => Said::Message { content: said.content.clone() },
+            Body::SystemMessage(said) => Said::System { content: said.content.clone() },
+            Body::UserInterrupt(said) => Said::Interrupt { note: said.note.clone() },
+            Body::UserCustomToolResult(result) => Said::CustomResult {
+                custom_tool_use_id: result.custom_tool_use_id,
+                content: result.content.clone(),
+                is_error: result.is_error,
+            },
+            Body::InputConsumed(consumed) => {
+                return self.pending.retain(|input| !consumed.event_ids.contains(&input.event_id));
+            }
+            _ => return,
+        };
+        self.pending.push(Input { event_id: event.id, seq: event.seq, at: event.at, said });
+    }
+
+    /// What waits.
+    #[must_use]
+    pub fn pending(&self) -> &[Input] {
+        &self.pending
+    }
+
+    /// Whether somebody wants the session to stop what it does.
+    #[must_use]
+    pub fn interrupted(&self) -> bool {
+        self.pending.iter().any(|input| matches!(input.said, Said::Interrupt { .. }))
+    }
+}

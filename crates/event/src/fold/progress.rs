@@ -1,0 +1,132 @@
+//! How far a session is with its wakes: the one that is open, the request that is, what it has used, and what is left
+//! unanswered.
+
+use std::collections::BTreeMap;
+
+use portcullis_base::{EventId, Timestamp, WakeId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::facts::{Activation, LoopOutcome, ModelRequestStart, SessionUsage, StopReason};
+use crate::{Body, Event};
+
+/// A wake that began and has not ended. If nobody is at it, it is work for the next who comes (5.4, step 5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenWake {
+    pub wake_id: WakeId,
+    pub seq: u64,
+    pub at: Timestamp,
+    pub activation: Activation,
+    /// Model requests made in it.
+    pub turns: u32,
+}
+
+/// A request whose answer is not in the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenRequest {
+    pub event_id: EventId,
+    pub started: ModelRequestStart,
+}
+
+/// A call that a client fulfils.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CustomRequest {
+    pub event_id: EventId,
+    pub name: String,
+    pub input: Value,
+    pub requested_at: Timestamp,
+}
+
+/// The wakes of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    pub open: Option<OpenWake>,
+    pub request: Option<OpenRequest>,
+    pub custom: BTreeMap<EventId, CustomRequest>,
+    pub usage: SessionUsage,
+    pub last_wake: Option<WakeId>,
+    pub last_summary: Option<String>,
+    pub last_stop: Option<StopReason>,
+    /// `continue` in a row; only a sleep the model chose or a new word of a person ends it (H32).
+    pub follow_ups: u32,
+    /// The last sleep was not the model's wish.
+    pub enforced: bool,
+    /// Calls that were settled as unknown, and nobody said what became of them.
+    pub unknown: Vec<portcullis_base::InvocationId>,
+    /// Up to here the messages gave way to a summary.
+    pub kept_from_seq: u64,
+    /// Keys of learnings that this session captured.
+    pub learnt: Vec<String>,
+}
+
+impl Progress {
+    pub(super) fn apply(&mut self, event: &Event, body: &Body) {
+        match body {
+            Body::SpanStarted(span) => {
+                self.open = Some(OpenWake {
+                    wake_id: span.span_id,
+                    seq: event.seq,
+                    at: event.at,
+                    activation: span.activation.clone(),
+                    turns: 0,
+                });
+            }
+            Body::SpanCompleted(span) => self.close(span),
+            Body::ModelRequestStart(started) => {
+                self.request = Some(OpenRequest { event_id: event.id, started: (**started).clone() });
+                self.usage.turns += 1;
+                if let Some(open) = &mut self.open {
+                    open.turns += 1;
+                }
+            }
+            Body::ModelRequestEnd(end) => {
+                self.request = None;
+                if let Some(usage) = end.model_usage {
+                    self.usage.input_tokens += usage.input_tokens;
+                    self.usage.output_tokens += usage.output_tokens;
+                    self.usage.cache_read_input_tokens += usage.cache_read_input_tokens;
+                    self.usage.cache_creation_input_tokens += usage.cache_creation_input_tokens;
+                }
+            }
+            Body::IntentProposed(_) => self.usage.tool_calls += 1,
+            Body::UserMessage(_) => (self.follow_ups, self.enforced) = (0, false),
+            Body::StatusIdle(idle) => self.last_stop = Some(idle.stop_reason.clone()),
+            Body::CustomToolUse(used) => {
+                let request = CustomRequest {
+                    event_id: event.id,
+                    name: used.name.clone(),
+                    input: used.input.clone(),
+                    requested_at: event.at,
+                };
+                self.custom.insert(event.id, request);
+            }
+            Body::UserCustomToolResult(result) => {
+                self.custom.remove(&result.custom_tool_use_id);
+            }
+            Body::Recovered(recovered) => self.unknown.push(recovered.invocation_id),
+            Body::InvocationResolved(resolved) => self.unknown.retain(|id| *id != resolved.invocation_id),
+            Body::ContextCompacted(compacted) => self.kept_from_seq = compacted.kept_from_seq,
+            Body::LearningCaptured(learning) => self.learnt.push(learning.dedupe_key.clone()),
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, span: &crate::facts::SpanCompleted) {
+        let ended = self.open.take_if(|open| open.wake_id == span.span_id);
+        self.request = None;
+        self.last_wake = Some(span.span_id);
+        self.last_summary = Some(span.summary.clone());
+        if span.result == crate::facts::SpanResult::Error {
+            return;
+        }
+        if ended.is_some() {
+            self.usage.wakes += 1;
+        }
+        match span.outcome {
+            LoopOutcome::Continue => self.follow_ups += 1,
+            LoopOutcome::Sleep if !span.enforced_by_runtime => self.follow_ups = 0,
+            LoopOutcome::Sleep => {}
+        }
+        self.enforced = span.enforced_by_runtime;
+    }
+}

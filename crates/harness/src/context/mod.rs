@@ -1,0 +1,3 @@
+//! What the model is shown.
+
+pub mod fence;

@@ -1,0 +1,8 @@
+//! One wake of a session: what the model is shown, what it wants, what became of it, and whether its words hold.
+//!
+//! Owns: the context, the model loop, the directive, failures and retries, the fact-check, the worker.
+//! Knows nothing of: which tools exist, how a model is spoken to, transports.
+
+mod context;
+pub mod directive;
+pub mod verify;

@@ -1,0 +1,1 @@
+//! Whether an answer says what happened (tool-contract §24).
