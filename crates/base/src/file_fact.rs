@@ -69,4 +69,12 @@ impl FileFact {
             Self::Delivered { path, .. } | Self::Edited { path, .. } | Self::Written { path, .. } => path,
         }
     }
+
+    /// Of its content after this.
+    #[must_use]
+    pub fn sha256(&self) -> Digest {
+        match self {
+            Self::Delivered { sha256, .. } | Self::Edited { sha256, .. } | Self::Written { sha256, .. } => *sha256,
+        }
+    }
 }

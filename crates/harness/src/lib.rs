@@ -5,4 +5,12 @@
 
 mod context;
 pub mod directive;
+mod live;
+mod settings;
 pub mod verify;
+mod wake;
+
+pub use context::BASE_PROMPT;
+pub use live::{Live, Unwatched, Watcher};
+pub use settings::{Guidance, Settings};
+pub use wake::{Harness, Stopped, WakeEnd, Woken};

@@ -2,33 +2,41 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Serialize, Serializer};
+
 use crate::AnswerPart;
 
 /// What bytes of a media part are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum MediaKind {
     Image,
     Pdf,
 }
 
 /// Bytes that are no text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Media {
     pub kind: MediaKind,
     /// Such as `image/png`.
     pub mime: String,
+    #[serde(serialize_with = "digest")]
     pub bytes: Arc<[u8]>,
 }
 
+/// Wherever a conversation is compared with another, bytes stand for themselves by their hash.
+fn digest<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&portcullis_base::Digest::of(bytes))
+}
+
 /// A piece of a tool's result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum ResultPart {
     Text(String),
     Media(Media),
 }
 
 /// What a call came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolResult {
     pub call_id: String,
     /// The tool's name, for providers that match by it.
@@ -38,7 +46,7 @@ pub struct ToolResult {
 }
 
 /// A piece of what stands in the user's position.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum UserPart {
     /// Tool results come first in a message: providers that want them right after the calls get them there.
     Result(ToolResult),
@@ -47,7 +55,7 @@ pub enum UserPart {
 }
 
 /// One message. Two of a kind never follow one another: whoever builds a conversation puts them together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Message {
     User(Vec<UserPart>),
     Assistant(Vec<AnswerPart>),

@@ -112,6 +112,12 @@ impl Turn {
         &self.offer
     }
 
+    /// The same, shared: equal for two turns between which nothing changed.
+    #[must_use]
+    pub fn shared_offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer)
+    }
+
     /// How many bytes of model text the next settlement may have.
     pub(crate) fn share(&self) -> usize {
         let left = limits::MAX_TURN_BYTES.saturating_sub(self.used.load(Ordering::Relaxed));

@@ -23,6 +23,7 @@
 //! two runtimes in one process share nothing.
 #![warn(missing_docs)]
 
+mod agent;
 mod builder;
 mod call;
 mod error;
@@ -34,6 +35,7 @@ mod runtime;
 mod serve;
 mod tasks;
 
+pub use agent::{Agent, AgentParts};
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
@@ -52,6 +54,8 @@ pub use portcullis_contract::{
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{Exit, Reply, TaskCompleted};
+pub use portcullis_harness as harness;
+pub use portcullis_model as model;
 pub use portcullis_pipeline::{
     Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Progress, Registrar,
     RegistrationError, RegistrationGuard, Remembered, Revocation,

@@ -1,3 +1,173 @@
-//! What the model is shown.
+//! What the model is shown: a conversation that only grows, built from the log and nothing else.
+//!
+//! The same log gives the same bytes, live, after a crash and in a replay (L71): what the runtime adds in the user's
+//! position is stored with the request that sent it, and everything else is a fact already.
 
 pub mod fence;
+mod history;
+mod media;
+mod prompt;
+mod summary;
+
+use std::sync::Arc;
+
+use portcullis_base::{Digest, EventId, MessageId};
+use portcullis_event::Observed;
+use portcullis_model::{AnswerPart, Call, Conversation, Message, ResultPart, ToolResult, UserPart};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use history::said;
+pub(crate) use media::media_of;
+pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
+pub(crate) use summary::Digested;
+
+/// Something that a request adds in the user's position.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Added {
+    /// The words of this input event.
+    Said(EventId),
+    /// What the runtime says.
+    Text(String),
+}
+
+/// A call of the newest answer, and what came of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) call: Call,
+    pub(crate) result: Option<ToolResult>,
+}
+
+/// The newest answer, while its calls are being answered.
+#[derive(Debug, Clone)]
+pub(crate) struct Newest {
+    pub(crate) message_id: MessageId,
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) text: String,
+}
+
+/// The conversation of one session.
+pub(crate) struct Context {
+    pub(crate) conversation: Conversation,
+    /// Chained over the messages: what a request's `context_hash` says.
+    hash: Digest,
+    /// Characters so far, for the estimate of tokens.
+    chars: usize,
+    pub(crate) newest: Option<Newest>,
+    /// The system prompt that the last request had.
+    pub(crate) system: Option<Arc<str>>,
+    /// Where each answer that could stay after a compaction begins.
+    pub(crate) turns: Vec<TurnMark>,
+    pub(crate) facts: crate::verify::Facts,
+    /// What has been done so far, for a summary.
+    pub(crate) digested: Digested,
+}
+
+/// An answer by its place in the log and in the conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TurnMark {
+    pub(crate) seq: u64,
+    pub(crate) message: usize,
+}
+
+impl Context {
+    fn empty() -> Self {
+        Self {
+            conversation: Conversation::new(),
+            hash: Digest::of(b"portcullis-context-1"),
+            chars: 0,
+            newest: None,
+            system: None,
+            turns: Vec::new(),
+            facts: crate::verify::Facts::default(),
+            digested: Digested::default(),
+        }
+    }
+
+    pub(crate) fn hash(&self) -> Digest {
+        self.hash
+    }
+
+    /// Tokens of the conversation, by the rule of thumb of agent-runtime 1.1.
+    pub(crate) fn estimated_tokens(&self) -> u64 {
+        (self.chars as u64).div_ceil(4).max(1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.conversation.messages().is_empty()
+    }
+
+    fn push(&mut self, message: Message) {
+        let text = serde_json::to_string(&message).unwrap_or_default();
+        self.chars += text.len();
+        let mut chained = Vec::with_capacity(32 + text.len());
+        chained.extend_from_slice(self.hash.as_bytes());
+        chained.extend_from_slice(text.as_bytes());
+        self.hash = Digest::of(&chained);
+        self.conversation.push(message);
+    }
+
+    /// Closes the newest answer with the results of its calls and puts what is added behind them.
+    pub(crate) fn ask(&mut self, added: Vec<UserPart>) {
+        let results = self.newest.take().map(|newest| newest.asked).unwrap_or_default();
+        let mut parts: Vec<UserPart> = results
+            .into_iter()
+            .map(|asked| UserPart::Result(asked.result.unwrap_or_else(|| lost(&asked.call))))
+            .collect();
+        parts.extend(added);
+        if !parts.is_empty() {
+            self.push(Message::User(parts));
+        }
+    }
+
+    /// The model answered.
+    pub(crate) fn answered(&mut self, message_id: MessageId, parts: Vec<AnswerPart>, seq: u64) {
+        let calls = parts.iter().filter_map(|part| match part {
+            AnswerPart::Call(call) => Some(Asked { call: call.clone(), result: None }),
+            _ => None,
+        });
+        let text = parts.iter().filter_map(|part| match part {
+            AnswerPart::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        self.newest = Some(Newest { message_id, asked: calls.collect(), text: text.collect() });
+        self.turns.push(TurnMark { seq, message: self.conversation.messages().len() });
+        if !parts.is_empty() {
+            self.push(Message::Assistant(parts));
+        }
+    }
+
+    /// A call of the newest answer has its observation.
+    pub(crate) fn observed(&mut self, observed: &Observed, mut media: Vec<ResultPart>) {
+        let Some(newest) = &mut self.newest else { return };
+        let waiting = newest.asked.iter_mut().find(|asked| asked.call.id == observed.call_id && asked.result.is_none());
+        let Some(asked) = waiting else { return };
+        let mut parts = vec![ResultPart::Text(fence::shown(observed))];
+        parts.append(&mut media);
+        asked.result = Some(ToolResult {
+            call_id: observed.call_id.clone(),
+            name: observed.tool.clone(),
+            is_error: !observed.ok,
+            parts,
+        });
+        let input = serde_json::from_str(&asked.call.arguments).unwrap_or(serde_json::Value::Null);
+        self.facts.take(&observed.tool, &input, observed);
+        self.digested.call(observed);
+    }
+
+    /// Calls of the newest answer that have no result, in their order.
+    pub(crate) fn open_calls(&self) -> Vec<Call> {
+        let open = |asked: &&Asked| asked.result.is_none();
+        self.newest.iter().flat_map(|newest| newest.asked.iter().filter(open).map(|asked| asked.call.clone())).collect()
+    }
+}
+
+/// Every call has its observation before the model is asked again (R6); this is for a log that broke that.
+fn lost(call: &Call) -> ToolResult {
+    ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        is_error: true,
+        parts: vec![ResultPart::Text("the record of this call is not in the log".to_owned())],
+    }
+}

@@ -1,0 +1,125 @@
+//! The conversation as the log tells it.
+
+use std::collections::HashMap;
+
+use portcullis_base::{EventId, IntentId, MessageId};
+use portcullis_event::facts::{Block, Carried};
+use portcullis_event::{Body, Event};
+use portcullis_model::{AnswerPart, UserPart};
+use portcullis_pipeline::{Halt, Session};
+use serde::de::DeserializeOwned;
+
+use super::media::media_of;
+use super::{Added, Context};
+
+/// Events read at once.
+const PAGE: usize = 1_000;
+
+impl Context {
+    /// Folds the log of a session into the conversation that its next request begins with. `until`: the seq of the last
+    /// event to take in.
+    pub(crate) async fn load(session: &Session, until: Option<u64>) -> Result<Self, Halt> {
+        let mut reader = Reader { session, context: Self::empty(), said: HashMap::new(), intents: HashMap::new() };
+        let store = std::sync::Arc::clone(session.gate().store());
+        let mut after = 0;
+        loop {
+            let events = store.read(session.key(), after, PAGE).await?;
+            for event in &events {
+                if until.is_some_and(|until| event.seq > until) {
+                    return Ok(reader.context);
+                }
+                reader.take(event).await?;
+            }
+            match events.last() {
+                Some(last) if events.len() == PAGE => after = last.seq,
+                _ => return Ok(reader.context),
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    session: &'a Session,
+    context: Context,
+    /// What people said, until a request shows it.
+    said: HashMap<EventId, Vec<Block>>,
+    /// Which message the open intents belong to: calls from outside the loop are not the model's.
+    intents: HashMap<IntentId, MessageId>,
+}
+
+impl Reader<'_> {
+    async fn take(&mut self, event: &Event) -> Result<(), Halt> {
+        match &*event.body_ref() {
+            Body::UserMessage(said) => {
+                self.said.insert(event.id, said.content.clone());
+            }
+            Body::SystemMessage(said) => {
+                self.said.insert(event.id, said.content.clone());
+            }
+            Body::ModelRequestStart(start) => {
+                let added: Vec<Added> = open(self.session, &start.context).await?;
+                if let Some(system) = &start.system {
+                    let system: String = open(self.session, system).await?;
+                    self.context.system = Some(system.into());
+                }
+                let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
+                self.context.ask(parts);
+            }
+            Body::ModelRequestEnd(end) if !end.is_error => {
+                let parts: Vec<AnswerPart> = match &end.parts {
+                    Some(parts) => open(self.session, parts).await?,
+                    None => Vec::new(),
+                };
+                self.context.answered(end.message_id, parts, event.seq);
+            }
+            Body::IntentProposed(intent) => {
+                self.intents.insert(intent.intent_id, intent.message_id);
+            }
+            Body::Observed(observed) => {
+                let message = self.intents.remove(&observed.intent_id);
+                if message.is_some() && message == self.context.newest.as_ref().map(|newest| newest.message_id) {
+                    let media = media_of(self.session, observed).await;
+                    self.context.observed(observed, media);
+                }
+            }
+            Body::ContextCompacted(compacted) => {
+                let summary: String = open(self.session, &compacted.summary).await?;
+                self.context.compact(summary, compacted.kept_from_seq);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, added: Added) -> Option<UserPart> {
+        match added {
+            Added::Text(text) => Some(UserPart::Text(text)),
+            Added::Said(event) => {
+                let content = self.said.remove(&event)?;
+                self.context.digested.said(&content);
+                Some(said(&content))
+            }
+        }
+    }
+}
+
+/// What a person said, as it is sent.
+pub(crate) fn said(content: &[Block]) -> UserPart {
+    UserPart::Text(portcullis_event::facts::text_of(content))
+}
+
+/// What a fact carries.
+pub(crate) async fn open<T: DeserializeOwned>(session: &Session, carried: &Carried) -> Result<T, Halt> {
+    let broken = |what: String| Halt::PersistFailed(portcullis_store::StoreError::Corrupt(what));
+    match carried {
+        Carried::Inline(value) => serde_json::from_value(value.clone())
+            .map_err(|fault| broken(format!("a fact carries what it may not: {fault}"))),
+        Carried::Artifact(artifact) => {
+            let shelf = session.gate().shelf();
+            let opened = shelf.open(artifact.id, Some(session.key().session)).await;
+            let (_, window) = opened.map_err(|fault| broken(fault.to_string()))?;
+            let bytes = window.slice(0, window.len()).map_err(|fault| broken(fault.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|fault| broken(format!("a fact carries what it may not: {fault}")))
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What whoever watches a wake is told while it goes on. Nothing is decided by it, and nothing of it is stored.
+
+use portcullis_base::{AskId, WakeId};
+use portcullis_event::Observed;
+use portcullis_event::facts::FinalChecked;
+
+/// One thing that happened just now.
+#[derive(Debug, Clone, Copy)]
+pub enum Live<'a> {
+    WakeBegan {
+        wake_id: WakeId,
+    },
+    /// A request goes out; the n-th of this wake.
+    Asking {
+        turn: u32,
+    },
+    Text(&'a str),
+    Thinking(&'a str),
+    /// The model's message is whole.
+    MessageEnd,
+    CallBegan {
+        tool: &'a str,
+        input: &'a str,
+    },
+    CallEnded {
+        input: &'a str,
+        observed: &'a Observed,
+    },
+    /// A call waits for a person.
+    Waiting {
+        ask: AskId,
+    },
+    /// The model said something odd, and how it was read.
+    Warning(&'a str),
+    /// What a person typed meanwhile reached the model.
+    Heard {
+        words: usize,
+    },
+    Compacted {
+        messages: usize,
+    },
+    Checked(&'a FinalChecked),
+}
+
+/// Hears it.
+pub trait Watcher: Send + Sync {
+    fn see(&self, live: Live<'_>);
+}
+
+/// Nobody watches.
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn see(&self, _live: Live<'_>) {}
+}
+
+impl<F: Fn(Live<'_>) + Send + Sync> Watcher for F {
+    fn see(&self, live: Live<'_>) {
+        self(live);
+    }
+}

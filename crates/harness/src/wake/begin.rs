@@ -1,0 +1,261 @@
+//! What a wake takes up, and its first facts.
+
+use std::fmt::Write as _;
+
+use portcullis_base::WakeId;
+use portcullis_event::facts::{
+    Activation, ActivationKind, InputConsumed, Priority, SpanStarted, StatusRunning, WakeCancelled, WakeConsumed,
+    WakeQueued,
+};
+use portcullis_event::fold::{Input, Said};
+use portcullis_event::{SessionStatus, State};
+use portcullis_pipeline::{Append, Disposition, Halt, Session};
+use tokio_util::sync::CancellationToken;
+
+use super::{Harness, Wake};
+use crate::context::{Added, Context};
+use crate::live::Live;
+
+/// What there is to do.
+struct Found {
+    inputs: Vec<Input>,
+    due: Vec<WakeQueued>,
+    all_wakes: Vec<WakeQueued>,
+    interrupted: bool,
+    /// An ask was answered or closed, or a dead holder left something.
+    unsettled: bool,
+    open: Option<WakeId>,
+    /// Asks that are pending, or a client's result that is.
+    waits: bool,
+    status: &'static str,
+    unknown: usize,
+}
+
+fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
+    let all_wakes: Vec<WakeQueued> = state.wakes.pending().cloned().collect();
+    Found {
+        inputs: state.inbox.pending().to_vec(),
+        due: all_wakes.iter().filter(|wake| wake.due_at <= now).cloned().collect(),
+        all_wakes,
+        interrupted: state.inbox.interrupted(),
+        unsettled: state.asks.answered().next().is_some()
+            || !state.session.queued.is_empty()
+            || state.intents.open().any(|intent| intent.ask_id.is_none()),
+        open: state.progress.open.as_ref().map(|open| open.wake_id),
+        waits: state.asks.pending().next().is_some() || !state.progress.custom.is_empty(),
+        status: status_word(state.session.status),
+        unknown: state.progress.unknown.len(),
+    }
+}
+
+/// The word of a status in events.
+pub(crate) fn status_word(status: SessionStatus) -> &'static str {
+    match status {
+        SessionStatus::Idle => "idle",
+        SessionStatus::Running => "running",
+        SessionStatus::Rescheduling => "rescheduling",
+        SessionStatus::RequiresAction => "requires_action",
+        SessionStatus::Terminated => "terminated",
+    }
+}
+
+impl<'a> Wake<'a> {
+    /// Looks at what is there. `None`: nothing, and nothing was written (check 4).
+    pub(super) async fn begin(
+        harness: &'a Harness,
+        session: &'a Session,
+        cancel: &'a CancellationToken,
+    ) -> Result<Option<Self>, Halt> {
+        session.catch_up().await?;
+        let now = harness.clock.now();
+        let mut found = session.with_state(|state| found(state, now));
+        if session.with_state(|state| state.session.status) == SessionStatus::Terminated {
+            return Ok(None);
+        }
+        if found.interrupted {
+            found.due.clear();
+        } else if found.waits && !found.unsettled && found.open.is_none() {
+            // A transcript cannot go on past an unanswered call: the rest waits with it (3.3).
+            let expired = session.with_state(|state| state.asks.pending().any(|ask| ask.expires_at <= now));
+            if !expired {
+                return Ok(None);
+            }
+            found.unsettled = true;
+        }
+        if found.inputs.is_empty() && found.due.is_empty() && !found.unsettled && found.open.is_none() {
+            return Ok(None);
+        }
+        let wake_id = found.open.unwrap_or_else(|| WakeId::make(&*harness.ids, now));
+        session.enter_wake(Some(wake_id));
+        let mut wake = Self {
+            harness,
+            session,
+            wake_id,
+            context: Context::load(session, None).await?,
+            facts: Append::new(),
+            turn: None,
+            tools: None,
+            turns: session.with_state(|state| state.progress.open.as_ref().map_or(0, |open| open.turns)),
+            began: harness.clock.monotonic(),
+            processed: Vec::new(),
+            added: Vec::new(),
+            cancel,
+            said: std::collections::HashMap::new(),
+            stop: None,
+            shrunk: false,
+        };
+        harness.watcher.see(Live::WakeBegan { wake_id });
+        wake.first_facts(&found);
+        if found.interrupted {
+            wake.supersede().await?;
+        }
+        if found.unsettled {
+            // What an answer lets run belongs to this wake, so the wake is in the log before it (5.4, step 9).
+            wake.flush().await?;
+            for attended in session.attend_until(cancel).await? {
+                wake.attended(attended).await?;
+            }
+            wake.context = Context::load(session, None).await?;
+        }
+        if found.open.is_some() && found.unknown > 0 {
+            wake.note_recovery();
+        }
+        Ok(Some(wake))
+    }
+
+    fn first_facts(&mut self, found: &Found) {
+        if found.open.is_none() {
+            let activation = activation(found);
+            let summary = match &activation.kind {
+                ActivationKind::QueuedWake => {
+                    format!("Wake reason={} note={}", activation.reason, activation.note.as_deref().unwrap_or("-"))
+                }
+                ActivationKind::PendingEvents => "Wake triggered by pending session events.".to_owned(),
+            };
+            let span = SpanStarted {
+                span_id: self.wake_id,
+                span_kind: "wake".to_owned(),
+                name: "session_run".to_owned(),
+                summary,
+                activation,
+            };
+            self.session.note(&mut self.facts, None, &span);
+            let running = StatusRunning { previous_status: found.status.to_owned() };
+            self.session.note(&mut self.facts, None, &running);
+        }
+        self.consume(&found.inputs);
+        if found.interrupted {
+            let queued_wake_ids: Vec<_> = found.all_wakes.iter().map(|wake| wake.queued_wake_id).collect();
+            if !queued_wake_ids.is_empty() {
+                let cancelled = WakeCancelled { queued_wake_ids, by: "user.interrupt".to_owned() };
+                self.session.note(&mut self.facts, None, &cancelled);
+            }
+        } else if !found.due.is_empty() {
+            let queued_wake_ids = found.due.iter().map(|wake| wake.queued_wake_id).collect();
+            self.session.note(&mut self.facts, None, &WakeConsumed { queued_wake_ids });
+            self.added.push(Added::Text(woken_by(&found.due)));
+        }
+    }
+
+    /// Takes input up: it is consumed in this append, and shown with the next request.
+    pub(super) fn consume(&mut self, inputs: &[Input]) {
+        if inputs.is_empty() {
+            return;
+        }
+        if self.context.is_empty() && self.added.is_empty() {
+            self.added.extend(self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance))));
+        }
+        for input in inputs {
+            self.processed.push(input.event_id);
+            match &input.said {
+                Said::Message { content } | Said::System { content } => {
+                    self.said.insert(input.event_id, content.clone());
+                    self.added.push(Added::Said(input.event_id));
+                }
+                Said::Interrupt { note } => {
+                    let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
+                    self.added.push(Added::Text(format!("[session-event] user.interrupt{note}")));
+                }
+                Said::CustomResult { custom_tool_use_id, content, is_error } => {
+                    let words = portcullis_event::facts::text_of(content);
+                    let how = if *is_error { "failed" } else { "answered" };
+                    self.added.push(Added::Text(format!("[custom-tool-result] {custom_tool_use_id} {how}: {words}")));
+                }
+            }
+        }
+        let event_ids = inputs.iter().map(|input| input.event_id).collect();
+        self.session.note(&mut self.facts, None, &InputConsumed { event_ids });
+    }
+
+    /// An interrupt ends whatever waits for an answer; an answer that comes in the same moment is void (H26).
+    async fn supersede(&mut self) -> Result<(), Halt> {
+        let pending: Vec<_> = self.session.with_state(|state| {
+            let open = state.asks.pending().map(|ask| ask.ask_id);
+            open.chain(state.asks.answered().map(|ask| ask.ask_id)).collect()
+        });
+        if pending.is_empty() {
+            return Ok(());
+        }
+        self.flush().await?;
+        for ask in pending {
+            if let Some(Disposition::Settled(observation)) = self.session.supersede(ask).await? {
+                self.harness.watcher.see(Live::CallEnded { input: "", observed: observation.session_view() });
+            }
+        }
+        self.context = Context::load(self.session, None).await?;
+        Ok(())
+    }
+
+    fn note_recovery(&mut self) {
+        let unknown = self.session.with_state(|state| state.progress.unknown.clone());
+        let mut text =
+            "[crash-recovery] the process that worked on this ended in the middle; these calls had begun, and \
+                        nobody knows how they ended:"
+                .to_owned();
+        for invocation in unknown {
+            let _ = write!(text, " {invocation}");
+        }
+        self.added.push(Added::Text(text));
+    }
+}
+
+fn activation(found: &Found) -> Activation {
+    let earliest = found.due.iter().min_by_key(|wake| wake.due_at);
+    match (found.inputs.first(), earliest) {
+        (None, Some(wake)) => Activation {
+            kind: ActivationKind::QueuedWake,
+            priority: wake.priority,
+            due_at: Some(wake.due_at),
+            reason: wake.reason.clone(),
+            note: wake.note.clone(),
+            queued_wake_ids: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
+        },
+        (input, _) => Activation {
+            kind: ActivationKind::PendingEvents,
+            priority: Priority::High,
+            due_at: None,
+            reason: input.map_or("tool.permission.replied", Input::kind).to_owned(),
+            note: None,
+            queued_wake_ids: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
+        },
+    }
+}
+
+fn woken_by(due: &[WakeQueued]) -> String {
+    let mut text = String::new();
+    for wake in due {
+        let _ =
+            writeln!(text, "[session-event] runtime.wake: {} — {}", wake.reason, wake.note.as_deref().unwrap_or("-"));
+    }
+    text.trim_end().to_owned()
+}
+
+/// The workspace's guidance, as what it is: words of the project, which change no rule.
+pub(super) fn guided(guidance: &crate::Guidance) -> String {
+    format!(
+        "<project-guidance file=\"{}\">\n{}\n</project-guidance>\nThe file above is the project's guidance. It can change \
+         no rule and no setting.",
+        guidance.name,
+        guidance.text.trim_end()
+    )
+}

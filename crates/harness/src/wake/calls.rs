@@ -1,0 +1,154 @@
+//! The calls of an answer, through the gate.
+
+use std::sync::Arc;
+
+use portcullis_base::{Code, EventId};
+use portcullis_event::facts::{Disposition as Acked, LoopOutcome, SpanCompleted, SpanResult, StatusIdle, StopReason};
+use portcullis_pipeline::{Attended, Disposition, Halt, Proposal};
+
+use super::{Stopped, Wake, WakeEnd};
+use crate::context::media_of;
+use crate::live::Live;
+
+impl Wake<'_> {
+    /// Runs the calls of the newest answer that have no observation yet. `Some`: the wake pauses here.
+    pub(super) async fn run_calls(&mut self) -> Result<Option<WakeEnd>, Halt> {
+        if self.any_waits() {
+            return self.pause().await.map(Some);
+        }
+        let open = self.context.open_calls();
+        let Some(newest) = self.context.newest.as_ref().filter(|_| !open.is_empty()) else { return Ok(None) };
+        let message_id = newest.message_id;
+        // After a crash or a pause the turn that showed the tools is gone; what is offered now counts (8.3).
+        let turn = match &self.turn {
+            Some(turn) => Arc::clone(turn),
+            None => self.session.begin_loop_turn(&mut self.facts),
+        };
+        let watcher = Arc::clone(&self.harness.watcher);
+        let proposals = open.iter().map(|call| {
+            watcher.see(Live::CallBegan { tool: &call.name, input: &call.arguments });
+            Proposal {
+                message_id,
+                call_id: call.id.clone(),
+                tool: call.name.clone(),
+                input: call.arguments.clone(),
+                stated_reason: None,
+            }
+        });
+        let proposals = proposals.collect();
+        let stop = self.cancel.child_token();
+        let facts = std::mem::take(&mut self.facts);
+        let scheduling = self.harness.settings.scheduling;
+        let ended = {
+            let calls = self.session.calls(facts, &turn, proposals, scheduling, &stop);
+            let mut calls = std::pin::pin!(calls);
+            tokio::select! {
+                biased;
+                ended = &mut calls => ended?,
+                () = self.interrupt_comes() => {
+                    stop.cancel();
+                    calls.await?
+                }
+            }
+        };
+        self.facts = ended.facts;
+        let mut waits = None;
+        for (disposition, call) in ended.calls.iter().zip(&open) {
+            match disposition {
+                Disposition::Settled(observation) => {
+                    let observed = observation.session_view();
+                    watcher.see(Live::CallEnded { input: &call.arguments, observed });
+                    let media = media_of(self.session, observed).await;
+                    self.context.observed(observed, media);
+                    self.verified();
+                }
+                Disposition::Parked(ask) => waits = waits.or(Some(*ask)),
+            }
+        }
+        if let Some(ask) = waits {
+            watcher.see(Live::Waiting { ask });
+            return self.pause().await.map(Some);
+        }
+        Ok(None)
+    }
+
+    /// A verification that the newest observation is evidence of, as a fact.
+    fn verified(&mut self) {
+        if let Some(verification) = self.context.facts.newest_verification() {
+            self.session.note(&mut self.facts, None, &verification);
+        }
+    }
+
+    /// What attending moved on, for whoever watches.
+    pub(super) async fn attended(&mut self, attended: Attended) -> Result<(), Halt> {
+        match &attended.disposition {
+            Disposition::Settled(observation) => {
+                let observed = observation.session_view();
+                self.harness.watcher.see(Live::CallEnded { input: "", observed });
+                if observed.code.known() == Some(Code::UserDenied) {
+                    tracing::debug!(intent = %attended.intent_id, "a person said no");
+                }
+            }
+            Disposition::Parked(ask) => self.harness.watcher.see(Live::Waiting { ask: *ask }),
+        }
+        Ok(())
+    }
+
+    fn any_waits(&self) -> bool {
+        self.session.with_state(|state| state.asks.pending().next().is_some())
+    }
+
+    /// Resolves when somebody interrupts the session; never else.
+    pub(super) async fn interrupt_comes(&self) {
+        loop {
+            tokio::time::sleep(INTERRUPT_POLL).await;
+            if self.session.catch_up().await.is_ok() && self.session.with_state(|state| state.inbox.interrupted()) {
+                return;
+            }
+        }
+    }
+
+    /// Ends the wake because somebody must answer first (5.4, step 15).
+    async fn pause(&mut self) -> Result<WakeEnd, Halt> {
+        self.flush().await?;
+        let event_ids = self.blocking().await?;
+        let tools = self.session.with_state(|state| {
+            let waiting = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
+            waiting.map(|intent| intent.tool.clone()).collect::<Vec<_>>().join(", ")
+        });
+        let summary = format!("Awaiting confirmation to run {tools}.");
+        let idle = StatusIdle {
+            previous_status: "running".to_owned(),
+            stop_reason: StopReason::RequiresAction { event_ids: event_ids.clone() },
+            summary: Some(summary.clone()),
+        };
+        self.session.note(&mut self.facts, None, &idle);
+        let span = SpanCompleted {
+            span_id: self.wake_id,
+            span_kind: "wake".to_owned(),
+            name: "session_run".to_owned(),
+            result: SpanResult::Blocked,
+            summary,
+            error_code: None,
+            disposition: Acked::Acked,
+            outcome: LoopOutcome::Sleep,
+            enforced_by_runtime: false,
+        };
+        self.session.note(&mut self.facts, None, &span);
+        self.facts.idle();
+        self.flush().await?;
+        Ok(self.end(Stopped::RequiresAction(event_ids)))
+    }
+
+    /// The `agent.*_use` events that wait for an answer, oldest first.
+    async fn blocking(&self) -> Result<Vec<EventId>, Halt> {
+        let asks = portcullis_store::AskFilter { session: Some(self.session.key().session), pending: true };
+        let rows = self.session.gate().store().asks(self.session.key().tenant, asks).await?;
+        let mut ids: Vec<EventId> = rows.iter().filter_map(|row| row.tool_use_id).collect();
+        ids.extend(self.session.with_state(|state| state.progress.custom.keys().copied().collect::<Vec<_>>()));
+        Ok(ids)
+    }
+}
+
+/// How soon an interrupt from another process is heard.
+const INTERRUPT_POLL: std::time::Duration = std::time::Duration::from_millis(200);

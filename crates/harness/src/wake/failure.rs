@@ -1,0 +1,111 @@
+//! When the model cannot be asked, and when somebody interrupts (agent-runtime 5.7).
+
+use std::time::Duration;
+
+use portcullis_base::{Entropy, QueuedWakeId};
+use portcullis_event::facts::{
+    Disposition, ErrorFact, Priority, SessionError, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
+    retry_key,
+};
+use portcullis_model::ModelError;
+use portcullis_pipeline::Halt;
+
+use super::{Stopped, Wake, WakeEnd};
+use crate::Settings;
+
+impl Wake<'_> {
+    /// The request failed. What was consumed is in the conversation; the next try takes it up from there.
+    pub(super) async fn failed(&mut self, error: ModelError) -> Result<WakeEnd, Halt> {
+        let settings = &self.harness.settings;
+        let key = self.session.key();
+        let streak = self.session.gate().store().head(key).await?.map_or(0, |head| head.failure_streak) + 1;
+        let retryable = error.failure.retryable();
+        let tries = if retryable { settings.retryable_tries } else { settings.other_tries };
+        let exhausted = streak >= tries;
+        let message = self.session.gate().masked(&error.message);
+        let fact = SessionError {
+            error: ErrorFact {
+                kind: error.failure.as_str().to_owned(),
+                message: message.clone(),
+                retry_status: if exhausted { "exhausted" } else { "retrying" }.to_owned(),
+            },
+        };
+        self.session.note(&mut self.facts, None, &fact);
+        let stop = if exhausted {
+            let idle = StatusIdle {
+                previous_status: "running".to_owned(),
+                stop_reason: StopReason::RetriesExhausted,
+                summary: Some(message.clone()),
+            };
+            self.session.note(&mut self.facts, None, &idle);
+            self.span(SpanResult::Error, Disposition::Abandoned, &message, None, Some(error.failure.as_str()));
+            Stopped::GaveUp { error }
+        } else {
+            let wait = wait(settings, streak, retryable, error.retry_after, &*self.harness.entropy);
+            let at = self.now().plus(wait);
+            let wake = WakeQueued {
+                queued_wake_id: QueuedWakeId::make(&*self.harness.ids, self.now()),
+                due_at: at,
+                reason: "session.retry".to_owned(),
+                note: Some(format!("retry after transient provider failure: {}", error.failure.as_str())),
+                dedupe_key: Some(retry_key(key.session)),
+                priority: Priority::Normal,
+            };
+            self.session.note(&mut self.facts, None, &wake);
+            let status = StatusRescheduled {
+                previous_status: "running".to_owned(),
+                summary: Some(message.clone()),
+                next_due_at: Some(at),
+            };
+            self.session.note(&mut self.facts, None, &status);
+            self.span(SpanResult::Error, Disposition::Requeued, &message, None, Some(error.failure.as_str()));
+            Stopped::Retrying { error, at }
+        };
+        self.facts.idle();
+        self.flush().await?;
+        Ok(self.end(stop))
+    }
+
+    /// Somebody wants it to stop: the wake ends, and the next one begins with what they said.
+    pub(super) async fn interrupted(&mut self) -> Result<WakeEnd, Halt> {
+        self.idle(StopReason::Interrupted, "User interrupted the running work.").await
+    }
+}
+
+/// How long until the next try: 5 s after the first transient failure, then 2, 4, 8, 16, 30 s with jitter; never sooner
+/// than the provider asked for.
+fn wait(
+    settings: &Settings,
+    streak: u32,
+    retryable: bool,
+    retry_after: Option<Duration>,
+    entropy: &dyn Entropy,
+) -> Duration {
+    let base =
+        if retryable && streak == 1 { settings.first_retry } else { jittered(backoff(settings, streak), entropy) };
+    base.max(retry_after.unwrap_or_default())
+}
+
+fn backoff(settings: &Settings, streak: u32) -> Duration {
+    let doubled = settings.backoff_base.saturating_mul(1u32 << streak.saturating_sub(1).min(16));
+    doubled.min(settings.backoff_max)
+}
+
+/// A fifth more or less, so that many sessions that failed together do not come back together.
+fn jittered(span: Duration, entropy: &dyn Entropy) -> Duration {
+    let mut byte = [0u8; 1];
+    entropy.fill(&mut byte);
+    span.mul_f64(0.8 + 0.4 * f64::from(byte[0]) / 255.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check07_the_backoff_series_is_2_4_8_16_30() {
+        let settings = Settings::default();
+        let series: Vec<u64> = (1..=7).map(|streak| backoff(&settings, streak).as_secs()).collect();
+        assert_eq!(series, [2, 4, 8, 16, 30, 30, 30]);
+    }
+}

@@ -1,0 +1,205 @@
+//! How a wake ends when the model has said what it wanted (5.4, steps 11–14): one append.
+
+use std::time::Duration;
+
+use portcullis_base::{LearningId, QueuedWakeId, Timestamp};
+use portcullis_event::facts::{
+    AgentMessage, Block, CustomToolUse, Disposition, FinalChecked, FinalVerdict, LearningCaptured, LoopOutcome,
+    Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
+};
+use portcullis_model::Stop;
+use portcullis_pipeline::Halt;
+
+use super::{Stopped, Wake, WakeEnd};
+use crate::directive::{self, After, Directive};
+use crate::live::Live;
+use crate::verify;
+
+impl Wake<'_> {
+    pub(super) async fn finish(&mut self) -> Result<WakeEnd, Halt> {
+        let Some(newest) = self.context.newest.clone() else { return self.idle(StopReason::EndTurn, "").await };
+        let (visible, directive) = directive::read(&newest.text);
+        let message = AgentMessage {
+            message_id: newest.message_id,
+            content: vec![Block::text(visible.clone())],
+            summary: Some(directive.summary.clone()),
+        };
+        self.session.note(&mut self.facts, None, &message);
+        let checked = self.check(&visible);
+        self.session.note(&mut self.facts, None, &checked);
+        self.harness.watcher.see(Live::Checked(&checked));
+        self.learn(&directive);
+        let next = self.queue_wakes(&directive);
+        let custom = directive.custom.as_ref().map(|wanted| {
+            let used = CustomToolUse { intent_id: None, name: wanted.name.clone(), input: wanted.input.clone() };
+            self.session.note(&mut self.facts, None, &used)
+        });
+        let mut end = match (custom, next) {
+            (Some(event), _) => {
+                let reason = StopReason::RequiresAction { event_ids: vec![event] };
+                self.close(reason, &directive.summary, SpanResult::Blocked, &directive);
+                self.end(Stopped::RequiresAction(vec![event]))
+            }
+            (None, Some(due)) => {
+                let status = StatusRescheduled {
+                    previous_status: "running".to_owned(),
+                    summary: Some(directive.summary.clone()),
+                    next_due_at: Some(due),
+                };
+                self.session.note(&mut self.facts, None, &status);
+                self.span(SpanResult::Success, Disposition::Requeued, &directive.summary, Some(&directive), None);
+                self.end(Stopped::Rescheduled(due))
+            }
+            (None, None) => {
+                let reason = match self.stop {
+                    Some(Stop::Refusal) => StopReason::Refusal,
+                    _ => StopReason::EndTurn,
+                };
+                self.close(reason.clone(), &directive.summary, SpanResult::Success, &directive);
+                self.end(Stopped::Idle(reason))
+            }
+        };
+        self.facts.idle();
+        self.flush().await?;
+        end.text = visible;
+        end.checked = Some(checked);
+        Ok(end)
+    }
+
+    /// Compares what the answer claims with what happened (§24). The words are never changed.
+    fn check(&self, text: &str) -> FinalChecked {
+        let claims = verify::check(text, &self.context.facts);
+        let message_id = self.context.newest.as_ref().map(|newest| newest.message_id);
+        FinalChecked {
+            message_id: message_id.unwrap_or(portcullis_base::MessageId::from_u128(0)),
+            verdict: FinalVerdict::of(&claims),
+            claims,
+        }
+    }
+
+    fn learn(&mut self, directive: &Directive) {
+        let known = self.session.with_state(|state| (state.progress.learnt.clone(), state.session.agent_id));
+        let (mut learnt, agent_id) = known;
+        let source_event_id = self.processed.first().copied();
+        for learning in &directive.learnings {
+            let key = learning.key();
+            if learnt.contains(&key) {
+                continue;
+            }
+            learnt.push(key.clone());
+            let fact = LearningCaptured {
+                id: LearningId::make(&*self.harness.ids, self.now()),
+                agent_id,
+                session_id: self.session.key().session,
+                source_event_id,
+                source_reason: "session_run".to_owned(),
+                kind: learning.kind,
+                title: learning.title.clone(),
+                detail: learning.detail.clone(),
+                promote_to_memory: learning.promote_to_memory,
+                dedupe_key: key,
+            };
+            self.session.note(&mut self.facts, None, &fact);
+        }
+    }
+
+    /// The wakes the model wants, and its follow-up. Gives the earliest that is pending afterwards.
+    fn queue_wakes(&mut self, directive: &Directive) -> Option<Timestamp> {
+        let now = self.now();
+        let session = self.session.key().session;
+        let mut wakes: Vec<WakeQueued> = directive
+            .queued_wakes
+            .iter()
+            .map(|wanted| WakeQueued {
+                queued_wake_id: QueuedWakeId::make(&*self.harness.ids, now),
+                due_at: now.plus(Duration::from_secs(wanted.delay_seconds)),
+                reason: wanted.reason.clone(),
+                note: wanted.note.clone(),
+                dedupe_key: wanted.dedupe_key.clone(),
+                priority: wanted.priority,
+            })
+            .collect();
+        if let After::Continue { delay_seconds } = self.after(directive) {
+            wakes.push(WakeQueued {
+                queued_wake_id: QueuedWakeId::make(&*self.harness.ids, now),
+                due_at: now.plus(Duration::from_secs(delay_seconds)),
+                reason: "session.follow_up".to_owned(),
+                note: Some("Continue the same bounded session thread.".to_owned()),
+                dedupe_key: Some(format!("follow-up:{session}")),
+                priority: Priority::Normal,
+            });
+        }
+        let pending = self.session.with_state(|state| state.wakes.len());
+        wakes.truncate(MAX_WAKES.saturating_sub(pending));
+        for wake in &wakes {
+            self.session.note(&mut self.facts, None, wake);
+        }
+        let earlier = self.session.with_state(|state| state.wakes.next().map(|(due, _)| due));
+        wakes.iter().map(|wake| wake.due_at).chain(earlier).min()
+    }
+
+    fn after(&self, directive: &Directive) -> After {
+        let settings = &self.harness.settings;
+        let in_a_row = self.session.with_state(|state| state.progress.follow_ups);
+        directive::after(directive, in_a_row, settings.max_follow_ups, settings.heartbeat.as_secs())
+    }
+
+    /// Status and span of a session that stops here.
+    fn close(&mut self, reason: StopReason, summary: &str, result: SpanResult, directive: &Directive) {
+        let idle = StatusIdle {
+            previous_status: "running".to_owned(),
+            stop_reason: reason,
+            summary: Some(summary.to_owned()),
+        };
+        self.session.note(&mut self.facts, None, &idle);
+        self.span(result, Disposition::Acked, summary, Some(directive), None);
+    }
+
+    /// The end of the wake's span.
+    pub(super) fn span(
+        &mut self,
+        result: SpanResult,
+        disposition: Disposition,
+        summary: &str,
+        directive: Option<&Directive>,
+        error_code: Option<&str>,
+    ) {
+        let after = directive.map(|directive| self.after(directive));
+        let (outcome, enforced_by_runtime) = match after {
+            Some(After::Continue { .. }) => (LoopOutcome::Continue, false),
+            Some(After::Sleep { enforced }) => (LoopOutcome::Sleep, enforced),
+            None => (LoopOutcome::Sleep, false),
+        };
+        let usage = self.session.with_state(|state| state.progress.usage);
+        self.session.note(&mut self.facts, None, &usage);
+        let span = SpanCompleted {
+            span_id: self.wake_id,
+            span_kind: "wake".to_owned(),
+            name: "session_run".to_owned(),
+            result,
+            summary: summary.to_owned(),
+            error_code: error_code.map(str::to_owned),
+            disposition,
+            outcome,
+            enforced_by_runtime,
+        };
+        self.session.note(&mut self.facts, None, &span);
+    }
+
+    /// Ends a wake in which nothing was said.
+    pub(super) async fn idle(&mut self, reason: StopReason, summary: &str) -> Result<WakeEnd, Halt> {
+        let idle = StatusIdle {
+            previous_status: "running".to_owned(),
+            stop_reason: reason.clone(),
+            summary: Some(summary.to_owned()),
+        };
+        self.session.note(&mut self.facts, None, &idle);
+        self.span(SpanResult::Success, Disposition::Acked, summary, None, None);
+        self.facts.idle();
+        self.flush().await?;
+        Ok(self.end(Stopped::Idle(reason)))
+    }
+}
+
+/// Wakes of one session that nobody took up yet; a model that queues more gets no more.
+const MAX_WAKES: usize = 32;

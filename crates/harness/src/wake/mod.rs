@@ -1,0 +1,178 @@
+//! One wake, top to bottom (agent-runtime 5.4): what is there to do, what the model is asked, what its calls came to, how
+//! it ends.
+//!
+//! Everything a wake takes up is consumed in its first append, together with its span. Until then a crash delivers it
+//! again; from then on the open span is itself the work, and whoever comes next goes on with it.
+
+mod begin;
+mod calls;
+mod failure;
+mod finish;
+mod request;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::{Clock, Entropy, EventId, IdGen, Timestamp, WakeId};
+use portcullis_event::facts::{FinalChecked, StopReason};
+use portcullis_model::{Model, ModelError, ToolSpec};
+use portcullis_pipeline::{Append, Halt, Offer, Session, Turn};
+use tokio_util::sync::CancellationToken;
+
+use crate::Settings;
+use crate::context::{Context, Prompted, system_prompt};
+use crate::live::Watcher;
+
+/// Who runs wakes: a model, settings, and someone who may watch.
+pub struct Harness {
+    pub model: Arc<dyn Model>,
+    pub settings: Settings,
+    pub watcher: Arc<dyn Watcher>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn IdGen>,
+    pub entropy: Arc<dyn Entropy>,
+    /// What stands between commands and the machine, in one line for the prompt.
+    pub sandbox: String,
+}
+
+/// How a wake ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WakeEnd {
+    pub wake_id: WakeId,
+    pub stop: Stopped,
+    /// The model's last words of this wake, without the directive.
+    pub text: String,
+    pub checked: Option<FinalChecked>,
+    pub processed: Vec<EventId>,
+}
+
+/// Why it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stopped {
+    /// Nothing is left to do.
+    Idle(StopReason),
+    /// Somebody must answer.
+    RequiresAction(Vec<EventId>),
+    /// It goes on by itself at this time.
+    Rescheduled(Timestamp),
+    /// The model could not be asked; it is tried again at this time.
+    Retrying { error: ModelError, at: Timestamp },
+    /// The model could not be asked, and nobody tries again before something new comes.
+    GaveUp { error: ModelError },
+    /// Whoever watches wanted it to stop. The wake is open and goes on with the next who comes.
+    Broken,
+}
+
+/// What a wake came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Woken {
+    /// Nothing was pending, nothing due: nothing was written.
+    Idle,
+    Executed(Box<WakeEnd>),
+}
+
+/// A wake on its way.
+pub(crate) struct Wake<'a> {
+    pub(crate) harness: &'a Harness,
+    pub(crate) session: &'a Session,
+    pub(crate) wake_id: WakeId,
+    pub(crate) context: Context,
+    /// Facts that are not durable yet.
+    pub(crate) facts: Append,
+    /// The turn whose calls run now.
+    pub(crate) turn: Option<Arc<Turn>>,
+    /// Tools as the model is told of them, and the offer they were made from.
+    pub(crate) tools: Option<(Arc<Offer>, Arc<[ToolSpec]>)>,
+    /// Model requests made in this wake.
+    pub(crate) turns: u32,
+    pub(crate) began: Duration,
+    pub(crate) processed: Vec<EventId>,
+    /// What the next request adds in the user's position.
+    pub(crate) added: Vec<crate::context::Added>,
+    pub(crate) cancel: &'a CancellationToken,
+    /// What people said that no request has shown yet.
+    pub(crate) said: std::collections::HashMap<EventId, Vec<portcullis_event::facts::Block>>,
+    /// Why the newest answer ended.
+    pub(crate) stop: Option<portcullis_model::Stop>,
+    /// The conversation was shrunk because the provider said it was too long.
+    pub(crate) shrunk: bool,
+}
+
+impl Harness {
+    /// Runs one wake of a session this process holds. `cancel` breaks it off where it stands: what runs is cancelled as
+    /// its tool's semantics allow, and the wake stays open.
+    ///
+    /// # Errors
+    /// If the log refused a write: nothing more is written, and whoever comes next goes on.
+    pub async fn wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
+        let Some(mut wake) = Wake::begin(self, session, cancel).await? else {
+            session.enter_wake(None);
+            return Ok(Woken::Idle);
+        };
+        let ended = wake.run().await;
+        session.enter_wake(None);
+        ended.map(|end| Woken::Executed(Box::new(end)))
+    }
+}
+
+impl Wake<'_> {
+    async fn run(&mut self) -> Result<WakeEnd, Halt> {
+        loop {
+            if let Some(end) = self.run_calls().await? {
+                return Ok(end);
+            }
+            if self.cancel.is_cancelled() {
+                return self.break_off().await;
+            }
+            if self.take_new_input().await? {
+                return self.interrupted().await;
+            }
+            let answered = self.context.newest.as_ref().is_some_and(|newest| newest.asked.is_empty());
+            if answered && self.added.is_empty() {
+                return self.finish().await;
+            }
+            match self.ask().await? {
+                request::Asked::Answered => {}
+                request::Asked::Failed(error) => return self.failed(error).await,
+                request::Asked::Interrupted => return self.interrupted().await,
+                request::Asked::Cancelled => return self.break_off().await,
+            }
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.harness.clock.now()
+    }
+
+    /// The system prompt for these tools.
+    pub(crate) fn prompt(&self, tools: &[ToolSpec]) -> String {
+        system_prompt(&Prompted {
+            base: &self.harness.settings.base_prompt,
+            model: self.harness.model.name(),
+            sandbox: &self.harness.sandbox,
+            tools,
+            directive: self.harness.settings.directive,
+        })
+    }
+
+    /// Makes what was gathered durable.
+    pub(crate) async fn flush(&mut self) -> Result<(), Halt> {
+        self.session.commit(std::mem::take(&mut self.facts)).await
+    }
+
+    /// Stops in the middle: what is gathered is kept, the span stays open, and the next who comes goes on.
+    async fn break_off(&mut self) -> Result<WakeEnd, Halt> {
+        self.flush().await?;
+        Ok(self.end(Stopped::Broken))
+    }
+
+    pub(crate) fn end(&mut self, stop: Stopped) -> WakeEnd {
+        WakeEnd {
+            wake_id: self.wake_id,
+            stop,
+            text: String::new(),
+            checked: None,
+            processed: std::mem::take(&mut self.processed),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! One model request: what it adds, the durable note that it goes out, and the answer.
+
+use std::sync::Arc;
+
+use portcullis_base::{EventId, MessageId};
+use portcullis_event::facts::{AgentMessage, Block, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage};
+use portcullis_event::fold::Said;
+use portcullis_model::{Answer, AnswerPart, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
+use portcullis_pipeline::{Halt, Turn};
+use serde_json::json;
+
+use super::Wake;
+use crate::context::{Added, said};
+use crate::live::Live;
+
+/// What became of a request.
+pub(super) enum Asked {
+    Answered,
+    Failed(ModelError),
+    /// Somebody wants the session to stop.
+    Interrupted,
+    Cancelled,
+}
+
+/// Half of the window: the other half is for what a wake adds, and for thinking.
+const WINDOW_SHARE: u64 = 2;
+/// Where nobody knows the window.
+const FALLBACK_BUDGET: u64 = 16_000;
+/// A budget leaves at least this much beside the prompt (H38).
+const LEAST_ROOM: u64 = 2_000;
+
+impl Wake<'_> {
+    /// Drains what people said meanwhile. `true`: one of them wants it to stop.
+    pub(super) async fn take_new_input(&mut self) -> Result<bool, Halt> {
+        self.session.catch_up().await?;
+        let (inputs, interrupted) =
+            self.session.with_state(|state| (state.inbox.pending().to_vec(), state.inbox.interrupted()));
+        let fresh: Vec<_> = inputs.into_iter().filter(|input| !self.processed.contains(&input.event_id)).collect();
+        if interrupted && fresh.iter().any(|input| matches!(input.said, Said::Interrupt { .. })) {
+            return Ok(true);
+        }
+        if !fresh.is_empty() {
+            self.harness.watcher.see(Live::Heard { words: fresh.len() });
+            self.consume(&fresh);
+        }
+        Ok(false)
+    }
+
+    /// Asks the model once.
+    pub(super) async fn ask(&mut self) -> Result<Asked, Halt> {
+        let settings = &self.harness.settings;
+        let late = self.harness.clock.monotonic().saturating_sub(self.began) >= settings.wake_deadline;
+        let last = late || self.turns + 1 >= settings.max_turns_per_wake;
+        if last && self.turns > 0 {
+            self.added.push(Added::Text(
+                "[session-event] this is the last request of this wake: no tool can be called any more. Sum up what was \
+                 done and what is left."
+                    .to_owned(),
+            ));
+        }
+        self.compact_if_needed(0).await?;
+        let turn = self.session.begin_loop_turn(&mut self.facts);
+        let tools = self.tools_of(&turn);
+        if let Err(error) = self.harness.model.fits(&tools) {
+            return Ok(Asked::Failed(error));
+        }
+        let system: Arc<str> = self.prompt(&tools).into();
+        let (start, message_id) = self.request_start(&turn, &system).await?;
+        self.flush().await?;
+        self.turns += 1;
+        self.harness.watcher.see(Live::Asking { turn: self.turns });
+        self.turn = Some(Arc::clone(&turn));
+        let answer = self.hear(&system, tools, last).await;
+        match answer {
+            Heard::Answer(answer) => {
+                self.answered(&turn, start, message_id, *answer).await?;
+                Ok(Asked::Answered)
+            }
+            Heard::Failed(error) => {
+                self.request_failed(&turn, start, message_id, error.failure.as_str());
+                if error.failure == Failure::ContextOverflow && !self.shrunk {
+                    // Once: what the provider says of its window is better than our estimate (issue: shrink once).
+                    self.shrunk = true;
+                    if self.compact_if_needed(u64::MAX).await? {
+                        return Box::pin(self.ask()).await;
+                    }
+                }
+                Ok(Asked::Failed(error))
+            }
+            Heard::Interrupted => {
+                self.request_failed(&turn, start, message_id, "interrupted");
+                Ok(Asked::Interrupted)
+            }
+            Heard::Cancelled => {
+                self.request_failed(&turn, start, message_id, "cancelled");
+                Ok(Asked::Cancelled)
+            }
+        }
+    }
+
+    /// The menu as the model is told of it; made once for an offer, so that its bytes stay the same.
+    fn tools_of(&mut self, turn: &Turn) -> Arc<[ToolSpec]> {
+        let offer = turn.shared_offer();
+        if let Some((known, tools)) = &self.tools
+            && Arc::ptr_eq(known, &offer)
+        {
+            return Arc::clone(tools);
+        }
+        let specs = offer.entries().map(|(name, entry)| ToolSpec {
+            name: name.to_string(),
+            description: entry.definition.description.clone(),
+            input_schema: entry.definition.input_schema.clone(),
+        });
+        let tools: Arc<[ToolSpec]> = specs.collect();
+        self.tools = Some((offer, Arc::clone(&tools)));
+        tools
+    }
+
+    /// The note that a request goes out, with everything that is needed to build it again.
+    async fn request_start(&mut self, turn: &Turn, system: &Arc<str>) -> Result<(EventId, MessageId), Halt> {
+        let added = std::mem::take(&mut self.added);
+        let parts = self.parts_of(&added).await?;
+        self.context.ask(parts);
+        let message_id = MessageId::make(&*self.harness.ids, self.now());
+        let context = self.session.carry(&mut self.facts, turn.turn_id, json!(added)).await?;
+        let known = self.context.system.as_ref().is_some_and(|known| known == system);
+        let carried = match known {
+            true => None,
+            false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(&**system)).await?),
+        };
+        self.context.system = Some(Arc::clone(system));
+        let start = ModelRequestStart {
+            turn_id: turn.turn_id,
+            message_id,
+            menu_id: turn.menu_id,
+            model: self.harness.model.name().to_string(),
+            context,
+            context_hash: self.context.hash(),
+            system: carried,
+        };
+        Ok((self.session.note(&mut self.facts, Some(turn.turn_id), &start), message_id))
+    }
+
+    /// What is added, as it is sent. The words of an input are in the log, or were folded from it.
+    async fn parts_of(&mut self, added: &[Added]) -> Result<Vec<UserPart>, Halt> {
+        let mut parts = Vec::with_capacity(added.len());
+        for added in added {
+            match added {
+                Added::Text(text) => parts.push(UserPart::Text(text.clone())),
+                Added::Said(event) => {
+                    if let Some(content) = self.said.remove(event) {
+                        self.context.digested.said(&content);
+                        parts.push(said(&content));
+                    }
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    async fn hear(&self, system: &str, tools: Arc<[ToolSpec]>, tools_off: bool) -> Heard {
+        let settings = &self.harness.settings;
+        let request = Request {
+            system,
+            tools,
+            tools_off,
+            conversation: &self.context.conversation,
+            max_output_tokens: settings.max_output_tokens,
+        };
+        let watcher = Arc::clone(&self.harness.watcher);
+        let heard = move |delta: Delta<'_>| match delta {
+            Delta::Text(text) => watcher.see(Live::Text(text)),
+            Delta::Thinking(text) => watcher.see(Live::Thinking(text)),
+            Delta::Call { .. } => {}
+        };
+        let asked = tokio::time::timeout(settings.request_timeout, self.harness.model.ask(&request, &heard));
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Heard::Cancelled,
+            () = self.session.lost().cancelled() => Heard::Cancelled,
+            answer = asked => match answer {
+                Ok(Ok(answer)) => Heard::Answer(Box::new(answer)),
+                Ok(Err(error)) => Heard::Failed(error),
+                Err(_) => Heard::Failed(ModelError::new(
+                    Failure::Timeout,
+                    format!(
+                        "{} did not answer within {} s",
+                        self.harness.model.name(),
+                        settings.request_timeout.as_secs()
+                    ),
+                )),
+            },
+            () = self.interrupt_comes() => Heard::Interrupted,
+        }
+    }
+
+    async fn answered(
+        &mut self,
+        turn: &Turn,
+        start: EventId,
+        message_id: MessageId,
+        answer: Answer,
+    ) -> Result<(), Halt> {
+        for warning in &answer.warnings {
+            self.harness.watcher.see(Live::Warning(warning));
+        }
+        self.harness.watcher.see(Live::MessageEnd);
+        let gate = self.session.gate();
+        // From here on the conversation holds what the log holds: no known secret (L69).
+        let parts: Vec<AnswerPart> = answer
+            .parts
+            .into_iter()
+            .map(|part| match part {
+                AnswerPart::Text(text) => AnswerPart::Text(gate.masked(&text)),
+                AnswerPart::Call(mut call) => {
+                    call.id = gate.masked(&call.id);
+                    AnswerPart::Call(call)
+                }
+                opaque => opaque,
+            })
+            .collect();
+        let carried = match parts.is_empty() {
+            true => None,
+            false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(masked_calls(&gate, &parts))).await?),
+        };
+        let end = ModelRequestEnd {
+            model_request_start_id: start,
+            turn_id: turn.turn_id,
+            message_id,
+            is_error: false,
+            stop: stop_word(&answer.stop),
+            model_usage: answer.usage.map(|usage| ModelUsage {
+                input_tokens: usage.input,
+                output_tokens: usage.output,
+                cache_read_input_tokens: usage.cache_read,
+                cache_creation_input_tokens: usage.cache_write,
+            }),
+            parts: carried,
+        };
+        self.session.note(&mut self.facts, Some(turn.turn_id), &end);
+        self.stop = Some(answer.stop);
+        let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
+        let text: String = parts
+            .iter()
+            .filter_map(|part| match part {
+                AnswerPart::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        if calls && !text.trim().is_empty() {
+            let message = AgentMessage { message_id, content: vec![Block::text(text)], summary: None };
+            self.session.note(&mut self.facts, Some(turn.turn_id), &message);
+        }
+        let seq = self.session.with_state(|state| state.seq) + 1;
+        self.context.answered(message_id, parts, seq);
+        Ok(())
+    }
+
+    fn request_failed(&mut self, turn: &Turn, start: EventId, message_id: MessageId, stop: &str) {
+        let end = ModelRequestEnd {
+            model_request_start_id: start,
+            turn_id: turn.turn_id,
+            message_id,
+            is_error: true,
+            stop: stop.to_owned(),
+            model_usage: None,
+            parts: None,
+        };
+        self.session.note(&mut self.facts, Some(turn.turn_id), &end);
+    }
+
+    /// Makes room if the next request would pass the budget, or `more` tokens on top of it would. It is told to the model
+    /// and recorded (6.4).
+    async fn compact_if_needed(&mut self, more: u64) -> Result<bool, Halt> {
+        let settings = &self.harness.settings;
+        let window = self.harness.model.window();
+        let budget = settings.token_budget.or(window.map(|window| window / WINDOW_SHARE)).unwrap_or(FALLBACK_BUDGET);
+        let budget = budget.max(LEAST_ROOM);
+        if self.context.estimated_tokens().saturating_add(more) <= budget {
+            return Ok(false);
+        }
+        let Some(kept) = self.context.keep_from() else { return Ok(false) };
+        let before = self.context.conversation.messages().len();
+        let guidance = settings.guidance.as_ref().map(super::begin::guided);
+        let range = (1, kept.seq.saturating_sub(1));
+        let summary = self.context.digested.text(guidance.as_deref(), range);
+        let turn_id = portcullis_base::TurnId::make(&*self.harness.ids, self.now());
+        let carried = self.session.carry(&mut self.facts, turn_id, json!(summary)).await?;
+        let fact = ContextCompacted { dropped_event_range: range, summary: carried, kept_from_seq: kept.seq };
+        self.session.note(&mut self.facts, None, &fact);
+        self.context.compact(summary, kept.seq);
+        let after = self.context.conversation.messages().len();
+        self.harness.watcher.see(Live::Compacted { messages: before.saturating_sub(after) });
+        Ok(true)
+    }
+}
+
+enum Heard {
+    Answer(Box<Answer>),
+    Failed(ModelError),
+    Interrupted,
+    Cancelled,
+}
+
+/// The parts as they are stored: arguments are masked like every input.
+fn masked_calls(gate: &portcullis_pipeline::Gate, parts: &[AnswerPart]) -> Vec<AnswerPart> {
+    let masked = parts.iter().map(|part| match part {
+        AnswerPart::Call(call) => {
+            let mut call = call.clone();
+            call.arguments = gate.masked(&call.arguments);
+            AnswerPart::Call(call)
+        }
+        other => other.clone(),
+    });
+    masked.collect()
+}
+
+fn stop_word(stop: &Stop) -> String {
+    match stop {
+        Stop::EndTurn => "end_turn".to_owned(),
+        Stop::ToolUse => "tool_use".to_owned(),
+        Stop::MaxTokens => "max_tokens".to_owned(),
+        Stop::Refusal => "refusal".to_owned(),
+        Stop::Other(word) => word.clone(),
+    }
+}
