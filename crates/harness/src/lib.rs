@@ -3,7 +3,7 @@
 //! Owns: the context, the model loop, the directive, failures and retries, the fact-check, the worker.
 //! Knows nothing of: which tools exist, how a model is spoken to, transports.
 
-mod context;
+pub mod context;
 pub mod directive;
 mod live;
 mod settings;

@@ -199,10 +199,10 @@ fn read(raw: &str) -> Result<Word, NotReadOnly> {
     })
 }
 
-fn is_arrow(operator: &str) -> bool {
+pub(super) fn is_arrow(operator: &str) -> bool {
     operator.contains(['<', '>'])
 }
 
-fn is_number(word: &str) -> bool {
+pub(super) fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
 }

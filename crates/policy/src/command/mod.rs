@@ -17,6 +17,7 @@ mod plan;
 mod request;
 mod screen;
 mod stage;
+mod steps;
 mod table;
 mod unwrap;
 mod word;
@@ -31,5 +32,6 @@ pub use plan::{
 };
 pub use request::lexical;
 pub use screen::LINE_MAX;
+pub use steps::{Joined, Step, steps};
 pub use table::program_names;
 pub use word::{GlobPattern, Word};

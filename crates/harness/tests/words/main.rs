@@ -1,0 +1,5 @@
+//! What the model is shown, what it wants, and whether its words hold: pure functions, tested without a session.
+
+mod directive;
+mod fence;
+mod fixtures;
