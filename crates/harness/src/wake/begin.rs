@@ -97,6 +97,7 @@ impl<'a> Wake<'a> {
             tools: None,
             turns: session.with_state(|state| state.progress.open.as_ref().map_or(0, |open| open.turns)),
             began: harness.clock.monotonic(),
+            began_at: session.with_state(|state| state.progress.open.as_ref().map_or(now, |open| open.at)),
             processed: Vec::new(),
             added: Vec::new(),
             cancel,

@@ -11,7 +11,7 @@ use portcullis_model::Stop;
 use portcullis_pipeline::Halt;
 
 use super::{Stopped, Wake, WakeEnd};
-use crate::directive::{self, After, Directive};
+use crate::directive::{self, After, Directive, Learnt};
 use crate::live::Live;
 use crate::verify;
 
@@ -82,7 +82,7 @@ impl Wake<'_> {
         let (mut learnt, agent_id) = known;
         let source_event_id = self.processed.first().copied();
         for learning in &directive.learnings {
-            let key = learning.key();
+            let key = learnt_key(learning);
             if learnt.contains(&key) {
                 continue;
             }
@@ -105,24 +105,24 @@ impl Wake<'_> {
 
     /// The wakes the model wants, and its follow-up. Gives the earliest that is pending afterwards.
     fn queue_wakes(&mut self, directive: &Directive) -> Option<Timestamp> {
-        let now = self.now();
+        let now = self.began_at;
         let session = self.session.key().session;
         let mut wakes: Vec<WakeQueued> = directive
             .queued_wakes
             .iter()
             .map(|wanted| WakeQueued {
                 queued_wake_id: QueuedWakeId::make(&*self.harness.ids, now),
-                due_at: now.plus(Duration::from_secs(wanted.delay_seconds)),
+                due_at: now.plus(Duration::from_secs(wanted.delay_secs)),
                 reason: wanted.reason.clone(),
                 note: wanted.note.clone(),
                 dedupe_key: wanted.dedupe_key.clone(),
                 priority: wanted.priority,
             })
             .collect();
-        if let After::Continue { delay_seconds } = self.after(directive) {
+        if let After::Continue { delay_secs } = self.after(directive) {
             wakes.push(WakeQueued {
                 queued_wake_id: QueuedWakeId::make(&*self.harness.ids, now),
-                due_at: now.plus(Duration::from_secs(delay_seconds)),
+                due_at: now.plus(Duration::from_secs(delay_secs)),
                 reason: "session.follow_up".to_owned(),
                 note: Some("Continue the same bounded session thread.".to_owned()),
                 dedupe_key: Some(format!("follow-up:{session}")),
@@ -199,6 +199,12 @@ impl Wake<'_> {
         self.flush().await?;
         Ok(self.end(Stopped::Idle(reason)))
     }
+}
+
+/// What makes two learnings the same (5.6).
+fn learnt_key(learning: &Learnt) -> String {
+    let own = || format!("{:?}::{}::{}", learning.kind, learning.title, learning.detail).to_lowercase();
+    learning.dedupe_key.clone().unwrap_or_else(own)
 }
 
 /// Wakes of one session that nobody took up yet; a model that queues more gets no more.

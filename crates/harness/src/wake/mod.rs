@@ -86,6 +86,8 @@ pub(crate) struct Wake<'a> {
     /// Model requests made in this wake.
     pub(crate) turns: u32,
     pub(crate) began: Duration,
+    /// When the wake began, also if it is gone on with: what the model wants later is counted from it.
+    pub(crate) began_at: Timestamp,
     pub(crate) processed: Vec<EventId>,
     /// What the next request adds in the user's position.
     pub(crate) added: Vec<crate::context::Added>,
