@@ -6,9 +6,13 @@
 mod answer;
 mod conversation;
 mod error;
+mod recorded;
 mod request;
+mod scripted;
 
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
+pub use recorded::{Recorded, Recording};
 pub use request::{Heard, Model, ModelName, Request, ToolSpec};
+pub use scripted::Scripted;
