@@ -104,5 +104,7 @@ pub enum Delta<'a> {
     Text(&'a str),
     Thinking(&'a str),
     /// A call began; its arguments follow.
-    Call { name: &'a str },
+    Call {
+        name: &'a str,
+    },
 }

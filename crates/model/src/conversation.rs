@@ -145,7 +145,11 @@ mod tests {
         assert_eq!(talk.with_rendered("x", render, <[u8]>::to_vec), b"a,b");
         talk.push(Message::Assistant(Vec::new()));
         talk.push(said("c"));
-        assert_eq!(talk.with_rendered("x", render, <[u8]>::to_vec), b"a,b,c", "what renders to nothing leaves no comma");
+        assert_eq!(
+            talk.with_rendered("x", render, <[u8]>::to_vec),
+            b"a,b,c",
+            "what renders to nothing leaves no comma"
+        );
         assert_eq!(rendered.get(), 4);
         assert_eq!(talk.with_rendered("y", render, <[u8]>::to_vec), b"a,b,c", "another wire format starts anew");
         assert_eq!(rendered.get(), 8);

@@ -6,9 +6,12 @@
 mod answer;
 mod conversation;
 mod error;
+#[allow(dead_code, unused_imports, reason = "the adapters follow")]
+mod http;
 mod request;
 
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
+pub use http::{HttpLimits, HttpSettings};
 pub use request::{Heard, Model, ModelName, Request, ToolSpec};
