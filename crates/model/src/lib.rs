@@ -6,6 +6,8 @@
 mod answer;
 mod conversation;
 mod error;
+#[allow(dead_code, unused_imports, reason = "the adapters follow")]
+mod http;
 mod recorded;
 mod request;
 mod scripted;
@@ -13,6 +15,7 @@ mod scripted;
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
+pub use http::{HttpLimits, HttpSettings};
 pub use recorded::{Recorded, Recording};
 pub use request::{Heard, Model, ModelName, Request, ToolSpec};
 pub use scripted::Scripted;
