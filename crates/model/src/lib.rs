@@ -4,13 +4,15 @@
 //! storage. A conversation is sent as the provider's own blocks, and what was sent once is sent again in the same bytes.
 
 mod answer;
+mod anthropic;
 mod conversation;
 mod error;
-#[allow(dead_code, unused_imports, reason = "the adapters follow")]
 mod http;
 mod request;
+mod wire;
 
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
+pub use anthropic::Anthropic;
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
 pub use http::{HttpLimits, HttpSettings};
