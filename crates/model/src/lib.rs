@@ -8,6 +8,7 @@ mod anthropic;
 mod conversation;
 mod error;
 mod http;
+mod openai;
 mod request;
 mod wire;
 
@@ -16,4 +17,5 @@ pub use anthropic::Anthropic;
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
 pub use http::{HttpLimits, HttpSettings};
+pub use openai::{OpenAiChat, OpenAiResponses};
 pub use request::{Heard, Model, ModelName, Request, ToolSpec};

@@ -116,7 +116,6 @@ impl HttpClient {
         exchange.await.map_err(|fault| self.error(fault))
     }
 
-    #[allow(dead_code, reason = "the list of models follows")]
     /// Asks for a JSON document, such as the list of models.
     pub async fn get(&self, path: &str) -> Result<serde_json::Value, ModelError> {
         let exchange = async {

@@ -27,7 +27,6 @@ pub(crate) const UNPARSED: &str = "unparsed_arguments";
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
 /// Begins the result of a failed call, where the provider has no field for that.
-#[allow(dead_code, reason = "the adapters follow")]
 pub(crate) const FAILED: &str = "[the call failed]\n";
 
 /// Arguments as a JSON object: their own text where they are one.
