@@ -102,7 +102,7 @@ impl HttpClient {
         &self,
         path: &str,
         headers: HeaderMap,
-        body: Vec<u8>,
+        body: Bytes,
         reader: R,
         heard: Heard<'_>,
     ) -> Result<Answer, ModelError> {
@@ -148,7 +148,7 @@ impl HttpClient {
         let body = self.body(response, ERROR_BYTES).await.unwrap_or_default();
         let said = Said::of_body(&String::from_utf8_lossy(&body));
         let fault = said.fault(Some(status));
-        Ok(Err(Fault { retry_after: wait.or_else(|| said.retry_delay()), ..fault })?)
+        Err(Fault { retry_after: wait.or_else(|| said.retry_delay()), ..fault })
     }
 
     /// A body up to a limit. Of an error the beginning is enough.

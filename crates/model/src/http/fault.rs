@@ -106,6 +106,9 @@ impl Said {
 
     /// The class, by the provider's words first and by the status where they say nothing.
     pub fn failure(&self, status: Option<u16>) -> Failure {
+        // In a stream some servers give the status as the code.
+        let coded = || self.words.iter().find_map(|word| word.parse().ok().filter(|code| (400..600).contains(code)));
+        let status = status.or_else(coded);
         let settled = match status {
             Some(401 | 403) => Some(Failure::Auth),
             _ => None,
@@ -264,6 +267,7 @@ mod tests {
             (None, r#"{"error":{"type":"rate_limit_error"}}"#, Failure::RateLimited),
             (None, r#"{"error":{"type":"invalid_request_error"}}"#, Failure::BadRequest),
             (None, r#"{"error":{"type":"who_knows"}}"#, Failure::Server),
+            (None, r#"{"error":{"code":429,"message":"slow"}}"#, Failure::RateLimited),
         ];
         for (status, body, failure) in cases {
             assert_eq!(Said::of_body(body).failure(status), failure, "{status:?} {body}");

@@ -4,6 +4,8 @@
 //! rest. Limits of time and size, the classes of errors and the care for the key are here and nowhere else.
 
 mod client;
+#[cfg(test)]
+pub(crate) mod cuts;
 mod fault;
 mod read;
 mod settings;

@@ -15,6 +15,9 @@ use crate::{Answer, Failure, Heard};
 /// What is left of a stream after its last event is usually there already. Who reads it may use the connection again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
+/// How long counts may come after the answer itself.
+const COUNTS: Duration = Duration::from_secs(2);
+
 /// Whether more is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
@@ -30,6 +33,12 @@ pub(crate) trait Reader: Send {
 
     /// The answer as one JSON document, from a server that does not stream.
     fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault>;
+
+    /// Whether the answer is whole though its last event has not come: then only counts may follow, and a server that
+    /// neither says more nor hangs up is not waited for.
+    fn enough(&self) -> bool {
+        false
+    }
 
     /// The answer. [`Fault::cut_off`] if its end never came.
     fn finish(self) -> Result<Answer, Fault>;
@@ -127,7 +136,17 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
     });
     let bytes = stream::once(async { Ok(Bytes::from(first)) }).chain(source).chain(last_line);
     let mut events = pin!(SseStream::from_bytes_stream(bytes));
-    while let Some(event) = events.next().await {
+    loop {
+        let enough = reader.enough();
+        let next = if enough {
+            tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None)
+        } else {
+            events.next().await
+        };
+        let Some(event) = next else { break };
+        if enough && event.is_err() {
+            break;
+        }
         let event = event.map_err(|error| match &error {
             sse_stream::Error::Body(inner) => match inner.downcast_ref::<Broken>() {
                 Some(broken) => Fault::from(broken),

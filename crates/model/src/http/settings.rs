@@ -41,6 +41,9 @@ pub struct HttpSettings {
     pub key: Option<SecretText>,
     /// How many tokens the model can read; `None` if nobody knows.
     pub window: Option<u64>,
+    /// Whether images and documents are sent; `None`: as the provider is known to take them. A server of unknown kind
+    /// gets words in their place: a model that cannot see fails on an image, and would on every later request.
+    pub media: Option<bool>,
     pub limits: HttpLimits,
     /// Further fields of the request, such as `temperature` or `thinking`, sent as they are before the messages.
     pub extra: Map<String, Value>,
@@ -52,7 +55,15 @@ impl HttpSettings {
     /// The provider's own address, no key, the default limits.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { base_url: None, key: None, window: None, limits: HttpLimits::default(), extra: Map::new(), clock }
+        Self {
+            base_url: None,
+            key: None,
+            window: None,
+            media: None,
+            limits: HttpLimits::default(),
+            extra: Map::new(),
+            clock,
+        }
     }
 }
 

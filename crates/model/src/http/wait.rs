@@ -58,7 +58,7 @@ fn units(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn wait(pairs: &[(&'static str, &'static str)]) -> Option<Duration> {
+    fn wait(pairs: &'static [(&'static str, &'static str)]) -> Option<Duration> {
         let headers = pairs.iter().map(|(name, value)| {
             (reqwest::header::HeaderName::from_static(name), reqwest::header::HeaderValue::from_static(value))
         });
@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn h34_every_way_to_ask_for_a_pause_is_read() {
-        let cases: &[(&[(&'static str, &'static str)], Option<u64>)] = &[
+        type Headers = &'static [(&'static str, &'static str)];
+        let cases: &[(Headers, Option<u64>)] = &[
             (&[], None),
             (&[("retry-after", "7")], Some(7_000)),
             (&[("retry-after", "0.5")], Some(500)),
