@@ -5,8 +5,10 @@
 
 mod answer;
 mod anthropic;
+mod catalog;
 mod conversation;
 mod error;
+mod gemini;
 mod http;
 mod openai;
 mod recorded;
@@ -16,8 +18,10 @@ mod wire;
 
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 pub use anthropic::Anthropic;
+pub use catalog::{Catalog, Chosen, ModelSettings};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
+pub use gemini::Gemini;
 pub use http::{HttpLimits, HttpSettings};
 pub use openai::{OpenAiChat, OpenAiResponses};
 pub use recorded::{Recorded, Recording};

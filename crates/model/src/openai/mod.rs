@@ -12,7 +12,7 @@ use crate::{Failure, HttpSettings, ModelError, ModelName};
 
 const HOST: &str = "api.openai.com";
 
-const PLACE: Place = Place {
+pub(crate) const PLACE: Place = Place {
     base_url: "https://api.openai.com/v1",
     version: Some("/v1"),
     key_header: ("authorization", "Bearer "),
