@@ -8,24 +8,35 @@ use async_trait::async_trait;
 
 use crate::{Answer, Conversation, Delta, Failure, ModelError};
 
-/// A model by provider and id, such as `anthropic/claude-sonnet-5`.
+/// A model by provider and id, such as `anthropic/claude-sonnet-5`. A script is named by its file: `scripted:demo.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelName {
     pub provider: String,
     pub id: String,
 }
 
+/// The provider whose models are files.
+pub(crate) const SCRIPTED: &str = "scripted";
+
 impl FromStr for ModelName {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
+        // A file may have a `/` in its name.
+        if let Some(file) =
+            text.strip_prefix(SCRIPTED).and_then(|rest| rest.strip_prefix(':')).filter(|f| !f.is_empty())
+        {
+            return Ok(Self { provider: SCRIPTED.to_owned(), id: file.to_owned() });
+        }
         match text.split_once('/') {
             Some((provider, id)) if !provider.is_empty() && !id.is_empty() => {
                 Ok(Self { provider: provider.to_owned(), id: id.to_owned() })
             }
             _ => Err(ModelError::new(
                 Failure::Config,
-                format!("`{text}` names no model: it takes PROVIDER/MODEL, such as `anthropic/claude-sonnet-5`"),
+                format!(
+                    "`{text}` names no model: it takes PROVIDER/MODEL, such as `anthropic/claude-sonnet-5`, or `scripted:FILE`"
+                ),
             )),
         }
     }
@@ -33,7 +44,8 @@ impl FromStr for ModelName {
 
 impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.provider, self.id)
+        let between = if self.provider == SCRIPTED { ':' } else { '/' };
+        write!(f, "{}{between}{}", self.provider, self.id)
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use portcullis_base::Timestamp;
+use portcullis_base::{Timestamp, edits};
 use portcullis_contract::Action;
 
-use crate::tables::edits;
 use crate::{ArgvPattern, Layer, PathPattern, ResourcePattern, Rule, RuleEffect, RuleId, RuleSource, Scope, WORKSPACE};
 
 /// Letters by which a misspelt word may differ from the one that was meant.

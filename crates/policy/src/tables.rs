@@ -1,5 +1,6 @@
 //! Reading TOML tables strictly: every key known, every fault with its line.
 
+use portcullis_base::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -41,7 +42,7 @@ impl<'t> Document<'t> {
         match unknown.first() {
             None => Ok(()),
             Some(key) => {
-                let nearest = nearest(key.get_ref(), known);
+                let nearest = nearest(key.get_ref(), known.iter().copied()).unwrap_or("rules");
                 let key_text = key.get_ref().to_string();
                 Err(self.fault(key.span().start, Problem::UnknownKey { key: key_text, nearest }))
             }
@@ -65,38 +66,5 @@ impl<'t> Document<'t> {
             DeValue::Boolean(flag) => Ok(*flag),
             _ => Err(self.wrong_type(value, key, "true or false")),
         }
-    }
-}
-
-/// The known word with the fewest edits to `word`.
-fn nearest(word: &str, known: &[&'static str]) -> &'static str {
-    known.iter().copied().min_by_key(|candidate| edits(word, candidate)).unwrap_or("rules")
-}
-
-/// Levenshtein distance; keys are short.
-pub(crate) fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().take(64).enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_key_is_the_one_with_the_fewest_edits() {
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(nearest("efect", &["action", "effect", "expires_at"]), "effect");
-        assert_eq!(nearest("paths", &["path", "match"]), "path");
     }
 }

@@ -1,0 +1,109 @@
+//! Which models a server has, and an error that names them when it does not know the one that was asked for.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use portcullis_base::edits;
+use serde_json::Value;
+
+use crate::http::{HttpClient, Place};
+use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
+
+/// How many choices an error names; a hosted provider has hundreds.
+const NAMED: usize = 12;
+
+/// Where a server lists its models.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listing {
+    pub place: Place,
+    pub path: &'static str,
+    /// The field with the list, and the field of an element with the id.
+    pub list: &'static str,
+    pub id: &'static str,
+    /// What stands before the id there.
+    pub before_id: &'static str,
+}
+
+impl Listing {
+    /// The ids, in the server's order.
+    pub(super) async fn ids(&self, model: &ModelName, settings: &HttpSettings) -> Result<Vec<String>, ModelError> {
+        let answer = HttpClient::new(model, self.place, settings)?.get(self.path).await?;
+        let Some(list) = answer.get(self.list).and_then(Value::as_array) else {
+            let what = format!("{model}: the server's list of models has no `{}`. Check base_url", self.list);
+            return Err(ModelError::new(Failure::InvalidResponse, what));
+        };
+        let ids = list.iter().filter_map(|entry| entry.get(self.id)?.as_str());
+        Ok(ids.map(|id| id.strip_prefix(self.before_id).unwrap_or(id).to_owned()).collect())
+    }
+}
+
+/// A model whose server can be asked for its choices. It is asked only when something went wrong.
+pub(super) struct Listed {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) listing: Listing,
+    pub(super) settings: HttpSettings,
+}
+
+impl Listed {
+    /// The same error, or a better one if the server does not have the model.
+    async fn explain(&self, error: ModelError) -> ModelError {
+        // 400 as well: not every server says 404 of a model that it does not have.
+        if error.failure != Failure::BadRequest || !matches!(error.status, Some(400 | 404)) {
+            return error;
+        }
+        let name = self.model.name();
+        match self.listing.ids(name, &self.settings).await {
+            Ok(ids) if !ids.is_empty() && !knows(&ids, &name.id) => {
+                let what = format!("{name}: the server has no model `{}`; it has {}", name.id, named(&name.id, ids));
+                ModelError { status: error.status, ..ModelError::new(Failure::Config, what) }
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Whether a server that lists these ids knows this one. Ollama leaves out `:latest`.
+fn knows(ids: &[String], id: &str) -> bool {
+    ids.iter().any(|known| known == id || known.strip_suffix(":latest") == Some(id))
+}
+
+/// The choices for a person, the nearest first.
+fn named(id: &str, mut ids: Vec<String>) -> String {
+    ids.sort_by_cached_key(|known| edits(id, known));
+    let more = ids.len().saturating_sub(NAMED);
+    ids.truncate(NAMED);
+    let list: Vec<String> = ids.iter().map(|id| format!("`{}`", one_line(id))).collect();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", list.join(", "))
+}
+
+/// A server's own word, safe to show.
+fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+#[async_trait]
+impl Model for Listed {
+    fn name(&self) -> &ModelName {
+        self.model.name()
+    }
+
+    fn wire(&self) -> &'static str {
+        self.model.wire()
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.model.window()
+    }
+
+    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        self.model.fits(tools)
+    }
+
+    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+        match self.model.ask(request, heard).await {
+            Err(error) => Err(self.explain(error).await),
+            answer => answer,
+        }
+    }
+}

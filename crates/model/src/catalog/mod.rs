@@ -1,0 +1,191 @@
+//! From a name to a model: which provider, with which key, at which address.
+//!
+//! The environment is handed in, never read here: the same names and values always give the same model.
+
+mod listing;
+mod providers;
+mod windows;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_base::{Clock, nearest};
+use portcullis_secret::SecretText;
+use serde_json::{Map, Value};
+
+use self::listing::Listed;
+pub(crate) use self::listing::Listing;
+use self::providers::{PROVIDERS, Provider};
+use crate::request::SCRIPTED;
+use crate::{Failure, HttpSettings, Model, ModelError, ModelName, Scripted};
+
+/// What a person has set for models, by flag or file. It beats the environment.
+#[derive(Clone)]
+pub struct ModelSettings {
+    /// `--base-url`: another address than the provider's own.
+    pub base_url: Option<String>,
+    /// The longest silence of a provider that is waited for.
+    pub timeout: Option<Duration>,
+    /// How many tokens the model can read, where the person knows better than our table.
+    pub window: Option<u64>,
+    /// Further fields of the request, as the provider names them.
+    pub extra: Map<String, Value>,
+    /// `--strict-script`.
+    pub strict_script: bool,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl ModelSettings {
+    /// Nothing set.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { base_url: None, timeout: None, window: None, extra: Map::new(), strict_script: false, clock }
+    }
+}
+
+/// A model that was taken because none was named.
+pub struct Chosen {
+    pub model: Arc<dyn Model>,
+    /// Why this one, for a person: `ANTHROPIC_API_KEY is set`.
+    pub because: String,
+}
+
+/// Names to models.
+pub struct Catalog<'e> {
+    settings: ModelSettings,
+    environment: &'e (dyn Fn(&str) -> Option<String> + Send + Sync),
+}
+
+impl<'e> Catalog<'e> {
+    /// `environment` looks up a variable.
+    pub fn new(settings: ModelSettings, environment: &'e (dyn Fn(&str) -> Option<String> + Send + Sync)) -> Self {
+        Self { settings, environment }
+    }
+
+    /// The model of that name, `PROVIDER/MODEL` or `scripted:FILE`. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`Failure::Config`]: an unknown provider (names the nearest), no key (names the variable), a script that is wrong.
+    pub fn open(&self, name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
+        if name.provider == SCRIPTED {
+            return Ok(Arc::new(Scripted::load(Path::new(&name.id))?.strict(self.settings.strict_script)));
+        }
+        let provider = self.provider(name)?;
+        let settings = self.http(provider, name);
+        if settings.key.is_none() && !(provider.keyless && settings.base_url.is_some()) {
+            return Err(no_key(provider, name));
+        }
+        let model = (provider.open)(name.clone(), settings.clone())?;
+        Ok(match provider.listing {
+            Some(listing) => Arc::new(Listed { model, listing, settings }),
+            None => model,
+        })
+    }
+
+    /// [`Self::open`] for the text of a name.
+    ///
+    /// # Errors
+    /// As there, and where the text is no name.
+    pub fn open_text(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        self.open(&name.parse()?)
+    }
+
+    /// The first model that is configured, in the order of the table: an address without a model asks its server for one.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] if none is, saying what to set; whatever a server answers that was asked for its models.
+    pub async fn first(&self) -> Result<Chosen, ModelError> {
+        for provider in PROVIDERS {
+            let Some(because) = self.configured(provider) else { continue };
+            let id = match provider.default_model {
+                Some(id) => id.to_owned(),
+                None => self.first_listed(provider).await?,
+            };
+            let model = self.open(&ModelName { provider: provider.name.to_owned(), id })?;
+            return Ok(Chosen { model, because });
+        }
+        let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key).collect();
+        let what = format!(
+            "no model is configured: set one of {}, or name a server of your own with --base-url URL; `portcullis demo` needs none",
+            keys.join(", ")
+        );
+        Err(ModelError::new(Failure::Config, what))
+    }
+
+    /// The ids of the models that a provider's server has, in its order.
+    ///
+    /// # Errors
+    /// [`Failure::Config`] for a provider that cannot be asked; whatever stood in the way otherwise.
+    pub async fn choices(&self, provider: &str) -> Result<Vec<String>, ModelError> {
+        // Only for the words of errors: nobody is asked for this model.
+        let name = ModelName { provider: provider.to_owned(), id: "models".to_owned() };
+        let provider = self.provider(&name)?;
+        let Some(listing) = provider.listing else {
+            let what = format!("{}: this provider is not asked for its models; see its documentation", provider.name);
+            return Err(ModelError::new(Failure::Config, what));
+        };
+        let settings = self.http(provider, &name);
+        if settings.key.is_none() && !(provider.keyless && settings.base_url.is_some()) {
+            return Err(no_key(provider, &name));
+        }
+        listing.ids(&name, &settings).await
+    }
+
+    async fn first_listed(&self, provider: &Provider) -> Result<String, ModelError> {
+        let ids = self.choices(provider.name).await?;
+        ids.into_iter().next().ok_or_else(|| {
+            let what = format!("{}: the server lists no model; load one there, or name it with --model", provider.name);
+            ModelError::new(Failure::Config, what)
+        })
+    }
+
+    /// Why a provider counts as configured, if it does.
+    fn configured(&self, provider: &Provider) -> Option<String> {
+        match (provider.keyless, &self.settings.base_url) {
+            // An address without a model is a compatible server's. No other provider's key goes there unasked.
+            (true, Some(_)) => Some("--base-url is given".to_owned()),
+            (false, Some(_)) => None,
+            // With a key alone the provider's own service is meant, which has a row of its own.
+            (true, None) => {
+                provider.base_url.filter(|name| self.variable(name).is_some()).map(|name| format!("{name} is set"))
+            }
+            (false, None) => self.variable(provider.key).map(|_| format!("{} is set", provider.key)),
+        }
+    }
+
+    fn provider(&self, name: &ModelName) -> Result<&'static Provider, ModelError> {
+        let known = || PROVIDERS.iter().map(|provider| provider.name).chain([SCRIPTED]);
+        PROVIDERS.iter().find(|provider| provider.name == name.provider).ok_or_else(|| {
+            let near = nearest(&name.provider, known()).unwrap_or_default();
+            let all = known().collect::<Vec<_>>().join(", ");
+            let what = format!("{name}: there is no provider `{}`; did you mean `{near}`? Known: {all}", name.provider);
+            ModelError::new(Failure::Config, what)
+        })
+    }
+
+    fn http(&self, provider: &Provider, name: &ModelName) -> HttpSettings {
+        let mut http = HttpSettings::new(Arc::clone(&self.settings.clock));
+        http.base_url = self.settings.base_url.clone().or_else(|| self.variable(provider.base_url?));
+        http.key = self.variable(provider.key).map(SecretText::new);
+        http.window = self.settings.window.or_else(|| windows::window(provider.name, &name.id));
+        http.extra = self.settings.extra.clone();
+        if let Some(timeout) = self.settings.timeout {
+            http.limits.idle = timeout;
+        }
+        http
+    }
+
+    /// A variable that is set and says something.
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+}
+
+fn no_key(provider: &Provider, name: &ModelName) -> ModelError {
+    let or = match provider.base_url {
+        Some(variable) if provider.keyless => format!(", or {variable} (--base-url) for a server that needs no key"),
+        _ => String::new(),
+    };
+    ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key))
+}

@@ -1,0 +1,256 @@
+//! What comes from Gemini, put together.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::WIRE;
+use super::request::SIGNATURE;
+use crate::http::{Fault, Flow, Reader, Said};
+use crate::wire::{Ids, json};
+use crate::{Answer, AnswerPart, Call, Delta, Heard, Opaque, Stop, Usage};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    candidates: Vec<Candidate<'a>>,
+    prompt_feedback: Option<PromptFeedback>,
+    usage_metadata: Option<UsageMetadata>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+    finish_reason: Option<String>,
+    finish_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow, default)]
+    parts: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptFeedback {
+    block_reason: Option<String>,
+    block_reason_message: Option<String>,
+}
+
+/// Every chunk has the count so far.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct UsageMetadata {
+    prompt_token_count: u64,
+    cached_content_token_count: u64,
+    tool_use_prompt_token_count: u64,
+    candidates_token_count: u64,
+    thoughts_token_count: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    text: Option<String>,
+    #[serde(default)]
+    thought: bool,
+    #[serde(borrow)]
+    thought_signature: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<FunctionCall<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall<'a> {
+    id: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+/// Hears one answer.
+pub(super) struct GeminiReader {
+    ids: Ids,
+    parts: Vec<AnswerPart>,
+    /// What more of the same can be put to.
+    open: Open,
+    stop: Option<Stop>,
+    usage: Option<Usage>,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Open {
+    Nothing,
+    /// The last part is a text without a signature.
+    Text,
+    /// The last part is a thought without a signature, so far this text.
+    Thought(String),
+}
+
+impl GeminiReader {
+    pub(super) fn new(ids: Ids) -> Self {
+        Self { ids, parts: Vec::new(), open: Open::Nothing, stop: None, usage: None, warnings: Vec::new() }
+    }
+
+    fn chunk(&mut self, text: &str, heard: Heard<'_>) -> Result<(), Fault> {
+        let chunk: Chunk<'_> = serde_json::from_str(text)
+            .map_err(|error| Fault::invalid(format!("a piece of the answer is not what the API says ({error})")))?;
+        if let Some(error) = chunk.error {
+            let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+            let said = Said::of_value(error);
+            return Err(Fault { retry_after: said.retry_delay(), ..said.fault(status) });
+        }
+        if let Some(counted) = chunk.usage_metadata {
+            self.usage = Some(Usage {
+                input: counted.prompt_token_count.saturating_sub(counted.cached_content_token_count)
+                    + counted.tool_use_prompt_token_count,
+                output: counted.candidates_token_count + counted.thoughts_token_count,
+                cache_read: counted.cached_content_token_count,
+                cache_write: 0,
+            });
+        }
+        if let Some(PromptFeedback { block_reason: Some(reason), block_reason_message }) = chunk.prompt_feedback {
+            self.stop = Some(Stop::Refusal);
+            let more = block_reason_message.map(|more| format!(": {more}")).unwrap_or_default();
+            self.warnings.push(format!("the provider blocked the request ({reason}{more})"));
+        }
+        // One is asked for; there is never another.
+        let Some(candidate) = chunk.candidates.into_iter().next() else { return Ok(()) };
+        for part in candidate.content.into_iter().flat_map(|content| content.parts) {
+            self.part(part, heard)?;
+        }
+        if let Some(reason) = candidate.finish_reason {
+            self.finished(reason, candidate.finish_message);
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, raw: &RawValue, heard: Heard<'_>) -> Result<(), Fault> {
+        let part: Part<'_> = serde_json::from_str(raw.get())
+            .map_err(|error| Fault::invalid(format!("a part of the answer is not what the API says ({error})")))?;
+        match part {
+            Part { function_call: Some(call), thought_signature, .. } => {
+                let name = call.name.unwrap_or_default();
+                heard(Delta::Call { name: &name });
+                self.sign(thought_signature);
+                let arguments = call.args.map_or("{}", RawValue::get).to_owned();
+                self.parts.push(AnswerPart::Call(Call { id: call.id.unwrap_or_default(), name, arguments }));
+                self.open = Open::Nothing;
+            }
+            Part { thought: true, text: Some(text), thought_signature, .. } => {
+                if !text.is_empty() {
+                    heard(Delta::Thinking(&text));
+                }
+                self.thought(&text, thought_signature, raw);
+            }
+            Part { thought: false, text: Some(text), thought_signature, .. } => {
+                if !text.is_empty() {
+                    heard(Delta::Text(&text));
+                }
+                self.text(&text, thought_signature, raw);
+            }
+            // Code that it ran itself, images it made, whatever comes next year.
+            _ => self.opaque(raw.get().to_owned()),
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str, signature: Option<&RawValue>, raw: &RawValue) {
+        match (signature, self.parts.last_mut()) {
+            // A part that is only a signature is kept as it is: it has its own place in the order.
+            (Some(_), _) if text.is_empty() => self.opaque(raw.get().to_owned()),
+            (Some(_), _) => {
+                self.sign(signature);
+                self.parts.push(AnswerPart::Text(text.to_owned()));
+                // A part with a signature is not put together with one without.
+                self.open = Open::Nothing;
+            }
+            (None, Some(AnswerPart::Text(before))) if self.open == Open::Text => before.push_str(text),
+            (None, _) if text.is_empty() => {}
+            (None, _) => {
+                self.parts.push(AnswerPart::Text(text.to_owned()));
+                self.open = Open::Text;
+            }
+        }
+    }
+
+    /// Thoughts come in pieces, which are one thought.
+    fn thought(&mut self, text: &str, signature: Option<&RawValue>, raw: &RawValue) {
+        if signature.is_some() {
+            return self.opaque(raw.get().to_owned());
+        }
+        let before = match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Thought(before) => {
+                self.parts.pop();
+                before
+            }
+            _ => String::new(),
+        };
+        let whole = before + text;
+        let raw = format!("{{\"text\":{},\"thought\":true}}", json(&whole));
+        self.opaque(raw);
+        self.open = Open::Thought(whole);
+    }
+
+    /// The signature of the part that comes next.
+    fn sign(&mut self, signature: Option<&RawValue>) {
+        if let Some(signature) = signature {
+            self.opaque(format!("{{\"{SIGNATURE}\":{}}}", signature.get()));
+        }
+    }
+
+    fn opaque(&mut self, raw: String) {
+        self.parts.push(AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw }));
+        self.open = Open::Nothing;
+    }
+
+    fn finished(&mut self, reason: String, message: Option<String>) {
+        let stop = match reason.as_str() {
+            "STOP" | "FINISH_REASON_UNSPECIFIED" => Stop::EndTurn,
+            "MAX_TOKENS" => Stop::MaxTokens,
+            "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
+                self.warnings.push(format!("the provider stopped the answer ({reason})"));
+                Stop::Refusal
+            }
+            _ => {
+                let more = message.map(|more| format!(": {more}")).unwrap_or_default();
+                self.warnings.push(format!("the answer ended with {reason}{more}"));
+                Stop::Other(reason)
+            }
+        };
+        self.stop = Some(stop);
+    }
+}
+
+impl Reader for GeminiReader {
+    fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
+        self.chunk(data, heard)?;
+        // The last chunk has both. One that has no count may be followed by one that has.
+        Ok(if self.stop.is_some() && self.usage.is_some() { Flow::Done } else { Flow::More })
+    }
+
+    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
+        // Without `alt=sse`, which some gateways drop, the chunks come as one array.
+        match serde_json::from_str::<Vec<&RawValue>>(body) {
+            Ok(chunks) => chunks.into_iter().try_for_each(|chunk| self.chunk(chunk.get(), heard)),
+            Err(_) => self.chunk(body, heard),
+        }
+    }
+
+    fn finish(mut self) -> Result<Answer, Fault> {
+        let Some(stop) = self.stop else { return Err(Fault::cut_off()) };
+        let calls = self.parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
+        let stop = if stop == Stop::EndTurn && calls { Stop::ToolUse } else { stop };
+        self.ids.settle(&mut self.parts, &mut self.warnings);
+        if self.usage.is_none() {
+            self.warnings.push("the provider counted no tokens".to_owned());
+        }
+        Ok(Answer { parts: self.parts, stop, usage: self.usage, warnings: self.warnings })
+    }
+}

@@ -1,0 +1,116 @@
+//! Google's Gemini API: `streamGenerateContent`.
+
+mod answer;
+mod request;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+
+use self::answer::GeminiReader;
+use crate::catalog::Listing;
+use crate::http::{HttpClient, HttpSettings, Place};
+use crate::wire::{Dialect, Ids, is_word};
+use crate::{Answer, Failure, Heard, Model, ModelError, ModelName, Request, ToolSpec};
+
+/// The wire format of its opaque parts.
+const WIRE: &str = "gemini";
+
+const PLACE: Place = Place {
+    base_url: "https://generativelanguage.googleapis.com/v1beta",
+    version: Some("/v1beta"),
+    key_header: ("x-goog-api-key", ""),
+    key_variable: "GEMINI_API_KEY",
+};
+
+/// Where it lists its models.
+pub(crate) const LISTING: Listing =
+    Listing { place: PLACE, path: "/models?pageSize=1000", list: "models", id: "name", before_id: "models/" };
+
+const DIALECT: Dialect = Dialect {
+    longest_name: 64,
+    also_in_names: ".",
+    most_tools: Some(512),
+    not_at_top: &[],
+    longest_property: None,
+    arrays_need_items: true,
+};
+
+/// The longest id of a model: it becomes part of an address.
+const LONGEST_ID: usize = 200;
+
+/// A model of the Gemini API.
+#[derive(Debug)]
+pub struct Gemini {
+    name: ModelName,
+    /// Where it is asked.
+    path: String,
+    settings: HttpSettings,
+    http: HttpClient,
+}
+
+impl Gemini {
+    /// A model of the Gemini API, such as `gemini-3.6-flash`. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`Failure::Config`]: no key for Google's own address, or settings that cannot work.
+    pub fn new(name: ModelName, settings: HttpSettings) -> Result<Self, ModelError> {
+        let config = |what: &str| ModelError::new(Failure::Config, format!("{name}: {what}"));
+        if settings.key.is_none() && settings.base_url.is_none() {
+            return Err(config(&format!("no key; set {}", PLACE.key_variable)));
+        }
+        if !is_word(&name.id, LONGEST_ID, "./") || name.id.contains("..") {
+            return Err(config("ids of models are letters, digits, `.`, `-` and `_`, such as `gemini-3.6-flash`"));
+        }
+        request::check_extra(&name, &settings.extra)?;
+        // A tuned model is named with its folder, and whoever writes `models/` means the same as without.
+        let folder = if name.id.contains('/') { "" } else { "models/" };
+        let path = format!("/{folder}{}:streamGenerateContent?alt=sse", name.id);
+        let http = HttpClient::new(&name, PLACE, &settings)?;
+        Ok(Self { name, path, settings, http })
+    }
+}
+
+#[async_trait]
+impl Model for Gemini {
+    fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    fn wire(&self) -> &'static str {
+        WIRE
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.settings.window
+    }
+
+    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        DIALECT.check(&self.name, tools)?;
+        match tools.iter().find(|tool| !tool.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')) {
+            None => Ok(()),
+            Some(tool) => {
+                let what = format!(
+                    "{}: the tool name `{}` is not taken: names begin with a letter or `_`; rename the tool",
+                    self.name, tool.name
+                );
+                Err(ModelError::new(Failure::Unfit, what))
+            }
+        }
+    }
+
+    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+        self.fits(&request.tools)?;
+        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request));
+        let reader = GeminiReader::new(Ids::new(request.conversation, body.clone()));
+        let answer = self.http.ask(&self.path, HeaderMap::new(), body, reader, heard).await;
+        answer.map_err(|error| match error {
+            // It says 400 where others say 401.
+            error if error.failure == Failure::BadRequest && error.message.contains("API key") => {
+                let what = format!("{}: the key was refused. Check {}", self.name, PLACE.key_variable);
+                ModelError { failure: Failure::Auth, message: what, ..error }
+            }
+            error => error,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! What is sent to Gemini.
+
+use serde_json::{Map, Value, json};
+
+use super::WIRE;
+use crate::wire::{Body, NO_OUTPUT, Shown, Takes, arguments_object, json as text_of, own, wire_id, wire_name};
+use crate::{AnswerPart, Media, Message, ModelError, ModelName, Request, ResultPart, ToolResult, UserPart};
+
+/// What is written here and cannot be set. `generationConfig` can: what is set is put into it.
+const OWN_FIELDS: &[&str] = &["contents", "tools", "toolConfig", "systemInstruction"];
+
+/// What may be sent within a request; the whole of it may have 20 MB.
+const TAKES: Takes = Takes {
+    images: &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"],
+    image_bytes: 7 << 20,
+    pdf_bytes: 14 << 20,
+};
+
+/// Stands for the signature of a call that another model made: newer models refuse a call without any. It is the word
+/// that Google's documentation gives for this.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// The field of a part that must come back as it was.
+pub(super) const SIGNATURE: &str = "thoughtSignature";
+
+pub(super) fn check_extra(model: &ModelName, extra: &Map<String, Value>) -> Result<(), ModelError> {
+    Body::check_extra(model, extra, OWN_FIELDS)
+}
+
+/// The body. All that stays the same comes first, then the messages; what holds for this request alone comes after them.
+pub(super) fn body(id: &str, extra: &Map<String, Value>, request: &Request<'_>) -> Vec<u8> {
+    let generation = Generation::of(id);
+    let mut body = Body::new();
+    if !request.system.is_empty() {
+        body.field("systemInstruction", &json!({ "parts": [{ "text": request.system }] }));
+    }
+    if !request.tools.is_empty() {
+        let declarations: Vec<Value> = request
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parametersJsonSchema": tool.input_schema,
+                })
+            })
+            .collect();
+        body.field("tools", &json!([{ "functionDeclarations": declarations }]));
+    }
+    let mut config = json!({ "maxOutputTokens": request.max_output_tokens });
+    if generation.thinks() {
+        config["thinkingConfig"] = json!({ "includeThoughts": true });
+    }
+    for (name, value) in extra {
+        match (name.as_str(), value) {
+            ("generationConfig", Value::Object(set)) => {
+                for (name, value) in set {
+                    config[name] = value.clone();
+                }
+            }
+            _ => {
+                body.field(name, value);
+            }
+        }
+    }
+    body.field("generationConfig", &config);
+    let off = request.tools_off && !request.tools.is_empty();
+    let once = off.then(|| ("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } })));
+    let render = |message: &Message, out: &mut Vec<u8>| render(message, generation, out);
+    // What is rendered differs by generation, so each has a name of its own.
+    request
+        .conversation
+        .with_rendered(generation.rendered_as(), render, |contents| body.last("contents", contents, once))
+}
+
+/// What depends on how new a model is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Generation {
+    /// Before 2.5: it does not think.
+    Early,
+    /// 2.5: it thinks.
+    Middle,
+    /// 3 and later, and whatever is not known: every step's first call bears a signature.
+    Signed,
+}
+
+impl Generation {
+    fn of(id: &str) -> Self {
+        let id = id.rsplit('/').next().unwrap_or(id);
+        match id {
+            id if id.starts_with("gemini-1") || id.starts_with("gemini-2.0") => Self::Early,
+            id if id.starts_with("gemini-2") => Self::Middle,
+            // Open models behind the same address do not think aloud.
+            id if !id.starts_with("gemini-") => Self::Early,
+            _ => Self::Signed,
+        }
+    }
+
+    fn thinks(self) -> bool {
+        self != Self::Early
+    }
+
+    fn rendered_as(self) -> &'static str {
+        match self {
+            Self::Signed => "gemini signed",
+            _ => WIRE,
+        }
+    }
+}
+
+/// One message as one content, or nothing.
+fn render(message: &Message, generation: Generation, out: &mut Vec<u8>) {
+    let (role, parts) = match message {
+        Message::User(parts) => ("user", user_parts(parts)),
+        Message::Assistant(parts) => ("model", model_parts(parts, generation)),
+    };
+    // A content without parts is refused.
+    if !parts.is_empty() {
+        let content = format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","));
+        out.extend_from_slice(content.as_bytes());
+    }
+}
+
+fn model_parts(parts: &[AnswerPart], generation: Generation) -> Vec<String> {
+    let mut out = Vec::new();
+    // A signature stands before the part that it belongs to.
+    let mut signature: Option<String> = None;
+    let foreign = !parts.iter().any(|part| matches!(part, AnswerPart::Opaque(opaque) if opaque.wire == WIRE));
+    let mut unsigned = foreign && generation == Generation::Signed;
+    for part in parts {
+        match part {
+            AnswerPart::Opaque(opaque) => {
+                let Some(raw) = own(opaque, WIRE) else { continue };
+                out.extend(signature.take().map(|signature| alone(&signature)));
+                match only_signature(raw.get()) {
+                    Some(of_next) => signature = Some(of_next),
+                    None => out.push(raw.get().to_owned()),
+                }
+            }
+            AnswerPart::Text(text) if text.is_empty() && signature.is_none() => {}
+            AnswerPart::Text(text) => {
+                let signed = signature.take().map(|signature| format!(",\"{SIGNATURE}\":{signature}"));
+                out.push(format!("{{\"text\":{}{}}}", text_of(text), signed.unwrap_or_default()));
+            }
+            AnswerPart::Call(call) => {
+                let stand_in = || std::mem::take(&mut unsigned).then(|| text_of(NO_SIGNATURE));
+                let signed = signature.take().or_else(stand_in).map(|raw| format!(",\"{SIGNATURE}\":{raw}"));
+                out.push(format!(
+                    "{{\"functionCall\":{{\"id\":{},\"name\":{},\"args\":{}}}{}}}",
+                    text_of(&wire_id(&call.id)),
+                    text_of(&wire_name(&call.name, super::DIALECT.longest_name)),
+                    arguments_object(&call.arguments),
+                    signed.unwrap_or_default(),
+                ));
+            }
+        }
+    }
+    out.extend(signature.map(|signature| alone(&signature)));
+    out
+}
+
+/// The signature as it was written, if a part is nothing else.
+fn only_signature(raw: &str) -> Option<String> {
+    let fields: std::collections::BTreeMap<String, Box<serde_json::value::RawValue>> =
+        serde_json::from_str(raw).ok()?;
+    if fields.len() != 1 {
+        return None;
+    }
+    fields.get(SIGNATURE).map(|signature| signature.get().to_owned())
+}
+
+fn alone(signature: &str) -> String {
+    format!("{{\"text\":\"\",\"{SIGNATURE}\":{signature}}}")
+}
+
+fn user_parts(parts: &[UserPart]) -> Vec<String> {
+    let mut out = Vec::new();
+    // Media of results come after all of the results: as many of these as there were calls must stand together.
+    let mut media = Vec::new();
+    let mut rest = Vec::new();
+    for part in parts {
+        match part {
+            UserPart::Result(result) => out.push(function_response(result, &mut media)),
+            UserPart::Text(text) if text.is_empty() => {}
+            UserPart::Text(text) => rest.push(json!({ "text": text }).to_string()),
+            UserPart::Media(shown) => rest.push(inline(shown)),
+        }
+    }
+    out.append(&mut media);
+    out.append(&mut rest);
+    out
+}
+
+fn function_response(result: &ToolResult, media: &mut Vec<String>) -> String {
+    let mut texts = Vec::new();
+    for part in &result.parts {
+        match part {
+            ResultPart::Text(text) => texts.push(text.as_str()),
+            ResultPart::Media(shown) => {
+                let label = format!("[from the result of {} ({})]", result.name, result.call_id);
+                media.push(json!({ "text": label }).to_string());
+                media.push(inline(shown));
+            }
+        }
+    }
+    let text = if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
+    // The two names that the API knows for what came of a call.
+    let key = if result.is_error { "error" } else { "output" };
+    json!({
+        "functionResponse": {
+            "id": wire_id(&result.call_id),
+            "name": wire_name(&result.name, super::DIALECT.longest_name),
+            "response": { key: text },
+        }
+    })
+    .to_string()
+}
+
+fn inline(media: &Media) -> String {
+    let part = match TAKES.show(media) {
+        Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
+        Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
+        Shown::LeftOut(words) => json!({ "text": words }),
+    };
+    part.to_string()
+}

@@ -1,0 +1,19 @@
+//! What every provider over HTTP shares: one client, one way to read a stream, one way to say what went wrong.
+//!
+//! An adapter writes the body and has a [`Reader`] that hears the events of one answer; [`HttpClient::ask`] does the
+//! rest. Limits of time and size, the classes of errors and the care for the key are here and nowhere else.
+
+mod client;
+#[cfg(test)]
+pub(crate) mod cuts;
+mod fault;
+mod read;
+mod settings;
+mod wait;
+
+pub(crate) use client::{HttpClient, Place};
+pub(crate) use fault::{Fault, Said};
+#[cfg(test)]
+pub(crate) use read::read_answer;
+pub(crate) use read::{Flow, Reader};
+pub use settings::{HttpLimits, HttpSettings};

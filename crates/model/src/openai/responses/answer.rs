@@ -1,0 +1,263 @@
+//! Answers of the Responses API.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::WIRE;
+use crate::http::{Fault, Flow, Reader, Said};
+use crate::wire::{self, Fields, Ids};
+use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Opaque, Stop, Usage};
+
+/// The field of an opaque part that says which phase the text after it belongs to: newer models want it back.
+pub(super) const PHASE: &str = "phase_of_next_text";
+
+/// Puts one answer together.
+#[derive(Debug, Default)]
+pub(super) struct ResponsesReader {
+    ids: Ids,
+    /// Finished items by their place.
+    items: BTreeMap<u64, Box<RawValue>>,
+    end: Option<End>,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    status: String,
+    reason: Option<String>,
+    usage: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    output_index: Option<u64>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    delta: Option<Value>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+}
+
+/// The response itself, whole.
+#[derive(Deserialize)]
+struct Response<'a> {
+    status: Option<String>,
+    #[serde(borrow, default)]
+    output: Vec<&'a RawValue>,
+    incomplete_details: Option<Why>,
+    error: Option<Value>,
+    usage: Option<Counted>,
+}
+
+#[derive(Deserialize)]
+struct Why {
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Counted {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    input_tokens_details: Option<Details>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    content: Option<Vec<Value>>,
+    phase: Option<String>,
+    call_id: Option<String>,
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+impl ResponsesReader {
+    pub fn new(ids: Ids) -> Self {
+        Self { ids, ..Self::default() }
+    }
+
+    /// The response at its end. Items that no event brought are taken from it.
+    fn end(&mut self, response: &str) -> Result<(), Fault> {
+        let response: Response<'_> = serde_json::from_str(response).map_err(bad)?;
+        if let Some(error) = response.error.filter(|error| !error.is_null()) {
+            return Err(Said::of_value(serde_json::json!({ "error": error })).fault(None));
+        }
+        for (index, item) in (0..).zip(response.output) {
+            self.items.entry(index).or_insert_with(|| item.to_owned());
+        }
+        self.end = Some(End {
+            status: response.status.unwrap_or_default(),
+            reason: response.incomplete_details.and_then(|why| why.reason),
+            usage: response.usage,
+        });
+        Ok(())
+    }
+}
+
+impl Reader for ResponsesReader {
+    fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
+        if data.trim() == "[DONE]" {
+            return Ok(Flow::Done);
+        }
+        let event: Event<'_> = serde_json::from_str(data).map_err(bad)?;
+        let delta = event.delta.as_ref().and_then(Value::as_str).unwrap_or_default();
+        match event.kind.as_str() {
+            "response.output_text.delta" | "response.refusal.delta" if !delta.is_empty() => heard(Delta::Text(delta)),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if !delta.is_empty() => {
+                heard(Delta::Thinking(delta));
+            }
+            "response.output_item.added" => {
+                if let Some(item) = event.item.and_then(|item| serde_json::from_str::<Item>(item.get()).ok())
+                    && item.kind == "function_call"
+                {
+                    heard(Delta::Call { name: &item.name.unwrap_or_default() });
+                }
+            }
+            "response.output_item.done" => {
+                let (Some(index), Some(item)) = (event.output_index, event.item) else {
+                    return Err(Fault::invalid("output_item.done has no item or no place"));
+                };
+                self.items.insert(index, item.to_owned());
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                let response = event.response.ok_or_else(|| Fault::invalid("the last event has no response"))?;
+                self.end(response.get())?;
+                if event.kind == "response.failed" {
+                    return Err(Fault::new(Failure::Server, "the provider failed and did not say why"));
+                }
+                return Ok(Flow::Done);
+            }
+            "error" => return Err(Said::of_body(data).fault(None)),
+            _ => {}
+        }
+        Ok(Flow::More)
+    }
+
+    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
+        self.end(body)?;
+        if self.end.as_ref().is_none_or(|end| end.status.is_empty()) {
+            return Err(Fault::invalid("the answer is no response"));
+        }
+        for item in self.items.values() {
+            for part in parts(item).map_err(bad)?.0 {
+                match &part {
+                    AnswerPart::Text(text) => heard(Delta::Text(text)),
+                    AnswerPart::Call(call) => heard(Delta::Call { name: &call.name }),
+                    AnswerPart::Opaque(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Answer, Fault> {
+        let end = self.end.ok_or_else(Fault::cut_off)?;
+        let mut all = Vec::new();
+        let mut refused = false;
+        for item in self.items.values() {
+            let (parts, refusal) = parts(item).map_err(bad)?;
+            all.extend(parts);
+            refused |= refusal;
+        }
+        let mut warnings = Vec::new();
+        self.ids.settle(&mut all, &mut warnings);
+        let called = all.iter().any(|part| matches!(part, AnswerPart::Call(_)));
+        let stop = match (end.status.as_str(), end.reason.as_deref()) {
+            ("incomplete", Some("max_output_tokens")) => Stop::MaxTokens,
+            ("incomplete", Some("content_filter")) => Stop::Refusal,
+            ("incomplete", reason) => Stop::Other(reason.unwrap_or("incomplete").to_owned()),
+            ("completed", _) if refused => Stop::Refusal,
+            ("completed", _) if called => Stop::ToolUse,
+            ("completed", _) => Stop::EndTurn,
+            (other, _) => Stop::Other(other.to_owned()),
+        };
+        if end.usage.is_none() {
+            warnings.push("the provider did not count the tokens".to_owned());
+        }
+        let usage = end.usage.map(|counted| {
+            let cached = counted.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
+            let cached = cached.min(counted.input_tokens);
+            Usage {
+                input: counted.input_tokens - cached,
+                output: counted.output_tokens,
+                cache_read: cached,
+                cache_write: 0,
+            }
+        });
+        Ok(Answer { parts: all, stop, usage, warnings })
+    }
+}
+
+/// The parts of an item, and whether one is a refusal.
+fn parts(raw: &RawValue) -> Result<(Vec<AnswerPart>, bool), serde_json::Error> {
+    let opaque = |raw: String| AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw });
+    let kind = Fields::of(raw.get())?.text("type").unwrap_or_default();
+    // Only what is read here has a shape to keep to.
+    if kind != "message" && kind != "function_call" {
+        return Ok((vec![opaque(raw.get().to_owned())], false));
+    }
+    let item: Item = serde_json::from_str(raw.get())?;
+    if kind == "function_call" {
+        let arguments = match item.arguments {
+            Some(Value::String(text)) => text,
+            Some(other) => other.to_string(),
+            None => String::new(),
+        };
+        let (id, name) = (item.call_id.unwrap_or_default(), item.name.unwrap_or_default());
+        return Ok((vec![AnswerPart::Call(Call { id, name, arguments })], false));
+    }
+    let mut refused = false;
+    let mut text = String::new();
+    for content in item.content.unwrap_or_default() {
+        let word = |key: &str| content.get(key).and_then(Value::as_str);
+        if let Some(refusal) = word("refusal") {
+            refused = true;
+            text.push_str(refusal);
+        }
+        text.push_str(word("text").unwrap_or_default());
+    }
+    let mut parts = Vec::new();
+    if !text.is_empty() {
+        parts.extend(item.phase.map(|phase| opaque(format!("{{{}:{}}}", wire::json(PHASE), wire::json(&phase)))));
+        parts.push(AnswerPart::Text(text));
+    }
+    Ok((parts, refused))
+}
+
+fn bad(error: serde_json::Error) -> Fault {
+    Fault::invalid(format!("an event is not what the protocol says ({error})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::cuts::same_however_cut;
+
+    #[test]
+    fn issue5_the_answer_is_the_same_however_its_bytes_are_cut() {
+        let stream = concat!(
+            "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\"}}\n\n",
+            "data: {\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"delta\":\"größer\"}\r\n\r\n",
+            "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[],\"encrypted_content\":\"eA==\"}}\n\n",
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":1,\"delta\":\"日本🦀\"}\n\n",
+            "data: {\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"日本🦀\"}]}}\n\n",
+            "data: {\"type\":\"response.output_item.added\",\"output_index\":2,\"item\":{\"type\":\"function_call\",\"name\":\"read\"}}\n\n",
+            "data: {\"type\":\"response.output_item.done\",\"output_index\":2,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"read\",\"arguments\":\"{\\\"p\\\": 1}\"}}\n\n",
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[],\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}}\n\n",
+        );
+        same_however_cut(stream, || ResponsesReader::new(Ids::default()));
+    }
+}

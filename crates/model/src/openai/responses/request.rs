@@ -1,0 +1,161 @@
+//! Requests of the Responses API.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::WIRE;
+use super::answer::PHASE;
+use crate::openai::{LONGEST_NAME, TAKES};
+use crate::wire::{self, Body, FAILED, Fields, NO_OUTPUT, Shown};
+use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, UserPart};
+
+/// Fields of a request that are written here.
+pub(super) const OWN_FIELDS: &[&str] = &[
+    "model",
+    "store",
+    "stream",
+    "include",
+    "max_output_tokens",
+    "instructions",
+    "tools",
+    "input",
+    "tool_choice",
+    "previous_response_id",
+];
+
+/// The whole body.
+pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, reasoning: bool) -> Vec<u8> {
+    let mut body = Body::new();
+    body.field("model", model).field("store", &false).field("stream", &true);
+    if reasoning {
+        body.field("include", &["reasoning.encrypted_content"]);
+    }
+    body.field("max_output_tokens", &request.max_output_tokens).extra(extra);
+    if !request.tools.is_empty() {
+        // Strict schemas are a dialect that few schemas are written in; it is the default here, so it is switched off.
+        let tools = request.tools.iter().map(|tool| {
+            let (name, about, schema) = (&tool.name, &tool.description, &tool.input_schema);
+            json!({"type": "function", "name": name, "description": about, "parameters": schema, "strict": false})
+        });
+        body.field("tools", &tools.collect::<Vec<_>>());
+    }
+    if !request.system.trim().is_empty() {
+        body.field("instructions", request.system);
+    }
+    let off = (request.tools_off && !request.tools.is_empty()).then(|| ("tool_choice", json!("none")));
+    request.conversation.with_rendered(WIRE, render, |input| body.last("input", input, off))
+}
+
+/// One message as the items it consists of.
+fn render(message: &Message, out: &mut Vec<u8>) {
+    match message {
+        Message::User(parts) => {
+            let mut content = Vec::new();
+            for part in parts {
+                match part {
+                    UserPart::Result(result) => push(&output(result).to_string(), out),
+                    UserPart::Text(text) if text.trim().is_empty() => {}
+                    UserPart::Text(text) => content.push(input_text(text)),
+                    UserPart::Media(media) => content.push(media_part(media)),
+                }
+            }
+            if !content.is_empty() {
+                push(&json!({"type": "message", "role": "user", "content": content}).to_string(), out);
+            }
+        }
+        Message::Assistant(parts) => {
+            let mut phase = None;
+            for part in parts {
+                match part {
+                    AnswerPart::Opaque(opaque) => phase = own(opaque, out).or(phase),
+                    AnswerPart::Text(text) if text.is_empty() => {}
+                    AnswerPart::Text(text) => {
+                        let content = json!([{"type": "output_text", "text": text}]);
+                        let mut item = json!({"type": "message", "role": "assistant", "content": content});
+                        if let Some(phase) = phase.take() {
+                            item["phase"] = Value::String(phase);
+                        }
+                        push(&item.to_string(), out);
+                    }
+                    AnswerPart::Call(call) => {
+                        let item = json!({
+                            "type": "function_call",
+                            "call_id": wire::wire_id(&call.id),
+                            "name": wire::wire_name(&call.name, LONGEST_NAME),
+                            "arguments": wire::arguments_object(&call.arguments),
+                        });
+                        push(&item.to_string(), out);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sends an opaque item back, or gives the phase that the next text has.
+fn own(opaque: &Opaque, out: &mut Vec<u8>) -> Option<String> {
+    let raw = wire::own(opaque, WIRE)?;
+    let fields = Fields::of(raw.get()).ok()?;
+    if let Some(phase) = fields.text(PHASE) {
+        return Some(phase);
+    }
+    // Without its content a reasoning item is only a name, and nothing is stored under it.
+    let reasoning = fields.text("type").as_deref() == Some("reasoning");
+    if !reasoning || fields.text("encrypted_content").is_some() {
+        push(raw.get(), out);
+    }
+    None
+}
+
+fn output(result: &ToolResult) -> Value {
+    let call_id = wire::wire_id(&result.call_id);
+    let texts: Option<Vec<&str>> = result.parts.iter().map(as_text).collect();
+    let output = match texts {
+        Some(texts) => {
+            let text = texts.join("\n");
+            let text = if text.is_empty() { Cow::Borrowed(NO_OUTPUT) } else { Cow::Owned(text) };
+            Value::String(if result.is_error { format!("{FAILED}{text}") } else { text.into_owned() })
+        }
+        None => {
+            let failed = result.is_error.then(|| input_text(FAILED.trim_end()));
+            let parts = result.parts.iter().map(|part| match part {
+                ResultPart::Text(text) => input_text(text),
+                ResultPart::Media(media) => media_part(media),
+            });
+            Value::Array(failed.into_iter().chain(parts).collect())
+        }
+    };
+    json!({"type": "function_call_output", "call_id": call_id, "output": output})
+}
+
+fn as_text(part: &ResultPart) -> Option<&str> {
+    match part {
+        ResultPart::Text(text) => Some(text),
+        ResultPart::Media(_) => None,
+    }
+}
+
+fn input_text(text: &str) -> Value {
+    json!({"type": "input_text", "text": text})
+}
+
+fn media_part(media: &Media) -> Value {
+    match TAKES.show(media) {
+        Shown::Image { mime, base64 } => {
+            json!({"type": "input_image", "image_url": format!("data:{mime};base64,{base64}")})
+        }
+        Shown::Pdf { base64 } => {
+            let data = format!("data:application/pdf;base64,{base64}");
+            json!({"type": "input_file", "filename": "document.pdf", "file_data": data})
+        }
+        Shown::LeftOut(text) => input_text(&text),
+    }
+}
+
+fn push(text: &str, out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(text.as_bytes());
+}
