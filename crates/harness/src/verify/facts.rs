@@ -257,13 +257,9 @@ fn exit_of(came: &Came) -> Option<i32> {
 }
 
 fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came) -> Vec<Checked> {
-    let report = ran
-        .iter()
-        .any(|one| matches!(&one.what, What::Verifies(check) if check.kind == VerificationKind::Tests))
-        .then(|| report::read(&output_of(call.observed)))
-        .unwrap_or(Report::Silent);
     let is_tests = |one: &&Did| matches!(&one.what, What::Verifies(check) if check.kind == VerificationKind::Tests);
     let tests = ran.iter().filter(is_tests).count();
+    let report = if tests > 0 { report::read(&output_of(call.observed)) } else { Report::Silent };
     ran.iter()
         .filter_map(|one| match &one.what {
             What::Verifies(check) => Some((check, one.ended)),

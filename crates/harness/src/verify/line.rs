@@ -57,7 +57,11 @@ pub(super) fn did(line: &str, exit: Option<i32>) -> Vec<Did> {
 fn within(line: &str, exit: Option<i32>, depth: usize) -> Vec<Did> {
     let Some(steps) = steps(line) else {
         // It has a grammar of its own: what it ran is known, how each of it ended is not.
-        return analyse(line)
+        let found = analyse(line);
+        let hidden = !found.opaque.is_empty()
+            || found.redirections.iter().any(|file| file.writes && file.path != "/dev/null")
+            || found.commands.is_empty();
+        let mut all: Vec<Did> = found
             .commands
             .iter()
             .filter(|argv| !argv.is_empty())
@@ -68,8 +72,11 @@ fn within(line: &str, exit: Option<i32>, depth: usize) -> Vec<Did> {
                 };
                 Did { words: argv.join(" "), what, ended: Ended::Unknown }
             })
-            .chain(std::iter::once(Did { words: String::new(), what: What::Other, ended: Ended::Unknown }))
             .collect();
+        if hidden {
+            all.push(Did { words: String::new(), what: What::Other, ended: Ended::Unknown });
+        }
+        return all;
     };
     if let [Step { argv, negated: false, .. }] = steps.as_slice()
         && let Some(inner) = shell_line(argv)
