@@ -10,7 +10,7 @@ use portcullis_pipeline::{Halt, Session};
 use serde::de::DeserializeOwned;
 
 use super::media::media_of;
-use super::{Added, Context};
+use super::{Added, Context, verifies};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
@@ -79,7 +79,8 @@ impl Reader<'_> {
                 let message = self.intents.remove(&observed.intent_id);
                 if message.is_some() && message == self.context.newest.as_ref().map(|newest| newest.message_id) {
                     let media = media_of(self.session, observed).await;
-                    self.context.observed(observed, media);
+                    let verifies = verifies(self.session, &observed.tool);
+                    self.context.observed(observed, media, event.seq, verifies);
                 }
             }
             Body::ContextCompacted(compacted) => {

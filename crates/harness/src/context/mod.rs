@@ -8,18 +8,23 @@ mod history;
 mod media;
 mod prompt;
 mod summary;
+mod verifies;
 
 use std::sync::Arc;
 
 use portcullis_base::{Digest, EventId, MessageId};
 use portcullis_event::Observed;
+use portcullis_event::facts::{Verification, VerificationKind};
 use portcullis_model::{AnswerPart, Call, Conversation, Message, ResultPart, ToolResult, UserPart};
 use serde::{Deserialize, Serialize};
+
+use crate::verify::{CallFact, verifications_of};
 
 pub(crate) use history::said;
 pub(crate) use media::media_of;
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use summary::Digested;
+pub(crate) use verifies::verifies;
 
 /// Something that a request adds in the user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,11 +142,17 @@ impl Context {
         }
     }
 
-    /// A call of the newest answer has its observation.
-    pub(crate) fn observed(&mut self, observed: &Observed, mut media: Vec<ResultPart>) {
-        let Some(newest) = &mut self.newest else { return };
+    /// A call of the newest answer has its observation, which stands in the log at `seq`. Gives what it verifies.
+    pub(crate) fn observed(
+        &mut self,
+        observed: &Observed,
+        mut media: Vec<ResultPart>,
+        seq: u64,
+        verifies: Option<VerificationKind>,
+    ) -> Vec<Verification> {
+        let Some(newest) = &mut self.newest else { return Vec::new() };
         let waiting = newest.asked.iter_mut().find(|asked| asked.call.id == observed.call_id && asked.result.is_none());
-        let Some(asked) = waiting else { return };
+        let Some(asked) = waiting else { return Vec::new() };
         let mut parts = vec![ResultPart::Text(fence::shown(observed))];
         parts.append(&mut media);
         asked.result = Some(ToolResult {
@@ -151,8 +162,10 @@ impl Context {
             parts,
         });
         let input = serde_json::from_str(&asked.call.arguments).unwrap_or(serde_json::Value::Null);
-        self.facts.take(&observed.tool, &input, observed);
+        let call = CallFact { input: &input, observed, seq, verifies };
+        self.facts.take(&call);
         self.digested.call(observed);
+        verifications_of(&call)
     }
 
     /// Calls of the newest answer that have no result, in their order.

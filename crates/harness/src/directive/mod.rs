@@ -8,6 +8,7 @@ mod block;
 use portcullis_event::facts::{LearningKind, LoopOutcome, Priority};
 use serde_json::{Map, Value, json};
 
+pub(crate) use block::fences;
 pub use block::read;
 
 /// Queued wakes and learnings that are accepted of one directive; more are passed over.

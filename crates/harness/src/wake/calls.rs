@@ -7,7 +7,7 @@ use portcullis_event::facts::{Disposition as Acked, LoopOutcome, SpanCompleted, 
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal};
 
 use super::{Stopped, Wake, WakeEnd};
-use crate::context::media_of;
+use crate::context::{media_of, verifies};
 use crate::live::Live;
 
 impl Wake<'_> {
@@ -59,8 +59,11 @@ impl Wake<'_> {
                     let observed = observation.session_view();
                     watcher.see(Live::CallEnded { input: &call.arguments, observed });
                     let media = media_of(self.session, observed).await;
-                    self.context.observed(observed, media);
-                    self.verified();
+                    let seq = self.session.with_state(|state| state.seq) + 1;
+                    let verifies = verifies(self.session, &observed.tool);
+                    for verification in self.context.observed(observed, media, seq, verifies) {
+                        self.session.note(&mut self.facts, Some(turn.turn_id), &verification);
+                    }
                 }
                 Disposition::Parked(ask) => waits = waits.or(Some(*ask)),
             }
@@ -70,13 +73,6 @@ impl Wake<'_> {
             return self.pause().await.map(Some);
         }
         Ok(None)
-    }
-
-    /// A verification that the newest observation is evidence of, as a fact.
-    fn verified(&mut self) {
-        if let Some(verification) = self.context.facts.newest_verification() {
-            self.session.note(&mut self.facts, None, &verification);
-        }
     }
 
     /// What attending moved on, for whoever watches.

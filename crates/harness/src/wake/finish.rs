@@ -25,7 +25,7 @@ impl Wake<'_> {
             summary: Some(directive.summary.clone()),
         };
         self.session.note(&mut self.facts, None, &message);
-        let checked = self.check(&visible);
+        let checked = self.check(&visible, &directive.claims);
         self.session.note(&mut self.facts, None, &checked);
         self.harness.watcher.see(Live::Checked(&checked));
         self.learn(&directive);
@@ -67,8 +67,8 @@ impl Wake<'_> {
     }
 
     /// Compares what the answer claims with what happened (§24). The words are never changed.
-    fn check(&self, text: &str) -> FinalChecked {
-        let claims = verify::check(text, &self.context.facts);
+    fn check(&self, text: &str, claims: &[String]) -> FinalChecked {
+        let claims = verify::check_with(text, claims, &self.context.facts);
         let message_id = self.context.newest.as_ref().map(|newest| newest.message_id);
         FinalChecked {
             message_id: message_id.unwrap_or(portcullis_base::MessageId::from_u128(0)),

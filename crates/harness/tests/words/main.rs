@@ -3,3 +3,7 @@
 mod directive;
 mod fence;
 mod fixtures;
+mod laws;
+mod liars;
+mod verifications;
+mod world;

@@ -1,0 +1,332 @@
+//! What the calls of a session came to, as far as claims are about it.
+
+use std::collections::BTreeMap;
+
+use portcullis_base::{Code, ObservationId, Phase, SideEffectState};
+use portcullis_event::Observed;
+use portcullis_event::facts::{Verification, VerificationKind, VerificationVerdict as Verdict};
+use serde_json::Value;
+
+use super::line::{Change, Did, Ended, What, did};
+use super::report::{self, Report};
+use super::runners::Check;
+
+/// Tools that run a command line, given as `command` (and `args` where it is one program).
+const SHELLS: [&str; 4] = ["bash", "shell_run", "shell_exec", "run_command"];
+
+/// Characters of a command that are kept for a sentence.
+const WORDS_MAX: usize = 200;
+
+/// One settled call.
+#[derive(Debug, Clone, Copy)]
+pub struct CallFact<'c> {
+    /// As the log keeps it.
+    pub input: &'c Value,
+    pub observed: &'c Observed,
+    /// Where in the log its observation stands.
+    pub seq: u64,
+    /// What the tool says it verifies (`semantics.verifies`).
+    pub verifies: Option<VerificationKind>,
+}
+
+/// How far a call came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Came {
+    /// Nothing of it ran; the code says why.
+    NotRun(String),
+    /// It ended by itself, with this exit code.
+    Ended(i32),
+    /// It was stopped: it certainly did not succeed.
+    Stopped(String),
+    /// Nobody knows.
+    Unclear(String),
+}
+
+/// One verification.
+#[derive(Debug, Clone)]
+pub(super) struct Checked {
+    pub check: Check,
+    pub verdict: Verdict,
+    /// It is inconclusive, and yet certain that it did not pass.
+    pub not_passed: bool,
+    /// Its own report tells of failures.
+    pub reported: bool,
+    pub came: Came,
+    pub at: u64,
+    pub seq: u64,
+    pub evidence: ObservationId,
+}
+
+/// One command that was run or was to be.
+#[derive(Debug, Clone)]
+pub(super) struct Command {
+    pub words: String,
+    pub git: Option<String>,
+    pub ended: Ended,
+    pub came: Came,
+    pub evidence: ObservationId,
+}
+
+/// One thing that happened to a file.
+#[derive(Debug, Clone)]
+pub(super) struct Changed {
+    pub change: Change,
+    pub evidence: ObservationId,
+}
+
+/// Everything that claims are judged by. Made of facts alone: no model text comes near it (L77).
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    pub(super) checks: Vec<Checked>,
+    pub(super) commands: Vec<Command>,
+    pub(super) changes: BTreeMap<String, Vec<Changed>>,
+    /// Attempts on a file that came to nothing, with the code that they ended with.
+    pub(super) attempts: BTreeMap<String, (String, ObservationId)>,
+    /// When something last changed in the tree, and by what.
+    pub(super) mutated: Option<(u64, ObservationId)>,
+    /// Something ran of which nobody can tell which files it touched.
+    pub(super) opaque: bool,
+    now: u64,
+}
+
+impl Facts {
+    /// Adds a call. Calls come in the order of their observations.
+    pub fn take(&mut self, call: &CallFact<'_>) {
+        let observed = call.observed;
+        let touched = observed.side_effects.state != SideEffectState::None;
+        let came = came(observed);
+        if let Some(line) = line_of(call) {
+            let ran: Vec<Did> = did(&line, exit_of(&came));
+            let checks = checks_of(call, &ran, &came);
+            let mut checks = checks.into_iter();
+            for one in ran {
+                self.now += 1;
+                self.step(call, &one, &came, touched);
+                if matches!(one.what, What::Verifies(_))
+                    && let Some(check) = checks.next()
+                {
+                    self.checks.push(Checked { at: self.now, ..check });
+                }
+            }
+            return;
+        }
+        self.now += 1;
+        if let Some(check) = tool_check(call, &came) {
+            self.checks.push(Checked { at: self.now, ..check });
+            return;
+        }
+        let mut scope = observed.side_effects.state == SideEffectState::Unknown;
+        for item in &observed.side_effects.items {
+            let change = match item.kind.as_str() {
+                "file_created" => Some(Change::Created),
+                "file_modified" => Some(Change::Modified),
+                "file_deleted" => Some(Change::Deleted),
+                "file_renamed" | "file_moved" => Some(Change::Renamed),
+                _ => None,
+            };
+            scope |= change.is_some() || item.kind.starts_with("file") || item.kind.starts_with("command");
+            match change {
+                Some(change) => self.changed(&item.target, change, observed.observation_id),
+                None => self.opaque |= item.kind != "task_cancelled",
+            }
+        }
+        self.opaque |= observed.side_effects.state == SideEffectState::Unknown;
+        if touched && scope {
+            self.mutated = Some((self.now, observed.observation_id));
+        }
+        if !observed.ok
+            && let Some(path) = ["file_path", "filePath", "path"].iter().find_map(|name| call.input.get(name)?.as_str())
+        {
+            self.attempts.insert(path.to_owned(), (word(&observed.code), observed.observation_id));
+        }
+    }
+
+    fn step(&mut self, call: &CallFact<'_>, one: &Did, came: &Came, touched: bool) {
+        let evidence = call.observed.observation_id;
+        let ran = touched && !matches!(came, Came::NotRun(_));
+        match &one.what {
+            What::Verifies(_) | What::Harmless | What::Git(_) => {}
+            What::Files(files) => {
+                for (change, path) in files {
+                    match one.ended {
+                        Ended::Ok if ran => self.changed(path, *change, evidence),
+                        _ if matches!(came, Came::NotRun(_)) || one.ended != Ended::Unknown => {
+                            self.attempts.insert(path.clone(), (word(&call.observed.code), evidence));
+                        }
+                        _ => self.opaque |= ran,
+                    }
+                }
+                if ran {
+                    self.mutated = Some((self.now, evidence));
+                }
+            }
+            What::Other => {
+                self.opaque |= ran;
+                if ran {
+                    self.mutated = Some((self.now, evidence));
+                }
+            }
+        }
+        if !one.words.is_empty() {
+            let git = match &one.what {
+                What::Git(verb) => Some(verb.clone()),
+                _ => None,
+            };
+            self.commands.push(Command {
+                words: one.words.clone(),
+                git,
+                ended: one.ended,
+                came: came.clone(),
+                evidence,
+            });
+        }
+    }
+
+    fn changed(&mut self, path: &str, change: Change, evidence: ObservationId) {
+        let known = self.changes.entry(path.to_owned()).or_default();
+        match known.iter_mut().find(|one| one.change == change) {
+            Some(one) => one.evidence = evidence,
+            None => known.push(Changed { change, evidence }),
+        }
+        self.attempts.remove(path);
+    }
+
+    /// Whether nothing changed since.
+    pub(super) fn fresh(&self, check: &Checked) -> bool {
+        self.mutated.is_none_or(|(at, _)| at < check.at)
+    }
+}
+
+/// What a call verified, for the log: by what the tool says of itself, or by what the command line runs.
+#[must_use]
+pub fn verifications_of(call: &CallFact<'_>) -> Vec<Verification> {
+    let came = came(call.observed);
+    let checks = match line_of(call) {
+        Some(line) => checks_of(call, &did(&line, exit_of(&came)), &came),
+        None => tool_check(call, &came).into_iter().collect(),
+    };
+    checks
+        .into_iter()
+        .map(|one| Verification {
+            kind: one.check.kind,
+            target: cut(&one.check.target),
+            verdict: one.verdict,
+            evidence: vec![one.evidence],
+            after_seq: one.seq,
+        })
+        .collect()
+}
+
+fn line_of(call: &CallFact<'_>) -> Option<String> {
+    if !SHELLS.contains(&call.observed.tool.as_str()) {
+        return None;
+    }
+    let command = call.input.get("command")?.as_str()?;
+    match call.input.get("args").and_then(Value::as_array) {
+        // Words that were given one by one are words, whatever is in them; quoted, they stay so.
+        Some(args) => {
+            let quoted = args.iter().filter_map(Value::as_str).map(|arg| format!("'{}'", arg.replace('\'', r"'\''")));
+            Some(std::iter::once(command.to_owned()).chain(quoted).collect::<Vec<_>>().join(" "))
+        }
+        None => Some(command.to_owned()),
+    }
+}
+
+fn came(observed: &Observed) -> Came {
+    let before = [Phase::Lookup, Phase::Validate, Phase::Permission, Phase::Schedule];
+    let code = observed.code.known();
+    let exit = observed.exit_code.or_else(|| observed.signal.map(|signal| 128 + signal));
+    if observed.phase.known().is_some_and(|phase| before.contains(&phase)) || code == Some(Code::SandboxUnavailable) {
+        return Came::NotRun(word(&observed.code));
+    }
+    match (code, exit) {
+        (Some(Code::Timeout | Code::Cancelled), _) => Came::Stopped(word(&observed.code)),
+        (Some(Code::Ok | Code::NoMatches), exit) if observed.ok => Came::Ended(exit.unwrap_or(0)),
+        (Some(Code::BackgroundStarted | Code::OutcomeUnknown), _) => Came::Unclear(word(&observed.code)),
+        // Whatever else went wrong with it, it did not end well.
+        (_, Some(exit)) if exit != 0 => Came::Ended(exit),
+        (_, _) => Came::Unclear(word(&observed.code)),
+    }
+}
+
+fn exit_of(came: &Came) -> Option<i32> {
+    match came {
+        Came::Ended(exit) => Some(*exit),
+        _ => None,
+    }
+}
+
+fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came) -> Vec<Checked> {
+    let is_tests = |one: &&Did| matches!(&one.what, What::Verifies(check) if check.kind == VerificationKind::Tests);
+    let tests = ran.iter().filter(is_tests).count();
+    let report = if tests > 0 { report::read(&output_of(call.observed)) } else { Report::Silent };
+    ran.iter()
+        .filter_map(|one| match &one.what {
+            What::Verifies(check) => Some((check, one.ended)),
+            _ => None,
+        })
+        .map(|(check, ended)| {
+            let (mut verdict, mut not_passed) = match (came, ended) {
+                (Came::NotRun(_), _) => (Verdict::NotRun, false),
+                (Came::Stopped(_), _) => (Verdict::Inconclusive, true),
+                // The shell did not find the program, or could not run it.
+                (Came::Ended(126 | 127), Ended::Failed) => (Verdict::NotRun, false),
+                (_, Ended::Ok) => (Verdict::Passed, false),
+                (_, Ended::Failed) => (Verdict::Failed, false),
+                (_, Ended::NotOk) => (Verdict::Inconclusive, true),
+                (_, Ended::Unknown) => (Verdict::Inconclusive, false),
+            };
+            let mut reported = false;
+            if check.kind == VerificationKind::Tests && matches!(came, Came::Ended(_)) {
+                match report {
+                    // A runner's own exit code is surer than words in its output, which its tests may print.
+                    Report::Failures if verdict == Verdict::Passed && !check.script => {}
+                    Report::Failures if tests == 1 || verdict != Verdict::Passed => {
+                        (verdict, not_passed, reported) = (Verdict::Failed, false, true);
+                    }
+                    Report::NothingRan if verdict == Verdict::Passed && !call.observed.truncated => {
+                        verdict = Verdict::Inconclusive;
+                    }
+                    Report::NoRunner if verdict != Verdict::Passed => (verdict, not_passed) = (Verdict::NotRun, false),
+                    _ => {}
+                }
+            }
+            let (evidence, seq) = (call.observed.observation_id, call.seq);
+            Checked { check: check.clone(), verdict, not_passed, reported, came: came.clone(), at: 0, seq, evidence }
+        })
+        .collect()
+}
+
+fn tool_check(call: &CallFact<'_>, came: &Came) -> Option<Checked> {
+    let kind = call.verifies?;
+    let observed = call.observed;
+    let failed = matches!(observed.code.known(), Some(Code::ToolFailure | Code::CommandFailed));
+    let (verdict, not_passed) = match came {
+        Came::NotRun(_) => (Verdict::NotRun, false),
+        Came::Stopped(_) => (Verdict::Inconclusive, true),
+        Came::Ended(0) => (Verdict::Passed, false),
+        Came::Ended(_) => (Verdict::Failed, false),
+        Came::Unclear(_) if failed => (Verdict::Failed, false),
+        Came::Unclear(_) => (Verdict::Inconclusive, false),
+    };
+    let check = Check { kind, builds: kind == VerificationKind::Build, script: false, target: observed.tool.clone() };
+    let (evidence, seq) = (observed.observation_id, call.seq);
+    Some(Checked { check, verdict, not_passed, reported: false, came: came.clone(), at: 0, seq, evidence })
+}
+
+fn output_of(observed: &Observed) -> String {
+    observed.content.iter().filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
+}
+
+fn word(code: &portcullis_base::Recorded<Code>) -> String {
+    serde_json::to_value(code).ok().and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Bounded, for a sentence.
+pub(super) fn cut(text: &str) -> String {
+    let mut out: String = text.chars().take(WORDS_MAX).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,117 @@
+//! Claims about files: "created `a.rs`", "`a.rs` was deleted", "added a test to `b.rs` and `c.rs`".
+
+use super::claims::{Said, Verb, clauses, is_so};
+use super::prose::{Prose, is_path, pattern};
+
+pattern!(
+    CONDITION,
+    r"^(?:and |but |so |then )?(?:if|once|when|whenever|unless|until|assuming|provided|as soon as|before|after you|to)\b"
+);
+
+/// Where in a clause the reader is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Behind the verb: what comes is what it was done to.
+    Object,
+    /// Behind a preposition such as `in`: what comes was edited.
+    Inside,
+    /// Something else came between.
+    Away,
+}
+
+/// The claims about files in a sentence.
+pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
+    let mut said = Vec::new();
+    // What was done goes on over `and` and commas: "created `a`, `b` and `c`".
+    let mut deed: Option<(Verb, At)> = None;
+    // Files that stand before their verb: "`a` and `b` were deleted".
+    let mut waiting: Vec<String> = Vec::new();
+    let mut conditional = false;
+    for clause in clauses(sentence) {
+        conditional |= CONDITION.is_match(clause);
+        if conditional {
+            continue;
+        }
+        let begins_with_file = clause.starts_with('⟦');
+        if !begins_with_file {
+            deed = None;
+            waiting.clear();
+        }
+        let mut end = 0;
+        let mut passive = false;
+        for token in clause.split(' ') {
+            end += token.len();
+            let word = token.trim_matches(|c: char| matches!(c, ':' | '.' | '!' | '"' | '\''));
+            if let Some(path) = path_of(word, prose) {
+                match deed {
+                    Some((verb, At::Object)) => said.push(Said::File(verb, path)),
+                    Some((_, At::Inside)) => said.push(Said::File(Verb::Edited, path)),
+                    Some((_, At::Away)) => {}
+                    None => waiting.push(path),
+                }
+                passive = token.ends_with(':');
+            } else if let Some(verb) = verb_of(word) {
+                if is_so(clause, end) {
+                    if passive {
+                        said.extend(waiting.drain(..).map(|path| Said::File(verb, path)));
+                    }
+                    deed = Some((verb, At::Object));
+                } else {
+                    deed = None;
+                    waiting.clear();
+                }
+            } else {
+                match word {
+                    "was" | "were" | "been" | "is" | "are" | "now" | "newly" | "also" | "has" | "have"
+                    | "successfully" => {
+                        passive |= !waiting.is_empty();
+                    }
+                    "the" | "a" | "an" | "new" | "file" | "files" | "module" | "script" | "folder" | "directory"
+                    | "existing" | "both" | "called" | "named" | "your" | "our" | "its" | "my" | "this"
+                    | "following" | "as" | "old" | "config" | "test" | "tests" => {}
+                    // "renamed `a` to `b`"
+                    "to" | "into" if matches!(deed, Some((Verb::Renamed, At::Object))) => {}
+                    "in" | "into" | "to" | "within" | "inside" | "from" | "of" | "at" => {
+                        deed = deed.map(|(verb, _)| (verb, At::Inside));
+                    }
+                    "for" | "using" | "with" | "by" | "like" | "via" | "per" | "against" | "than" | "after"
+                    | "that" | "which" | "use" | "call" | "match" | "import" | "where" | "on" | "about" | "before"
+                    | "under" => {
+                        deed = deed.map(|(verb, _)| (verb, At::Away));
+                        waiting.clear();
+                    }
+                    _ => {
+                        // "added a test to `b`" goes on behind the next preposition; "to use `b`" does not reach `b`.
+                        if let Some((verb, At::Inside)) = deed {
+                            deed = Some((verb, At::Away));
+                        }
+                        if !passive {
+                            waiting.clear();
+                        }
+                    }
+                }
+            }
+            end += 1;
+            end = end.min(clause.len());
+        }
+    }
+    said
+}
+
+fn path_of(word: &str, prose: &Prose) -> Option<String> {
+    let word = word.trim_end_matches("'s");
+    let number = word.strip_prefix('⟦')?.split('⟧').next()?.parse::<usize>().ok()?;
+    prose.aside.get(number).filter(|code| is_path(code)).cloned()
+}
+
+fn verb_of(word: &str) -> Option<Verb> {
+    Some(match word {
+        "created" | "generated" | "scaffolded" => Verb::Created,
+        "added" | "wrote" | "written" | "saved" | "overwrote" | "implemented" => Verb::Wrote,
+        "edited" | "updated" | "modified" | "changed" | "patched" | "refactored" | "adjusted" | "amended"
+        | "extended" | "rewrote" | "rewritten" | "simplified" => Verb::Edited,
+        "deleted" | "removed" => Verb::Deleted,
+        "renamed" | "moved" => Verb::Renamed,
+        _ => return None,
+    })
+}
