@@ -199,3 +199,17 @@ fn push_text(text: &str, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(text.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::prefix;
+
+    #[test]
+    fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
+        for media in [true, false] {
+            let style = Style { openai: media, counted: media, media };
+            prefix::holds("messages", |request| body("m", &Map::new(), request, style));
+        }
+    }
+}
