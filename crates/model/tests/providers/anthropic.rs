@@ -186,6 +186,25 @@ async fn stop_reasons_are_told_apart() {
 }
 
 #[tokio::test]
+async fn issue5_a_call_cut_off_before_its_arguments_is_no_call_without_arguments() {
+    let cut = |stop: &str| {
+        events(&[
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "read", "input": {}}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": stop}}),
+            json!({"type": "message_stop"}),
+        ])
+    };
+    let fake = Fake::start([Reply::stream(&cut("max_tokens")), Reply::stream(&cut("tool_use"))]).await;
+    let model = model(&fake);
+    for arguments in ["", "{}"] {
+        let answer = ask(&model, &said("go")).await.answer();
+        assert_eq!(answer.calls().map(|call| call.arguments.as_str()).collect::<Vec<_>>(), [arguments]);
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_stream_is_understood() {
     let whole = json!({
         "type": "message",
