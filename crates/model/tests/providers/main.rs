@@ -2,6 +2,10 @@
 
 mod anthropic;
 mod catalog;
+mod chat;
+mod chat_quirks;
 mod fake;
 mod faults;
 mod gemini;
+mod responses;
+mod talk;
