@@ -234,3 +234,21 @@ fn only_signature(raw: &str) -> Option<String> {
 fn alone(signature: &str) -> String {
     format!("{{\"text\":\"\",\"{SIGNATURE}\":{signature}}}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use portcullis_base::{ManualClock, Timestamp};
+
+    use super::*;
+    use crate::wire::prefix;
+
+    #[test]
+    fn check_6_3_a_longer_request_begins_with_the_bytes_of_the_shorter() {
+        let settings = HttpSettings::new(Arc::new(ManualClock::new(Timestamp::from_micros(0))));
+        for id in ["gemini-2.0-flash", "gemini-2.5-pro", "gemini-3.6-flash"] {
+            prefix::holds("contents", |request| body(id, &settings, request));
+        }
+    }
+}

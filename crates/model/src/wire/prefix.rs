@@ -33,12 +33,19 @@ fn media() -> impl Strategy<Value = Media> {
 }
 
 fn opaque() -> impl Strategy<Value = AnswerPart> {
-    let wire = prop_oneof![Just("anthropic_messages"), Just("openai_chat"), Just("openai_responses"), Just("other")];
+    let wire = prop_oneof![
+        Just("anthropic_messages"),
+        Just("openai_chat"),
+        Just("openai_responses"),
+        Just("gemini"),
+        Just("other")
+    ];
     let raw = prop_oneof![
         Just(r#"{"type":"thinking","thinking":"t","signature":"s"}"#),
         Just(r#"{"type":"reasoning","encrypted_content":"x"}"#),
         Just(r#"{"reasoning_content":"r"}"#),
         Just(r#"{"phase_of_next_text":"p"}"#),
+        Just(r#"{"thoughtSignature":"s"}"#),
         Just(r#"{"broken""#),
     ];
     (wire, raw).prop_map(|(wire, raw)| AnswerPart::Opaque(Opaque { wire: wire.to_owned(), raw: raw.to_owned() }))

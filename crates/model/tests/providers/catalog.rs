@@ -193,3 +193,16 @@ async fn check_5_7_the_timeout_that_a_person_sets_is_kept() {
     let model = Catalog::new(chosen, &environment).open_text("openai-chat/m").expect("a model");
     assert_eq!(ask(model.as_ref(), &said("go")).await.error().failure, Failure::Timeout);
 }
+
+#[tokio::test]
+async fn the_table_of_the_documentation_is_the_table_of_the_code() {
+    let page = include_str!("../../../../docs/models.md");
+    for (set, provider) in [(0, "anthropic"), (1, "openai"), (2, "gemini")] {
+        let (variable, key) = KEYS[set];
+        let environment = environment(&[(variable, key)]);
+        let chosen = Catalog::new(settings(), &environment).first().await.expect(provider);
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{provider}` |"))).expect(provider);
+        assert!(row.contains(&format!("`{variable}`")), "{row}");
+        assert!(row.ends_with(&format!("| `{}` |", chosen.model.name().id)), "{row}");
+    }
+}
