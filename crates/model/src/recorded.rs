@@ -39,6 +39,7 @@ impl Recording {
 pub struct Recorded {
     name: ModelName,
     wire: &'static str,
+    window: Option<u64>,
     answers: Vec<Recording>,
 }
 
@@ -49,13 +50,19 @@ impl Recorded {
     /// Plays these answers, as the model of that name.
     #[must_use]
     pub fn new(name: ModelName, answers: Vec<Recording>) -> Self {
-        Self { name, wire: WIRE, answers }
+        Self { name, wire: WIRE, window: None, answers }
     }
 
     /// Says that its opaque parts are of this wire format, as [`Model::wire`] of the model that was recorded.
     #[must_use]
     pub fn on_wire(self, wire: &'static str) -> Self {
         Self { wire, ..self }
+    }
+
+    /// Says how many tokens the recorded model could read, so that a conversation is compacted where it was.
+    #[must_use]
+    pub fn with_window(self, window: Option<u64>) -> Self {
+        Self { window, ..self }
     }
 
     /// The answer that belongs to this conversation.
@@ -138,7 +145,7 @@ impl Model for Recorded {
     }
 
     fn window(&self) -> Option<u64> {
-        None
+        self.window
     }
 
     fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {

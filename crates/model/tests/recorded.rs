@@ -51,13 +51,13 @@ async fn ask(model: &Recorded, messages: Vec<Message>) -> Result<Answer, ModelEr
 
 #[tokio::test]
 async fn a_recording_is_played_back_by_position_byte_for_byte() {
-    let model = Recorded::new(name(), recording()).on_wire("anthropic");
+    let model = Recorded::new(name(), recording()).on_wire("anthropic").with_window(Some(9));
     for n in [0, 3, 1, 2] {
         let answer = ask(&model, before(n)).await.expect("recorded");
         assert_eq!(answer.parts, recording()[n].parts);
         assert_eq!((answer.stop, answer.usage), (Stop::ToolUse, recording()[n].usage));
     }
-    assert_eq!((model.name(), model.wire()), (&name(), "anthropic"));
+    assert_eq!((model.name(), model.wire(), model.window()), (&name(), "anthropic", Some(9)));
 }
 
 #[tokio::test]

@@ -237,6 +237,14 @@ impl Reader for AnthropicReader {
         }
         let mut warnings = Vec::new();
         let mut parts: Vec<AnswerPart> = self.blocks.into_values().map(Block::finish).collect();
+        // A call that was cut off before its first argument begins with `{}`, too. Nobody shall take that for a call
+        // without arguments.
+        if matches!(self.stop.as_deref(), Some("max_tokens" | "model_context_window_exceeded"))
+            && let Some(AnswerPart::Call(call)) = parts.last_mut()
+            && call.arguments == "{}"
+        {
+            call.arguments.clear();
+        }
         parts.retain(|part| !matches!(part, AnswerPart::Text(text) if text.is_empty()));
         self.ids.settle(&mut parts, &mut warnings);
         let stop = match self.stop.as_deref() {

@@ -156,3 +156,14 @@ fn tool_result(result: &ToolResult) -> Block<'_> {
     }
     Block::ToolResult { tool_use_id: wire::wire_id(&result.call_id), content, is_error: result.is_error }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::prefix;
+
+    #[test]
+    fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
+        prefix::holds("messages", |request| body("m", &Map::new(), request));
+    }
+}

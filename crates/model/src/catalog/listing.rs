@@ -69,7 +69,9 @@ fn knows(ids: &[String], id: &str) -> bool {
 
 /// The choices for a person, the nearest first.
 fn named(id: &str, mut ids: Vec<String>) -> String {
-    ids.sort_by_cached_key(|known| edits(id, known));
+    // `llama3.3` means `llama3.3:latest` rather than some other short name.
+    let bare = |known: &str| if id.contains(':') { known.len() } else { known.find(':').unwrap_or(known.len()) };
+    ids.sort_by_cached_key(|known| edits(id, &known[..bare(known)]));
     let more = ids.len().saturating_sub(NAMED);
     ids.truncate(NAMED);
     let list: Vec<String> = ids.iter().map(|id| format!("`{}`", one_line(id))).collect();

@@ -29,6 +29,8 @@ pub struct ModelSettings {
     pub timeout: Option<Duration>,
     /// How many tokens the model can read, where the person knows better than our table.
     pub window: Option<u64>,
+    /// Whether images and documents are sent where that is a choice; `None`: to whoever is known to take them.
+    pub media: Option<bool>,
     /// Further fields of the request, as the provider names them.
     pub extra: Map<String, Value>,
     /// `--strict-script`.
@@ -40,7 +42,15 @@ impl ModelSettings {
     /// Nothing set.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { base_url: None, timeout: None, window: None, extra: Map::new(), strict_script: false, clock }
+        Self {
+            base_url: None,
+            timeout: None,
+            window: None,
+            media: None,
+            extra: Map::new(),
+            strict_script: false,
+            clock,
+        }
     }
 }
 
@@ -169,6 +179,7 @@ impl<'e> Catalog<'e> {
         http.base_url = self.settings.base_url.clone().or_else(|| self.variable(provider.base_url?));
         http.key = self.variable(provider.key).map(SecretText::new);
         http.window = self.settings.window.or_else(|| windows::window(provider.name, &name.id));
+        http.media = self.settings.media;
         http.extra = self.settings.extra.clone();
         if let Some(timeout) = self.settings.timeout {
             http.limits.idle = timeout;

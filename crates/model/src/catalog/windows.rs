@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h38_the_longest_beginning_counts_and_what_is_unknown_is_unknown() {
+    fn the_longest_beginning_counts_and_what_is_unknown_is_unknown() {
         assert_eq!(window("anthropic", "claude-sonnet-5"), Some(200_000));
         assert_eq!(window("openai", "gpt-5.5"), Some(272_000));
         assert_eq!(window("openai", "gpt-5.2-chat-latest"), Some(128_000));

@@ -254,3 +254,22 @@ impl Reader for GeminiReader {
         Ok(Answer { parts: self.parts, stop, usage: self.usage, warnings: self.warnings })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::cuts::same_however_cut;
+
+    #[test]
+    fn issue5_the_answer_is_the_same_however_its_bytes_are_cut() {
+        let stream = concat!(
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"größer 🦀\",\"thought\":true}]}}]}\r\n\r\n",
+            ": a comment\n\n",
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"日\"},{\"text\":\"本語\"}]}}],\n",
+            "data:  \"usageMetadata\":{\"promptTokenCount\":5}}\n\n",
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"id\":\"a\",\"name\":\"read\",\"args\":{\"p\": \"é\"}},\"thoughtSignature\":\"QQ==\"}]}}]}\n\n",
+            "data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":5,\"candidatesTokenCount\":2}}\n\n",
+        );
+        same_however_cut(stream, || GeminiReader::new(Ids::default()));
+    }
+}

@@ -101,7 +101,7 @@ impl Model for Gemini {
 
     async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
         self.fits(&request.tools)?;
-        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request));
+        let body = Bytes::from(request::body(&self.name.id, &self.settings, request));
         let reader = GeminiReader::new(Ids::new(request.conversation, body.clone()));
         let answer = self.http.ask(&self.path, HeaderMap::new(), body, reader, heard).await;
         answer.map_err(|error| match error {

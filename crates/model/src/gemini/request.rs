@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::WIRE;
 use crate::wire::{Body, NO_OUTPUT, Shown, Takes, arguments_object, json as text_of, own, wire_id, wire_name};
-use crate::{AnswerPart, Media, Message, ModelError, ModelName, Request, ResultPart, ToolResult, UserPart};
+use crate::{
+    AnswerPart, HttpSettings, Media, Message, ModelError, ModelName, Request, ResultPart, ToolResult, UserPart,
+};
 
 /// What is written here and cannot be set. `generationConfig` can: what is set is put into it.
 const OWN_FIELDS: &[&str] = &["contents", "tools", "toolConfig", "systemInstruction"];
@@ -28,8 +30,8 @@ pub(super) fn check_extra(model: &ModelName, extra: &Map<String, Value>) -> Resu
 }
 
 /// The body. All that stays the same comes first, then the messages; what holds for this request alone comes after them.
-pub(super) fn body(id: &str, extra: &Map<String, Value>, request: &Request<'_>) -> Vec<u8> {
-    let generation = Generation::of(id);
+pub(super) fn body(id: &str, settings: &HttpSettings, request: &Request<'_>) -> Vec<u8> {
+    let style = Style { generation: Generation::of(id), media: settings.media.unwrap_or(true) };
     let mut body = Body::new();
     if !request.system.is_empty() {
         body.field("systemInstruction", &json!({ "parts": [{ "text": request.system }] }));
@@ -49,10 +51,10 @@ pub(super) fn body(id: &str, extra: &Map<String, Value>, request: &Request<'_>) 
         body.field("tools", &json!([{ "functionDeclarations": declarations }]));
     }
     let mut config = json!({ "maxOutputTokens": request.max_output_tokens });
-    if generation.thinks() {
+    if style.generation != Generation::Early {
         config["thinkingConfig"] = json!({ "includeThoughts": true });
     }
-    for (name, value) in extra {
+    for (name, value) in &settings.extra {
         match (name.as_str(), value) {
             ("generationConfig", Value::Object(set)) => {
                 for (name, value) in set {
@@ -67,11 +69,16 @@ pub(super) fn body(id: &str, extra: &Map<String, Value>, request: &Request<'_>) 
     body.field("generationConfig", &config);
     let off = request.tools_off && !request.tools.is_empty();
     let once = off.then(|| ("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } })));
-    let render = |message: &Message, out: &mut Vec<u8>| render(message, generation, out);
-    // What is rendered differs by generation, so each has a name of its own.
-    request
-        .conversation
-        .with_rendered(generation.rendered_as(), render, |contents| body.last("contents", contents, once))
+    let render = |message: &Message, out: &mut Vec<u8>| style.render(message, out);
+    request.conversation.with_rendered(style.name(), render, |contents| body.last("contents", contents, once))
+}
+
+/// What messages are rendered by, besides themselves.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    generation: Generation,
+    /// Whether images and documents are sent.
+    media: bool,
 }
 
 /// What depends on how new a model is.
@@ -96,29 +103,83 @@ impl Generation {
             _ => Self::Signed,
         }
     }
-
-    fn thinks(self) -> bool {
-        self != Self::Early
-    }
-
-    fn rendered_as(self) -> &'static str {
-        match self {
-            Self::Signed => "gemini signed",
-            _ => WIRE,
-        }
-    }
 }
 
-/// One message as one content, or nothing.
-fn render(message: &Message, generation: Generation, out: &mut Vec<u8>) {
-    let (role, parts) = match message {
-        Message::User(parts) => ("user", user_parts(parts)),
-        Message::Assistant(parts) => ("model", model_parts(parts, generation)),
-    };
-    // A content without parts is refused.
-    if !parts.is_empty() {
-        let content = format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","));
-        out.extend_from_slice(content.as_bytes());
+impl Style {
+    /// What is rendered differs by style, so each has a name of its own.
+    fn name(self) -> &'static str {
+        match (self.generation == Generation::Signed, self.media) {
+            (true, true) => "gemini signed",
+            (true, false) => "gemini signed, no media",
+            (false, true) => "gemini",
+            (false, false) => "gemini, no media",
+        }
+    }
+
+    /// One message as one content, or nothing.
+    fn render(self, message: &Message, out: &mut Vec<u8>) {
+        let (role, parts) = match message {
+            Message::User(parts) => ("user", self.user_parts(parts)),
+            Message::Assistant(parts) => ("model", model_parts(parts, self.generation)),
+        };
+        // A content without parts is refused.
+        if !parts.is_empty() {
+            let content = format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","));
+            out.extend_from_slice(content.as_bytes());
+        }
+    }
+
+    fn user_parts(self, parts: &[UserPart]) -> Vec<String> {
+        let mut out = Vec::new();
+        // Media of results come after all of the results: as many of these as there were calls must stand together.
+        let mut media = Vec::new();
+        let mut rest = Vec::new();
+        for part in parts {
+            match part {
+                UserPart::Result(result) => out.push(self.function_response(result, &mut media)),
+                UserPart::Text(text) if text.is_empty() => {}
+                UserPart::Text(text) => rest.push(json!({ "text": text }).to_string()),
+                UserPart::Media(shown) => rest.push(self.inline(shown)),
+            }
+        }
+        out.append(&mut media);
+        out.append(&mut rest);
+        out
+    }
+
+    fn function_response(self, result: &ToolResult, media: &mut Vec<String>) -> String {
+        let mut texts = Vec::new();
+        for part in &result.parts {
+            match part {
+                ResultPart::Text(text) => texts.push(text.as_str()),
+                ResultPart::Media(shown) => {
+                    let label = format!("[from the result of {} ({})]", result.name, wire_id(&result.call_id));
+                    media.push(json!({ "text": label }).to_string());
+                    media.push(self.inline(shown));
+                }
+            }
+        }
+        let text = if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
+        // The two names that the API knows for what came of a call.
+        let key = if result.is_error { "error" } else { "output" };
+        json!({
+            "functionResponse": {
+                "id": wire_id(&result.call_id),
+                "name": wire_name(&result.name, super::DIALECT.longest_name),
+                "response": { key: text },
+            }
+        })
+        .to_string()
+    }
+
+    fn inline(self, media: &Media) -> String {
+        let takes = if self.media { TAKES } else { Takes { images: &[], image_bytes: 0, pdf_bytes: 0 } };
+        let part = match takes.show(media) {
+            Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
+            Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
+            Shown::LeftOut(words) => json!({ "text": words }),
+        };
+        part.to_string()
     }
 }
 
@@ -174,54 +235,20 @@ fn alone(signature: &str) -> String {
     format!("{{\"text\":\"\",\"{SIGNATURE}\":{signature}}}")
 }
 
-fn user_parts(parts: &[UserPart]) -> Vec<String> {
-    let mut out = Vec::new();
-    // Media of results come after all of the results: as many of these as there were calls must stand together.
-    let mut media = Vec::new();
-    let mut rest = Vec::new();
-    for part in parts {
-        match part {
-            UserPart::Result(result) => out.push(function_response(result, &mut media)),
-            UserPart::Text(text) if text.is_empty() => {}
-            UserPart::Text(text) => rest.push(json!({ "text": text }).to_string()),
-            UserPart::Media(shown) => rest.push(inline(shown)),
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use portcullis_base::{ManualClock, Timestamp};
+
+    use super::*;
+    use crate::wire::prefix;
+
+    #[test]
+    fn check_6_3_a_longer_request_begins_with_the_bytes_of_the_shorter() {
+        let settings = HttpSettings::new(Arc::new(ManualClock::new(Timestamp::from_micros(0))));
+        for id in ["gemini-2.0-flash", "gemini-2.5-pro", "gemini-3.6-flash"] {
+            prefix::holds("contents", |request| body(id, &settings, request));
         }
     }
-    out.append(&mut media);
-    out.append(&mut rest);
-    out
-}
-
-fn function_response(result: &ToolResult, media: &mut Vec<String>) -> String {
-    let mut texts = Vec::new();
-    for part in &result.parts {
-        match part {
-            ResultPart::Text(text) => texts.push(text.as_str()),
-            ResultPart::Media(shown) => {
-                let label = format!("[from the result of {} ({})]", result.name, result.call_id);
-                media.push(json!({ "text": label }).to_string());
-                media.push(inline(shown));
-            }
-        }
-    }
-    let text = if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
-    // The two names that the API knows for what came of a call.
-    let key = if result.is_error { "error" } else { "output" };
-    json!({
-        "functionResponse": {
-            "id": wire_id(&result.call_id),
-            "name": wire_name(&result.name, super::DIALECT.longest_name),
-            "response": { key: text },
-        }
-    })
-    .to_string()
-}
-
-fn inline(media: &Media) -> String {
-    let part = match TAKES.show(media) {
-        Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
-        Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
-        Shown::LeftOut(words) => json!({ "text": words }),
-    };
-    part.to_string()
 }

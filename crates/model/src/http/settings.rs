@@ -41,7 +41,7 @@ pub struct HttpSettings {
     pub key: Option<SecretText>,
     /// How many tokens the model can read; `None` if nobody knows.
     pub window: Option<u64>,
-    /// Whether images and documents are sent; `None`: as the provider is known to take them. A server of unknown kind
+    /// For Chat Completions: whether images and documents are sent. `None`: to OpenAI they are, and any other server
     /// gets words in their place: a model that cannot see fails on an image, and would on every later request.
     pub media: Option<bool>,
     pub limits: HttpLimits,

@@ -5,6 +5,8 @@ mod fields;
 mod fit;
 mod ids;
 mod media;
+#[cfg(test)]
+pub(crate) mod prefix;
 
 pub(crate) use body::{Body, json};
 pub(crate) use fields::Fields;
@@ -40,7 +42,15 @@ pub(crate) fn arguments_object(arguments: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same, to be written into a larger value.
+/// Arguments as text: a string's content, or, from servers that send an object there, its text as it came.
+pub(crate) fn arguments_text(raw: &RawValue) -> String {
+    match raw.get() {
+        "null" => String::new(),
+        other => serde_json::from_str::<String>(other).unwrap_or_else(|_| other.to_owned()),
+    }
+}
+
+/// Arguments as an object, to be written into a larger value.
 pub(crate) fn arguments_raw(arguments: &str) -> Box<RawValue> {
     // Invariant: `arguments_object` gives JSON.
     RawValue::from_string(arguments_object(arguments).into_owned()).expect("an object")

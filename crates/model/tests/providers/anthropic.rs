@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use portcullis_model::{
-    AnswerPart, Anthropic, Call, Conversation, Failure, Media, MediaKind, Message, Model, Opaque, ResultPart, Stop,
-    ToolResult, ToolSpec, Usage, UserPart,
-};
+use portcullis_model::{AnswerPart, Anthropic, Failure, Message, Model, Opaque, Stop, ToolSpec, Usage, UserPart};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, HeardAll, KEY, Reply, ask, ask_with, events, said, settings, tls, tool};
+use crate::fake::{Fake, HeardAll, KEY, Reply, ask, events, said, settings, tls, tool};
+use crate::talk::{call, long_talk, shares_its_prefix};
 
 pub fn model(fake: &Fake) -> Anthropic {
     Anthropic::new("anthropic/claude-x".parse().expect("a name"), fake.settings()).expect("a model")
@@ -74,9 +72,6 @@ async fn issue5_thinking_text_and_parallel_calls_come_whole_and_in_order() {
     );
     let answer = asked.answer();
     let opaque = |raw: &str| AnswerPart::Opaque(Opaque { wire: "anthropic_messages".to_owned(), raw: raw.to_owned() });
-    let call = |id: &str, name: &str, arguments: &str| {
-        AnswerPart::Call(Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
-    };
     assert_eq!(
         answer.parts,
         vec![
@@ -135,36 +130,6 @@ async fn check_6_3_a_request_is_written_in_order_with_cache_marks_and_its_messag
     assert_eq!(seen.body, expected.concat());
 }
 
-/// A conversation with everything in it.
-fn long_talk() -> Conversation {
-    let image = |mime: &str| Media { kind: MediaKind::Image, mime: mime.to_owned(), bytes: Arc::from(*b"img") };
-    let pdf = Media { kind: MediaKind::Pdf, mime: "application/pdf".to_owned(), bytes: Arc::from(*b"pdf") };
-    let opaque = |wire: &str, raw: &str| AnswerPart::Opaque(Opaque { wire: wire.to_owned(), raw: raw.to_owned() });
-    let call = |id: &str, name: &str, arguments: &str| {
-        AnswerPart::Call(Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
-    };
-    let result = |id: &str, is_error: bool, parts: Vec<ResultPart>| {
-        UserPart::Result(ToolResult { call_id: id.to_owned(), name: "read".to_owned(), is_error, parts })
-    };
-    let mut talk = said("go");
-    talk.push(Message::Assistant(vec![
-        opaque("anthropic_messages", r#"{"type":"thinking","thinking":"t","signature":"s"}"#),
-        opaque("openai_responses", r#"{"type":"reasoning"}"#),
-        AnswerPart::Text(" \n".to_owned()),
-        AnswerPart::Text("see".to_owned()),
-        call("a", "read", "{\"path\": 1.0}"),
-        call("b:2", "no such/tool", "{\"path\""),
-    ]));
-    talk.push(Message::User(vec![
-        result("a", false, vec![ResultPart::Text("ok".to_owned()), ResultPart::Media(image("image/png"))]),
-        result("b:2", true, Vec::new()),
-        UserPart::Text("and".to_owned()),
-        UserPart::Media(pdf),
-        UserPart::Media(image("image/tiff")),
-    ]));
-    talk
-}
-
 #[tokio::test]
 async fn issue5_everything_goes_back_as_the_providers_own_blocks() {
     let fake = Fake::start([Reply::stream(&hello())]).await;
@@ -200,22 +165,7 @@ async fn issue5_everything_goes_back_as_the_providers_own_blocks() {
 
 #[tokio::test]
 async fn check_6_3_request_n_plus_1_begins_with_the_bytes_of_request_n() {
-    let fake = Fake::start((0..6).map(|_| Reply::stream(&hello()))).await;
-    let model = model(&fake);
-    let mut talk = long_talk();
-    for turn in 0..5 {
-        // The last request of a wake has the tools off; what it shares with the others stays.
-        let answer = ask_with(&model, &talk, turn == 3).await.answer();
-        talk.push(Message::Assistant(answer.parts));
-        talk.push(Message::User(vec![UserPart::Text(format!("turn {turn}"))]));
-    }
-    let bodies: Vec<String> = fake.seen().into_iter().map(|seen| seen.body).collect();
-    for pair in bodies.windows(2) {
-        let shared = pair[0].trim_end_matches(r#","tool_choice":{"type":"none"}}"#).trim_end_matches('}');
-        let shared = shared.strip_suffix(']').expect("the end of the messages");
-        assert!(pair[1].starts_with(shared), "{}\n{}", pair[0], pair[1]);
-    }
-    assert!(bodies[3].ends_with(r#"],"tool_choice":{"type":"none"}}"#) && bodies[3].contains("\"tools\":"));
+    shares_its_prefix(model, &hello(), r#""tool_choice":{"type":"none"}"#).await;
 }
 
 #[tokio::test]
@@ -232,6 +182,25 @@ async fn stop_reasons_are_told_apart() {
     let model = model(&fake);
     for (word, stop) in cases {
         assert_eq!(ask(&model, &said("go")).await.answer().stop, stop, "{word}");
+    }
+}
+
+#[tokio::test]
+async fn issue5_a_call_cut_off_before_its_arguments_is_no_call_without_arguments() {
+    let cut = |stop: &str| {
+        events(&[
+            json!({"type": "message_start", "message": {}}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "read", "input": {}}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": stop}}),
+            json!({"type": "message_stop"}),
+        ])
+    };
+    let fake = Fake::start([Reply::stream(&cut("max_tokens")), Reply::stream(&cut("tool_use"))]).await;
+    let model = model(&fake);
+    for arguments in ["", "{}"] {
+        let answer = ask(&model, &said("go")).await.answer();
+        assert_eq!(answer.calls().map(|call| call.arguments.as_str()).collect::<Vec<_>>(), [arguments]);
     }
 }
 

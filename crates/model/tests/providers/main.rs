@@ -1,5 +1,11 @@
 //! The adapters against fake providers on loopback: real HTTP, real streams, scripted answers.
 
 mod anthropic;
+mod catalog;
+mod chat;
+mod chat_quirks;
 mod fake;
 mod faults;
+mod gemini;
+mod responses;
+mod talk;

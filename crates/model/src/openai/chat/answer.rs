@@ -14,12 +14,15 @@ use crate::{Answer, AnswerPart, Delta, Heard, Opaque, Stop, Usage};
 
 /// The field of an opaque part with thinking that stood in the text. It is kept and not sent again: the makers of such
 /// models ask for histories without it.
-pub(super) const INLINE: &str = "inline_thinking";
+const INLINE: &str = "inline_thinking";
 
 /// Fields that hold reasoning as text, depending on the server. Some send the same text in two of them.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 /// Reasoning as a list of objects, some of them signed.
 const DETAILS: &str = "reasoning_details";
+
+/// What an answer had besides text and calls and is sent back with it.
+pub(super) const SENT_BACK: [&str; 3] = [REASONING[0], REASONING[1], DETAILS];
 
 /// Puts one answer together.
 #[derive(Debug, Default)]

@@ -38,7 +38,7 @@ impl Calls {
     pub fn take(&mut self, entry: Entry<'_>, heard: Heard<'_>) {
         let id = entry.id.unwrap_or_default();
         let (name, arguments) = match entry.function {
-            Some(function) => (function.name.unwrap_or_default(), function.arguments.map(text)),
+            Some(function) => (function.name.unwrap_or_default(), function.arguments.map(wire::arguments_text)),
             None => (String::new(), None),
         };
         let known = self.0.iter().rposition(|growing| growing.index == entry.index);
@@ -84,13 +84,5 @@ impl Growing {
         }
         // A name again: some servers repeat it with every piece, others begin the next call.
         name == call.name && wire::raw(&call.arguments).is_none()
-    }
-}
-
-/// Arguments as text: a string's content, or the text of whatever else stands there.
-fn text(raw: &RawValue) -> String {
-    match raw.get() {
-        "null" => String::new(),
-        other => serde_json::from_str::<String>(other).unwrap_or_else(|_| other.to_owned()),
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::WIRE;
+use super::answer::SENT_BACK;
 use crate::openai::{LONGEST_NAME, TAKES};
 use crate::wire::{self, Body, FAILED, Fields, NO_OUTPUT, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, UserPart};
@@ -97,7 +98,7 @@ fn render(message: &Message, takes: &Takes, out: &mut Vec<u8>) {
 fn assistant(parts: &[AnswerPart], out: &mut Vec<u8>) {
     let mut text = String::new();
     let mut calls = Vec::new();
-    let mut own: Vec<(String, Box<serde_json::value::RawValue>)> = Vec::new();
+    let mut own: Vec<(String, String)> = Vec::new();
     for part in parts {
         match part {
             AnswerPart::Text(piece) => text.push_str(piece),
@@ -111,12 +112,8 @@ fn assistant(parts: &[AnswerPart], out: &mut Vec<u8>) {
             })),
             AnswerPart::Opaque(opaque) if opaque.wire == WIRE => {
                 let fields = Fields::of(&opaque.raw).unwrap_or_default();
-                own.extend(
-                    fields
-                        .iter()
-                        .filter(|(name, _)| *name != super::answer::INLINE)
-                        .filter_map(|(name, value)| Some((name.to_owned(), wire::raw(value)?.to_owned()))),
-                );
+                let kept = fields.iter().filter(|(name, _)| SENT_BACK.contains(name));
+                own.extend(kept.map(|(name, value)| (name.to_owned(), value.to_owned())));
             }
             AnswerPart::Opaque(_) => {}
         }
@@ -131,7 +128,7 @@ fn assistant(parts: &[AnswerPart], out: &mut Vec<u8>) {
     // Reasoning goes back with the calls it led to. Servers that want it want it there, and some refuse it elsewhere.
     if !calls.is_empty() {
         for (name, value) in own {
-            fields.set(&name, value.get().to_owned());
+            fields.set(&name, value);
         }
         fields.set("tool_calls", wire::json(&calls));
     }
@@ -198,4 +195,18 @@ fn push_text(text: &str, out: &mut Vec<u8>) {
         out.push(b',');
     }
     out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::prefix;
+
+    #[test]
+    fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
+        for media in [true, false] {
+            let style = Style { openai: media, counted: media, media };
+            prefix::holds("messages", |request| body("m", &Map::new(), request, style));
+        }
+    }
 }

@@ -81,7 +81,7 @@ struct Item {
     phase: Option<String>,
     call_id: Option<String>,
     name: Option<String>,
-    arguments: Option<Value>,
+    arguments: Option<Box<RawValue>>,
 }
 
 impl ResponsesReader {
@@ -211,11 +211,7 @@ fn parts(raw: &RawValue) -> Result<(Vec<AnswerPart>, bool), serde_json::Error> {
     }
     let item: Item = serde_json::from_str(raw.get())?;
     if kind == "function_call" {
-        let arguments = match item.arguments {
-            Some(Value::String(text)) => text,
-            Some(other) => other.to_string(),
-            None => String::new(),
-        };
+        let arguments = item.arguments.as_deref().map(wire::arguments_text).unwrap_or_default();
         let (id, name) = (item.call_id.unwrap_or_default(), item.name.unwrap_or_default());
         return Ok((vec![AnswerPart::Call(Call { id, name, arguments })], false));
     }

@@ -119,9 +119,9 @@ fn output(result: &ToolResult) -> Value {
         }
         None => {
             let failed = result.is_error.then(|| input_text(FAILED.trim_end()));
-            let parts = result.parts.iter().map(|part| match part {
-                ResultPart::Text(text) => input_text(text),
-                ResultPart::Media(media) => media_part(media),
+            let parts = result.parts.iter().filter_map(|part| match part {
+                ResultPart::Text(text) => (!text.is_empty()).then(|| input_text(text)),
+                ResultPart::Media(media) => Some(media_part(media)),
             });
             Value::Array(failed.into_iter().chain(parts).collect())
         }
@@ -158,4 +158,15 @@ fn push(text: &str, out: &mut Vec<u8>) {
         out.push(b',');
     }
     out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::prefix;
+
+    #[test]
+    fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
+        prefix::holds("input", |request| body("m", &Map::new(), request, true));
+    }
 }
