@@ -90,11 +90,14 @@ proptest! {
     ) {
         let mut observed = holding(parts);
         observed.summary = summary;
+        observed.structured = Some(json!({"said": "by the tool"}));
+        observed.structured_is_channel = true;
         let text = shown(&observed);
         let facts = text.split('\n').next().unwrap_or_default().to_owned();
         let breaks = facts.contains(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}', '\0']);
         prop_assert!(!breaks, "one line for every reader");
         observed.content.clear();
+        observed.structured = None;
         prop_assert_eq!(facts, shown(&observed));
     }
 }
