@@ -113,7 +113,7 @@ const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|h
 pattern!(TESTS, &format!(r"\b(?:tests?|specs?|suites?|ci|assertions?|pytest|jest|vitest|testing)\b{BETWEEN} {GOOD}\b"));
 pattern!(
     TESTS_LOOSE,
-    r"\b(?:tests?|specs?|suites?)(?: [\w'-]+| ⟦\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
+    r"\b(?:tests?|specs?|suites?)(?: [0-9a-z_'-]+| ⟦\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
 );
 pattern!(PASSED_ON, r"^ (?:to|a|an|through|into|it|them|this|that|data|arguments?|values?)\b");
 pattern!(
