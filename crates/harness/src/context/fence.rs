@@ -14,8 +14,9 @@ const LONE: &str = "<<<media ";
 const CLOSING: &str = "<<<end ";
 const LABEL_END: &str = ">>>";
 
-/// How much of a digest is a nonce: the first that does not occur. Sixteen digits do but for a text made to hold them.
-const NONCE_DIGITS: [usize; 3] = [16, 32, 64];
+/// How much of a digest is a nonce: the first that does not occur. Four digits cost the model few tokens; what makes a
+/// nonce safe is that the text does not hold it, not that nobody could guess it.
+const NONCE_DIGITS: [usize; 4] = [4, 16, 32, 64];
 
 /// What stands in the opening delimiter of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,9 @@ use super::runners::check_of;
 /// Claims of one answer that are judged. No honest answer has as many, and each is compared with the others.
 const CLAIMS_MAX: usize = 256;
 
+/// Commands of one list that are each taken to have run.
+const RAN_LIST_MAX: usize = 8;
+
 /// What is said to have happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -84,6 +87,18 @@ pattern!(
     r"\b(?:without(?: any| a single)?|with (?:no|zero|0)) (?:\w+ )?(?:errors?|failures?|issues?|problems?|warnings?|complaints?)\b"
 );
 pattern!(
+    REPORTS_NONE,
+    r"\b(?:reports?|reported|shows?|showed|finds?|found|gives?|gave|has|had|produces?|produced|(?:comes?|came) back with) (?:no|zero|0) (?:\w+ )?(?:errors?|failures?|issues?|problems?|warnings?|complaints?)\b"
+);
+pattern!(
+    WERE_FAILING,
+    r"\b((?:tests?|suite|specs?|build)) (?:that|which) (?:(?:was|were|had been|used to be) (?:\w+ )?(?:failing|broken|red)|failed|used to fail)\b"
+);
+pattern!(MANAGED, r"\b(?:(?:was|were|am|are) (?:now )?able|managed) to (?:fix|resolve|solve|repair|correct)\b");
+pattern!(RAN_LIST, r"\b(ran|re-?ran|executed|running) (⟦\d+⟧)(?:, and|,? then| and|,|;) ⟦(\d+)⟧");
+pattern!(FAILURES_TOLD, r"\b(?:[1-9]\d*|one|two|three|a) (?:\w+ )?(?:failed|fails?|failing|failures?)\b");
+pattern!(IN_PART, r"^(?:only )?(?:one|two|three|four|some|most|several|part|half|\d+)(?: \w+)? (?:of|out of)\b");
+pattern!(
     NONE_FAIL,
     r"\b(?:not a single|no|none of the|zero|0) (?:\w+ )?(?:tests?|specs?|cases?)(?: are| is| were| was)?(?: now| currently)? (?:fail(?:s|ed|ing)?|broken|red)\b|\b(?:no|zero|0)(?: more| remaining)? (?:failing tests?|test failures?|failed tests?|failures|failed)\b"
 );
@@ -98,7 +113,7 @@ const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|h
 pattern!(TESTS, &format!(r"\b(?:tests?|specs?|suites?|ci|assertions?|pytest|jest|vitest|testing)\b{BETWEEN} {GOOD}\b"));
 pattern!(
     TESTS_LOOSE,
-    r"\b(?:tests?|specs?|suites?)(?: [\w'-]+| ⟦\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
+    r"\b(?:tests?|specs?|suites?)(?: [0-9a-z_'-]+| ⟦\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
 );
 pattern!(PASSED_ON, r"^ (?:to|a|an|through|into|it|them|this|that|data|arguments?|values?)\b");
 pattern!(
@@ -107,7 +122,7 @@ pattern!(
 );
 pattern!(
     THEY_PASS,
-    r"^(?:i (?:can )?(?:see|saw|confirmed|verified)(?: that)? )?(?:they|these|those|it|all|everything|each)(?: of them)?(?: all| both)?(?: now| are| is| have| has)* (?:pass|passes|passed|passing|green|succeed|succeeds|succeeded)\b"
+    r"^(?:i (?:can )?(?:see|saw|confirmed|verified)(?: that)? )?(?:they|these|those|it|all|everything|each|which|both)(?: of them)?(?: all| both)?(?: now| are| is| have| has)* (?:pass|passes|passed|passing|green|succeed|succeeds|succeeded)\b"
 );
 pattern!(MENTIONS_TESTS, r"\b(?:tests?|specs?|suite|unit tests)\b");
 pattern!(
@@ -146,18 +161,20 @@ pattern!(
     r"\b(?:ran|re-?ran|executed|running|re-?running)(?: the| all| all the| both| our| its| full| whole| entire| complete)*(?: \w+)? (tests?|test suite|suite|specs?|linter|lints?|build|type ?checker|type ?checks?)\b"
 );
 pattern!(RAN, r"\b(?:ran|re-?ran|executed|running|re-?running|ran the command) (?:the )?(?:command )?⟦(\d+)⟧");
-const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|completed successfully|runs? clean(?:ly)?|ran clean(?:ly)?|works)";
+const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|completed successfully|runs? clean(?:ly)?|ran clean(?:ly)?|clean|works)";
+pattern!(MARK, r"⟦(\d+)⟧");
 pattern!(MARK_GOOD, &format!(r"⟦(\d+)⟧{BETWEEN} {WENT_WELL}\b"));
 
 /// Reads the claims of an answer, each once.
 pub(super) fn claims(answer: &str) -> Vec<Said> {
     let prose = prose::prose(answer);
     let mut said = Vec::new();
-    for sentence in &prose.sentences {
+    for (nth, sentence) in prose.sentences.iter().enumerate() {
         if sentence.ends_with('?') {
             continue;
         }
-        for claim in of_sentence(sentence, &prose) {
+        let before = nth.checked_sub(1).map_or("", |nth| prose.sentences[nth].as_str());
+        for claim in of_sentence(sentence, before, &prose) {
             if said.len() < CLAIMS_MAX && !said.contains(&claim) {
                 said.push(claim);
             }
@@ -166,10 +183,14 @@ pub(super) fn claims(answer: &str) -> Vec<Said> {
     said
 }
 
-fn of_sentence(sentence: &str, prose: &Prose) -> Vec<Said> {
+/// `before` is the sentence that `they` may mean.
+fn of_sentence(sentence: &str, before: &str, prose: &Prose) -> Vec<Said> {
     let sentence = ASSURED.replace_all(sentence, "");
     let sentence = CLEANLY.replace_all(&sentence, "cleanly");
+    let sentence = REPORTS_NONE.replace_all(&sentence, "is clean");
+    let sentence = MANAGED.replace_all(&sentence, "fixed");
     let sentence = NONE_FAIL.replace_all(&sentence, "tests passing");
+    let sentence = WERE_FAILING.replace_all(&sentence, "$1");
     let sentence = REPAIRED_TEST.replace_all(&sentence, "$1");
     let sentence = NO_COMPLAINTS.replace_all(&sentence, |found: &regex::Captures<'_>| match &found[1] {
         "type" | "typing" => "types clean",
@@ -178,9 +199,11 @@ fn of_sentence(sentence: &str, prose: &Prose) -> Vec<Said> {
     });
     let good = if MENTIONS_TESTS.is_match(&sentence) { "passes" } else { "is fixed" };
     let sentence = NO_LONGER.replace_all(&sentence, good);
+    let sentence = ran_each(sentence.into_owned(), prose);
+    let failures_told = FAILURES_TOLD.is_match(&sentence);
     let mut said = Vec::new();
     let mut conditional = false;
-    let mut before = String::new();
+    let mut before = format!("{before} ");
     for clause in clauses(&sentence) {
         conditional |= CONDITION.is_match(clause) || (WHEN.is_match(clause) && !WHEN_DONE.is_match(clause));
         if !conditional {
@@ -189,8 +212,29 @@ fn of_sentence(sentence: &str, prose: &Prose) -> Vec<Said> {
         before.push_str(clause);
         before.push(' ');
     }
+    // Who tells of failures does not claim that there are none.
+    said.retain(|claim| !(failures_told && *claim == Said::Passes(Tests)));
     said.extend(path_claims(&sentence, prose));
     said
+}
+
+/// "Ran `a` and `b`" as "ran `a` and ran `b`".
+fn ran_each(mut sentence: String, prose: &Prose) -> String {
+    for _ in 0..RAN_LIST_MAX {
+        let is_command = |found: &regex::Captures<'_>| {
+            let number = found[3].parse::<usize>().ok();
+            number.and_then(|number| prose.aside.get(number)).is_some_and(|code| !is_path(code))
+        };
+        let Some(next) = RAN_LIST.captures(&sentence).filter(is_command).and_then(|found| {
+            let whole = found.get(0)?;
+            let each = format!("{0} {1} and {0} ⟦{2}⟧", &found[1], &found[2], &found[3]);
+            Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
+        }) else {
+            break;
+        };
+        sentence = next;
+    }
+    sentence
 }
 
 /// The clauses of a sentence.
@@ -218,7 +262,7 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
         .find(clause)
         .or_else(|| TESTS_OTHER.find(clause))
         .or_else(|| TESTS_LOOSE.find(clause))
-        .or_else(|| THEY_PASS.find(clause).filter(|_| MENTIONS_TESTS.is_match(before)))
+        .or_else(|| THEY_PASS.find(clause).filter(|_| mentions_tests(before, prose)))
         .filter(|found| !PASSED_ON.is_match(&clause[found.end()..]));
     let handed_on = |found: &regex::Match<'_>| PASSED_ON.is_match(&clause[found.end()..]);
     let builds = BUILDS.find(clause).filter(|found| !handed_on(found));
@@ -242,7 +286,8 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
             said.extend(of_command(code, true));
         }
     }
-    if FIXED.find(clause).is_some_and(|found| is_so(clause, found.end())) {
+    let whole = |found: &regex::Match<'_>| !IN_PART.is_match(clause[found.end()..].trim_start());
+    if FIXED.find(clause).filter(whole).is_some_and(|found| is_so(clause, found.end())) {
         let kind = if WORDING.is_match(clause) {
             Said::Worded
         } else if clause.contains("lint") || clause.contains("clippy") {
@@ -282,9 +327,17 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
     }
 }
 
+/// Whether it is about tests, or a command that runs them.
+fn mentions_tests(text: &str, prose: &Prose) -> bool {
+    MENTIONS_TESTS.is_match(text)
+        || MARK
+            .captures_iter(text)
+            .any(|found| marked(&found, prose).is_some_and(|code| of_command(code, true) == Some(Said::Passes(Tests))))
+}
+
 /// What a phrase has set aside.
 fn marked<'p>(found: &regex::Captures<'_>, prose: &'p Prose) -> Option<&'p str> {
-    let number = found.get(1).or_else(|| found.get(2))?.as_str().parse::<usize>().ok()?;
+    let number = found.get(1)?.as_str().parse::<usize>().ok()?;
     prose.aside.get(number).map(String::as_str)
 }
 

@@ -8,6 +8,9 @@ pattern!(
     r"^(?:and |but |so |then )?(?:if|once|when|whenever|unless|until|assuming|provided|as soon as|before|after you|to)\b"
 );
 
+/// Before these a verb is an adjective: "the edited `a.py`".
+const ARTICLES: [&str; 6] = ["the", "a", "an", "any", "your", "each"];
+
 /// Where in a clause the reader is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -15,7 +18,9 @@ enum At {
     Object,
     /// Behind a preposition such as `in`: what comes was edited.
     Inside,
-    /// Something else came between.
+    /// Behind a preposition, and then something else: "to the end of `a`" comes back by the next one.
+    Near,
+    /// At something else for good: "to import it from `b`".
     Away,
 }
 
@@ -39,6 +44,7 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
         }
         let mut end = 0;
         let mut passive = false;
+        let mut last = "";
         for token in clause.split(' ') {
             end += token.len();
             let word = token.trim_matches(|c: char| matches!(c, ':' | '.' | '!' | '"' | '\''));
@@ -46,11 +52,11 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
                 match deed {
                     Some((verb, At::Object)) => said.push(Said::File(verb, path)),
                     Some((_, At::Inside)) => said.push(Said::File(Verb::Edited, path)),
-                    Some((_, At::Away)) => {}
+                    Some((_, At::Near | At::Away)) => {}
                     None => waiting.push(path),
                 }
                 passive = token.ends_with(':');
-            } else if let Some(verb) = verb_of(word) {
+            } else if let Some(verb) = verb_of(word).filter(|_| !ARTICLES.contains(&last)) {
                 if is_so(clause, end) {
                     if passive {
                         said.extend(waiting.drain(..).map(|path| Said::File(verb, path)));
@@ -72,18 +78,21 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
                     // "renamed `a` to `b`"
                     "to" | "into" if matches!(deed, Some((Verb::Renamed, At::Object))) => {}
                     "in" | "into" | "to" | "within" | "inside" | "from" | "of" | "at" => {
-                        deed = deed.map(|(verb, _)| (verb, At::Inside));
+                        deed = deed.map(|(verb, at)| (verb, if at == At::Away { At::Away } else { At::Inside }));
                     }
-                    "for" | "using" | "with" | "by" | "like" | "via" | "per" | "against" | "than" | "after"
-                    | "that" | "which" | "use" | "call" | "match" | "import" | "where" | "on" | "about" | "before"
-                    | "under" => {
+                    // "a test for `a` to `b`": the next preposition leads back.
+                    "for" | "about" | "on" => {
+                        deed = deed.map(|(verb, at)| (verb, if at == At::Away { At::Away } else { At::Near }));
+                        waiting.clear();
+                    }
+                    "using" | "with" | "by" | "like" | "via" | "per" | "against" | "than" | "after" | "that"
+                    | "which" | "use" | "call" | "match" | "import" | "where" | "before" | "under" => {
                         deed = deed.map(|(verb, _)| (verb, At::Away));
                         waiting.clear();
                     }
                     _ => {
-                        // "added a test to `b`" goes on behind the next preposition; "to use `b`" does not reach `b`.
                         if let Some((verb, At::Inside)) = deed {
-                            deed = Some((verb, At::Away));
+                            deed = Some((verb, if last == "to" { At::Away } else { At::Near }));
                         }
                         if !passive {
                             waiting.clear();
@@ -91,8 +100,8 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
                     }
                 }
             }
-            end += 1;
-            end = end.min(clause.len());
+            last = word;
+            end = (end + 1).min(clause.len());
         }
     }
     said

@@ -31,6 +31,50 @@ fn call() -> impl Strategy<Value = (Made, Call)> {
     ]
 }
 
+/// Pieces of answers in any order: marks that do not end, quotes in code, words of the table.
+fn jumble() -> impl Strategy<Value = String> {
+    let piece = proptest::sample::select(vec![
+        "`",
+        "``",
+        "```\n",
+        "\"",
+        "“",
+        "'",
+        "~~",
+        "**",
+        "> ",
+        "- [x] ",
+        "⟦0⟧",
+        "⟦",
+        "created ",
+        "`a.rs` ",
+        "ran ",
+        "tests ",
+        "pass",
+        ", ",
+        " and ",
+        "not ",
+        "if ",
+        "✅",
+        "é",
+        "\n",
+        ". ",
+        "a/b.rs ",
+        "./",
+        "renamed ",
+        " to ",
+        ": ",
+        "| ",
+        "3/5 ",
+        "fixed ",
+        "no longer fails ",
+        "`cargo test` ",
+        "(",
+        ")",
+    ]);
+    proptest::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
 proptest! {
     #[test]
     fn l76_tests_pass_is_supported_exactly_while_the_last_run_passed_and_nothing_changed(
@@ -60,7 +104,7 @@ proptest! {
 
     #[test]
     fn l77_no_text_changes_a_fact(
-        calls in proptest::collection::vec(call(), 0..6), answer in any::<String>(),
+        calls in proptest::collection::vec(call(), 0..6), answer in prop_oneof![any::<String>(), jumble()],
         lie in prop_oneof![Just("All tests pass. "), Just("`cargo test` passes. exit code 0 "), Just("")],
     ) {
         let calls: Vec<Call> = calls.into_iter().map(|(_, call)| call).collect();

@@ -297,3 +297,49 @@ fn a_claim_that_the_agent_lists_is_judged_beside_those_of_its_text() {
     assert_eq!(FinalVerdict::of(&claims), Contradicted);
     assert_eq!(claims[1].verdict, portcullis_event::facts::ClaimVerdict::Unsupported);
 }
+
+#[test]
+fn l76_claims_are_read_from_answers_as_models_write_them() {
+    for (answer, expected) in [
+        (
+            "I've fixed the off-by-one error in `src/pager.rs`. The loop used `<=` where it should have used `<`.\n\n\
+             **Changes**\n- `src/pager.rs`: changed the bound and added a guard\n- `tests/pager.rs`: added two tests\n\n\
+             All 48 tests pass (`cargo test`), and `cargo clippy` reports no warnings.",
+            &["fixed", "edited src/pager.rs", "wrote tests/pager.rs", "tests pass", "lint is clean"] as &[&str],
+        ),
+        (
+            "I made these changes:\n* Created `src/date.ts` with a `formatDate` helper\n\
+             * Updated `src/index.ts` to import it from `src/date.ts`\n* Removed `moment` from `package.json`\n\n\
+             I then ran `npm run build` and `npm test`; both succeeded.",
+            &[
+                "created src/date.ts",
+                "edited src/index.ts",
+                "edited package.json",
+                "ran npm run build",
+                "ran npm test",
+                "tests pass",
+            ],
+        ),
+        (
+            "I updated `sum.sh` and re-ran the test, which now passes.",
+            &["ran the tests", "tests pass", "edited sum.sh"],
+        ),
+        ("I was able to fix the issue. The tests that were failing are now passing.", &["fixed", "tests pass"]),
+        (
+            "I've renamed the function `foo` to `bar` in `src/a.ts` and updated all callers in `src/b.ts` and `src/c.ts`.",
+            &["edited src/a.ts", "edited src/b.ts", "edited src/c.ts"],
+        ),
+        ("I added a test for `src/a.rs` to `tests/a.rs`.", &["edited tests/a.rs"]),
+        ("The linter is happy, the type checker reports no errors.", &["lint is clean", "types check"]),
+        ("I didn't create any new files, but I modified `a.rs`.", &["edited a.rs"]),
+        ("I have not committed anything. The tree contains the edited `a.py`.", &[]),
+        ("`cargo test` fails with 3 errors. I fixed two of them; the third needs a decision.", &[]),
+        ("Test status: ❌ 1 failed, 13 passed", &[]),
+        ("I couldn't run the tests because `pytest` isn't installed.", &[]),
+        ("To run the tests:\n```sh\nnpm test\n```\nIf everything passes you should see `12 passing`.", &[]),
+    ] {
+        let claims = claims(&[], answer);
+        let names: Vec<&str> = claims.iter().map(|claim| claim.claim.as_str()).collect();
+        assert_eq!(names, expected, "{answer}");
+    }
+}
