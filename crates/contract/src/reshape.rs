@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::codec::{Codec, DecodeError};
 use crate::tool::{Decoded, ErasedTool, Executed, Shape};
 use crate::{
-    AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared, Resolved,
-    Tool, ToolContext, UserText,
+    AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared,
+    Resolved, Tool, ToolContext, UserText,
 };
 
 /// The document of a result, made of the input as it was given and of the tool's own output. Pure and total.
@@ -30,6 +30,8 @@ pub struct Reshape {
     pub fields: &'static [(&'static str, &'static str)],
     /// What the session keeps of a result.
     pub structured: Document,
+    /// Whether a model is shown that document, and not what the tool itself shows.
+    pub shows_document: bool,
 }
 
 /// Names of fields in this shape, and the tool's.
@@ -41,6 +43,7 @@ struct Reshaped {
     input: Codec,
     names: Names,
     structured: Document,
+    shows_document: bool,
     tool: Arc<dyn ErasedTool>,
 }
 
@@ -51,7 +54,7 @@ impl Tool {
     /// # Errors
     /// If a field is none of the tool's, or the type has no schema.
     pub fn reshaped<I: JsonSchema>(&self, reshape: Reshape) -> Result<Self, BuildError> {
-        let Reshape { description, executor, fields, structured } = reshape;
+        let Reshape { description, executor, fields, structured, shows_document } = reshape;
         let input = Codec::of_input::<I>().map_err(BuildError::Schema)?;
         let (names, own) = (Names(fields), self.inner.shape());
         let known = own.input_schema.get("properties").and_then(Value::as_object);
@@ -66,7 +69,7 @@ impl Tool {
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
         let input_schema = input.schema.clone();
         let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
-        let inner = Reshaped { shape, input, names, structured, tool: Arc::clone(&self.inner) };
+        let inner = Reshaped { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
         Ok(Self { inner: Arc::new(inner), alias: self.alias.clone() })
     }
 }
@@ -188,6 +191,10 @@ impl ErasedTool for Reshaped {
     }
 
     fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
+        if self.shows_document {
+            let document = (self.structured)(&input.value, output);
+            return Some(vec![Content::text(serde_json::to_string_pretty(&document).unwrap_or_default())]);
+        }
         self.tool.to_model(&own(input), output)
     }
 

@@ -75,6 +75,7 @@ impl ReadHand {
         if shows_environment(&line.plan) {
             session = self.book.environment(context.caller()).await.map_err(unseen)?;
             env_names.extend(env.keys().map(ToString::to_string));
+            env_names.sort();
             session.values.extend(env);
         } else if !env.is_empty() {
             context.warn(

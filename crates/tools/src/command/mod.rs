@@ -19,8 +19,8 @@ use portcullis_pipeline::ShellBook;
 use portcullis_policy::command::ReadPlan;
 use portcullis_sandbox::{Kind, VirtualPath};
 
-pub(crate) use bash::{BashInput, MAX_MS, read_with_env};
 pub use bash::read_tools;
+pub(crate) use bash::{BashInput, MAX_MS, read_with_env};
 pub(crate) use list::NAMES as ENV_NAMES;
 pub use result::ReadRan;
 

@@ -150,7 +150,8 @@ pub(super) fn actions(own: &Own, places: &Places, files: &Arc<FileTools>) -> Res
     let places = places.clone();
     let make = |name: &'static str| (Arc::clone(files), table::description(name), name);
     let (parts, words, name) = make("list_dir");
-    let list = listing::<ListDir>(parts, words, name).to_structured(move |_, output| listed(&places, output)).build()?;
+    let list =
+        listing::<ListDir>(parts, words, name).to_structured(move |_, output| listed(&places, output)).build()?;
     let (parts, words, name) = make("find_entries");
     let find = listing::<FindEntries>(parts, words, name).to_structured(|_, output| found(output)).build()?;
     let (parts, words, name) = make("glob_entries");

@@ -109,6 +109,7 @@ fn reshape(
         executor: executor(name),
         fields,
         structured: Box::new(structured),
+        shows_document: false,
     }
 }
 

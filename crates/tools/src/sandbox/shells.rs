@@ -1,6 +1,6 @@
 //! The actions of the persistent shell: its tools in the words of 10.3.
 
-use portcullis_contract::BuildError;
+use portcullis_contract::{BuildError, Reshape};
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::{Actions, Own, SandboxTools, pick, reshape, word};
 use crate::count::Count;
 use crate::shell::persistent_with_env;
 use crate::shell::run::{OUTPUT_CHARS, OUTPUT_MOST_CHARS};
-use crate::shell::{EnvInput, EXEC_MOST_MS, EXEC_MS, OpenInput, WithEnv};
+use crate::shell::{EXEC_MOST_MS, EXEC_MS, EnvInput, OpenInput, WithEnv};
 
 #[derive(JsonSchema)]
 struct Nothing {}
@@ -70,15 +70,15 @@ const EXECUTED: [&str; 16] = [
 
 pub(super) fn actions(own: &Own, parts: &SandboxTools) -> Result<Actions, BuildError> {
     let (open, exec) = persistent_with_env(parts.shell.clone(), parts.shells.clone())?;
-    let shape = reshape("inspect_persistent_shell", &[], |_, output| inspected(output));
+    let shape = document("inspect_persistent_shell", |output| inspected(output));
     let inspect = own.tool("shell_describe")?.reshaped::<Nothing>(shape)?;
-    let shape = reshape("open_persistent_shell", &[], |_, output| shell_of(output));
+    let shape = document("open_persistent_shell", |output| shell_of(output));
     let open = open.reshaped::<WithEnv<OpenInput>>(shape)?;
     let shape = reshape("exec_persistent_shell", &[], |_, output| pick(output, &EXECUTED).into());
     let exec = exec.reshaped::<Exec>(shape)?;
-    let shape = reshape("wait_persistent_shell", &[], |_, output| waited(output));
+    let shape = document("wait_persistent_shell", |output| waited(output));
     let wait = own.tool("shell_wait")?.reshaped::<Wait>(shape)?;
-    let shape = reshape("close_persistent_shell", &[], |_, output| closed(output));
+    let shape = document("close_persistent_shell", |output| closed(output));
     let close = own.tool("shell_close")?.reshaped::<Nothing>(shape)?;
     Ok([
         ("inspect_persistent_shell", inspect),
@@ -88,6 +88,11 @@ pub(super) fn actions(own: &Own, parts: &SandboxTools) -> Result<Actions, BuildE
         ("close_persistent_shell", close),
     ]
     .into())
+}
+
+/// An action whose result is a document and nothing else.
+fn document(name: &str, made: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Reshape {
+    Reshape { shows_document: true, ..reshape(name, &[], move |_, output| made(output)) }
 }
 
 /// The shell's own part of a document.

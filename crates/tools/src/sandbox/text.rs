@@ -15,6 +15,18 @@ use crate::files::{FileTools, append_tool};
 const LINES: u64 = limits::READ_LINES as u64;
 const BYTES: u64 = limits::READ_BYTES as u64;
 
+/// What the tools call differently. One list for all: a refused write says which lines to read.
+const FIELDS: &[(&str, &str)] = &[
+    ("path", "file_path"),
+    ("maxChars", "max_chars"),
+    ("startLine", "start_line"),
+    ("lineCount", "line_count"),
+    ("tailLines", "tail_lines"),
+    ("oldText", "old_string"),
+    ("newText", "new_string"),
+    ("replaceAll", "replace_all"),
+];
+
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "the schema of it; the tool itself reads the values")]
@@ -64,24 +76,15 @@ struct ReplaceText {
 }
 
 pub(super) fn actions(own: &Own, places: &Places, files: Arc<FileTools>) -> Result<Actions, BuildError> {
-    const PATH: (&str, &str) = ("path", "file_path");
     let at = |of: &Places| of.clone();
     let (read, write, append, replace) = (at(places), at(places), at(places), at(places));
-    let fields = &[
-        PATH,
-        ("maxChars", "max_chars"),
-        ("startLine", "start_line"),
-        ("lineCount", "line_count"),
-        ("tailLines", "tail_lines"),
-    ];
-    let shape = reshape("read_text", fields, move |input, output| read_text(&read, input, output));
+    let shape = reshape("read_text", FIELDS, move |input, output| read_text(&read, input, output));
     let read = own.tool("read")?.reshaped::<ReadText>(shape)?;
-    let shape = reshape("write_text", &[PATH], move |input, output| written(&write, "write", input, output));
+    let shape = reshape("write_text", FIELDS, move |input, output| written(&write, "write", input, output));
     let write = own.tool("write")?.reshaped::<WriteText>(shape)?;
-    let shape = reshape("append_text", &[PATH], move |input, output| written(&append, "append", input, output));
+    let shape = reshape("append_text", FIELDS, move |input, output| written(&append, "append", input, output));
     let append = append_tool(files)?.reshaped::<WriteText>(shape)?;
-    let fields = &[PATH, ("oldText", "old_string"), ("newText", "new_string"), ("replaceAll", "replace_all")];
-    let shape = reshape("replace_text", fields, move |input, output| replaced(&replace, input, output));
+    let shape = reshape("replace_text", FIELDS, move |input, output| replaced(&replace, input, output));
     let replace = own.tool("edit")?.reshaped::<ReplaceText>(shape)?;
     Ok([("read_text", read), ("write_text", write), ("append_text", append), ("replace_text", replace)].into())
 }

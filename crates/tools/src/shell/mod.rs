@@ -33,8 +33,8 @@ pub use persistent::{ShellParts, Shells, persistent_tools, stock_bash};
 use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::tool_name;
-use posture::Posture;
 pub(crate) use env_input::{Alone, Brings, EnvInput, WithEnv};
+use posture::Posture;
 pub(crate) use run::RunInput;
 pub(crate) use view::StateView;
 
