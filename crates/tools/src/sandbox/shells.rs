@@ -70,15 +70,15 @@ const EXECUTED: [&str; 16] = [
 
 pub(super) fn actions(own: &Own, parts: &SandboxTools) -> Result<Actions, BuildError> {
     let (open, exec) = persistent_with_env(parts.shell.clone(), parts.shells.clone())?;
-    let shape = document("inspect_persistent_shell", |output| inspected(output));
+    let shape = document("inspect_persistent_shell", inspected);
     let inspect = own.tool("shell_describe")?.reshaped::<Nothing>(shape)?;
-    let shape = document("open_persistent_shell", |output| shell_of(output));
+    let shape = document("open_persistent_shell", shell_of);
     let open = open.reshaped::<WithEnv<OpenInput>>(shape)?;
     let shape = reshape("exec_persistent_shell", &[], |_, output| pick(output, &EXECUTED).into());
     let exec = exec.reshaped::<Exec>(shape)?;
-    let shape = document("wait_persistent_shell", |output| waited(output));
+    let shape = document("wait_persistent_shell", waited);
     let wait = own.tool("shell_wait")?.reshaped::<Wait>(shape)?;
-    let shape = document("close_persistent_shell", |output| closed(output));
+    let shape = document("close_persistent_shell", closed);
     let close = own.tool("shell_close")?.reshaped::<Nothing>(shape)?;
     Ok([
         ("inspect_persistent_shell", inspect),

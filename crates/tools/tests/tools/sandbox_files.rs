@@ -250,7 +250,25 @@ async fn an_unknown_action_is_refused_with_all_that_there_are() {
     told.sort_unstable();
     offered.sort_unstable();
     assert_eq!(offered, told, "what is described is what there is");
+}
+
+#[tokio::test]
+async fn l69_the_variables_of_a_call_are_sensitive_and_in_no_event() {
+    let world = world();
+    let process = world.start();
+    let hand = open(&world, &process).await;
+    let schema = &process.definitions(hand.id())["sandbox_execute"].input_schema;
     assert_eq!(schema["properties"]["input"]["properties"]["env"]["x-portcullis-sensitive"], true);
+    let env = json!({"GREETING": "correct-horse"});
+    for (name, command) in [("run_shell", "make"), ("exec_persistent_shell", "make"), ("run_command", "ls")] {
+        let seen = call(&hand, name, json!({"command": command, "env": env})).await;
+        assert!(!format!("{seen:?}").contains("correct-horse"), "{name}");
+    }
+    let key = portcullis_store::SessionKey { tenant: crate::world::TENANT, session: hand.id() };
+    let events = portcullis_store::Log::read(&*world.store(), key, 0, 1_000).await.expect("a log");
+    let told = |text: &str| events.iter().any(|event| event.payload.as_deref().unwrap_or_default().contains(text));
+    assert!(told("GREETING"), "the control: names are told");
+    assert!(!told("correct-horse"), "a value is in an event");
 }
 
 #[tokio::test]
