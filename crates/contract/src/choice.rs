@@ -69,12 +69,26 @@ fn input_schema(choices: &BTreeMap<String, Tool>) -> Value {
         "type": "object",
         "properties": {
             "name": {"type": "string", "enum": names, "description": "The action."},
-            INPUT: {"type": "object", "properties": sensitive(choices), "description": "What the action takes."},
+            INPUT: {"type": "object", "properties": sensitive(choices), "description": takes(choices)},
         },
         "required": ["name"],
         "additionalProperties": false,
         "x-portcullis-versions": versions,
     })
+}
+
+/// What each choice takes, in a line; a `?` may be left out. From the schemas that are enforced, so it cannot be wrong.
+fn takes(choices: &BTreeMap<String, Tool>) -> String {
+    let fields = |tool: &Tool| -> String {
+        let schema = &tool.inner.shape().input_schema;
+        let required: Vec<&str> =
+            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let known = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let mark = |name: &str| if required.contains(&name) { name.to_owned() } else { format!("{name}?") };
+        known.map(|(name, _)| mark(name)).collect::<Vec<_>>().join(", ")
+    };
+    let lines = choices.iter().map(|(name, tool)| format!("{name} {{{}}}", fields(tool)));
+    format!("What the action takes: {}.", lines.collect::<Vec<_>>().join("; "))
 }
 
 /// The fields in which a choice takes sensitive values. Under one name they are sensitive for all: masking too much costs

@@ -123,11 +123,19 @@ impl Codec {
                     fields.and_then(Value::as_object).into_iter().flatten().map(|(n, _)| &**n).collect();
                 if names.is_empty() { plain } else { format!("{plain}; it takes: {}", names.join(", ")) }
             }
+            // All of them: the checker itself names the first few.
+            Kind::Enum { options } => {
+                let words: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                if words.len() > ENUM_SHORT { format!("it must be one of: {}", words.join(", ")) } else { plain }
+            }
             Kind::Pattern { pattern } if pattern == NOT_BLANK => "it must not be empty or blank".to_owned(),
             _ => plain,
         }
     }
 }
+
+/// So many words the checker names by itself.
+const ENUM_SHORT: usize = 3;
 
 /// The pattern of a text that says something.
 const NOT_BLANK: &str = r"\S";

@@ -20,6 +20,7 @@ mod failure;
 mod finite;
 mod import;
 mod name;
+mod reshape;
 mod resolved;
 #[doc(hidden)]
 pub mod seam;
@@ -39,6 +40,7 @@ pub use diff::Diff;
 pub use failure::ToolFailure;
 pub use import::{ImportError, import_name};
 pub use name::{InvalidName, ToolName};
+pub use reshape::Reshape;
 pub use resolved::{Precondition, Prepared, Resolved};
 pub use semantics::{
     Concurrency, DefaultPolicy, Interrupt, Ownership, Semantics, Strategy, Timeout, Variable, VariableKind,

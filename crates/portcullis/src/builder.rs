@@ -299,9 +299,11 @@ impl RuntimeBuilder {
             let tools = match self.profile {
                 Profile::Managed => {
                     let mut tools = portcullis_tools::shell_tools(shell.clone())?;
-                    tools.extend(portcullis_tools::read_tools(shell.clone(), reads)?);
-                    tools.extend(portcullis_tools::run_tools(shell.clone(), hand)?);
-                    tools.extend(portcullis_tools::persistent_tools(shell, own.clone())?);
+                    tools.extend(portcullis_tools::read_tools(shell.clone(), reads.clone())?);
+                    tools.extend(portcullis_tools::run_tools(shell.clone(), hand.clone())?);
+                    tools.extend(portcullis_tools::persistent_tools(shell.clone(), own.clone())?);
+                    let parts = portcullis_tools::SandboxTools { shell, shells: own.clone(), hand, reads };
+                    tools.extend(portcullis_tools::sandbox_tools(parts)?);
                     tools
                 }
                 Profile::Code => portcullis_tools::stock_bash(shell, own.clone(), reads)?,

@@ -20,6 +20,7 @@ mod error;
 pub mod hand;
 mod handle;
 mod hidden;
+mod make_dir;
 pub mod matching;
 mod media;
 mod mount;
@@ -36,6 +37,7 @@ mod write;
 
 pub use edit::{EditError, Replacement, replace_literal};
 pub use error::{FileError, Kind, PathFault};
+pub use make_dir::{MadeDir, make_dir};
 pub use media::{ContentKind, content_kind};
 pub use mount::{Access, CONFIG_DIR, Mount, MountTable, TreeOwner};
 pub use name::Name;

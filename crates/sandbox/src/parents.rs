@@ -110,6 +110,15 @@ impl<'r> Parents<'r> {
         }
     }
 
+    /// Makes one directory more in the opened one and goes there; false if it was there already. `sync` and `keep` then
+    /// speak of it as well.
+    pub(crate) fn make_and_enter(&mut self, name: &Name, path: &VirtualPath) -> Result<bool, FileError> {
+        let above = self.names.iter().fold(self.mount.root().clone(), |above, name| above.join(name));
+        let before = self.made.len();
+        self.enter(name, path, &above, true)?;
+        Ok(self.made.len() > before)
+    }
+
     /// Checks that the path still leads to the opened directory: it was not moved away, out of the
     /// mount perhaps, while the content was prepared.
     pub(crate) fn check_unmoved(&self, path: &VirtualPath) -> Result<(), FileError> {

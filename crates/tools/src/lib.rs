@@ -1,7 +1,7 @@
 //! The managed tools, thin: each states what it takes, what it touches and what it did.
 //!
 //! Owns: the inputs and outputs of `read`, `write`, `edit`, `glob`, `grep`, `artifact_read`, `artifact_grep`, `task_output`,
-//! `task_wait`, `task_cancel`, `bash` and of the shell tools that start no process, and what a model and a person see of them. Knows nothing of: who may call them (`policy`), how a file is reached without
+//! `task_wait`, `task_cancel`, `bash`, of the shell tools and of `sandbox_describe` and `sandbox_execute`, and what a model and a person see of them. Knows nothing of: who may call them (`policy`), how a file is reached without
 //! leaving its mount (`sandbox`), how much of an output is shown and where evidence is kept (`pipeline`).
 //!
 //! Invariants: a tool names a place by its canonical virtual path and never by a host path (H6); no
@@ -20,6 +20,7 @@ mod image;
 mod let_go;
 mod page;
 mod profile;
+mod sandbox;
 mod search;
 mod shell;
 mod tasks;
@@ -28,6 +29,7 @@ pub use artifacts::artifact_tools;
 pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use profile::Profile;
+pub use sandbox::{SandboxTools, sandbox_tools};
 pub use shell::{
     CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellParts, ShellTools, Shells,
     carry_over, persistent_tools, run_tools, shell_tools, stock_bash,

@@ -57,6 +57,8 @@ pub struct Walk<'w> {
     pub start: &'w Resolved,
     /// Entries directly in the start have depth 1.
     pub max_depth: usize,
+    /// Also finds what a `.gitignore` names, and the folders of version control systems.
+    pub ignored: bool,
     /// Ends the walk early when set, from whichever thread.
     pub stop: &'w AtomicBool,
 }
@@ -150,7 +152,7 @@ impl Walk<'_> {
         let mounted = dir.mounted(self.table);
         match listing.read(&dir, mounted, self.stop, &mut over) {
             Ok(items) => {
-                let items = ignored::filter(&mut dir, items, &mut over);
+                let items = if self.ignored { items } else { ignored::filter(&mut dir, items, &mut over) };
                 queue::tasks(&Arc::new(dir), items)
             }
             Err(_) => {

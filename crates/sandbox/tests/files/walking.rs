@@ -42,7 +42,7 @@ impl Visitor for Meddler<'_> {
 fn walk<'m>(world: &World, meddle: &'m (dyn Fn(&Entry<'_>) + Sync)) -> (Vec<String>, Vec<(String, PassedOver)>) {
     let start = world.table.resolve(".").expect("the workspace");
     let stop = AtomicBool::new(false);
-    let walk = Walk { table: &world.table, start: &start, max_depth: usize::MAX, stop: &stop };
+    let walk = Walk { table: &world.table, start: &start, max_depth: usize::MAX, ignored: false, stop: &stop };
     let visitors = (0..2).map(|_| Meddler { meddle, read: Vec::new(), passed: Vec::new() }).collect();
     let done: Vec<Meddler<'m>> = walk.run(visitors).expect("a walk");
     let mut read: Vec<String> = done.iter().flat_map(|meddler| meddler.read.clone()).collect();

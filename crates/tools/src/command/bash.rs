@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portcullis_base::{Effect, EffectSet, Reason};
+use portcullis_base::{Effect, EffectSet, EnvKey, Reason, Risk};
 use portcullis_contract::{
     Action, BuildError, Content, EndedCommand, Precondition, Prepared, Resolved, Semantics, ShellFact, SpoolRef,
     Timeout, Tool, ToolContext, ToolFailure, ToolName, UserText,
 };
 use portcullis_policy::command::{self, NotReadOnly, ReadPlan, Whereabouts};
 use portcullis_sandbox::VirtualPath;
+use portcullis_secret::SecretText;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ReadHand, ReadLine, ReadRan};
 use crate::count::Count;
 use crate::hand::READ_ONLY_PROFILE;
-use crate::shell::{ShellTools, StateView};
+use crate::shell::{Alone, Brings, ShellTools, StateView, WithEnv};
 use crate::{executor, tool_name};
 
 const DESCRIPTION: &str = "Runs a command line that only reads, in a sandbox without a network in which nothing can be \
@@ -27,11 +29,11 @@ variables, substitutions, other redirections, loops or other programs; run those
 one program with its words exactly as they are.";
 
 const DEFAULT_MS: u64 = 15_000;
-const MAX_MS: u64 = 60_000;
+pub(crate) const MAX_MS: u64 = 60_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct BashInput {
+pub(crate) struct BashInput {
     /// A command line; with args, the name of one program.
     #[schemars(regex(pattern = r"\S"), length(max = 65536))]
     command: String,
@@ -91,13 +93,22 @@ impl BashInput {
 /// # Errors
 /// Never for the tool as it is written: a tool that contradicts itself is a defect of this crate.
 pub fn read_tools(shell: ShellTools, hand: ReadHand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("bash"), tool(hand, shell)?)]))
+    Ok(BTreeMap::from([(tool_name("bash"), tool::<Alone<BashInput>>(hand, shell)?)]))
 }
 
-fn tool(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError> {
+/// The same with variables of a call.
+pub(crate) fn read_with_env(shell: ShellTools, hand: ReadHand) -> Result<Tool, BuildError> {
+    tool::<WithEnv<BashInput>>(hand, shell)
+}
+
+/// Over inputs with or without variables of their own.
+fn tool<I>(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError>
+where
+    I: Brings<Call = BashInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+{
     let hand = Arc::new(hand);
     let named = Arc::clone(&hand);
-    Tool::builder::<BashInput, BashOutput>(DESCRIPTION)
+    Tool::builder::<I, BashOutput>(DESCRIPTION)
         .semantics(Semantics {
             effects: EffectSet::from([Effect::SandboxExecute]),
             timeout: Timeout { default_ms: DEFAULT_MS, max_ms: MAX_MS },
@@ -105,30 +116,37 @@ fn tool(hand: ReadHand, shell: ShellTools) -> Result<Tool, BuildError> {
             ..Semantics::read_only()
         })
         .executor(executor("bash"))
-        .timeout(|input: &BashInput| Some(input.timeout_ms.value()))
-        .result_limit(|input| usize::try_from(input.max_output_chars.value()).ok())
-        .resolve(move |input: &BashInput, caller| {
+        .timeout(|input: &I| Some(input.call().timeout_ms.value()))
+        .result_limit(|input| usize::try_from(input.call().max_output_chars.value()).ok())
+        .resolve(move |input: &I, caller| {
+            input.env().check()?;
+            let input = input.call();
             let cwd = named.cwd(caller, input.cwd.as_deref())?;
             let plan = input.plan().map_err(|why| named.refused(&why, input, &cwd))?;
             let line = named.line(caller, plan, cwd)?;
             Ok(Resolved { resources: line.resources, keys: Vec::new(), cwd: Some(line.cwd.as_str().to_owned()) })
         })
         .plan_access(|input, resolved| {
-            line_of(input, resolved).map(|line| line.requests(&Action::new("bash"))).unwrap_or_default()
+            let line = line_of(input.call(), resolved);
+            let mut plan = line.map(|line| line.requests(&Action::new("bash"))).unwrap_or_default();
+            plan.extend(input.env().accesses(Risk::Read));
+            plan
         })
-        .precheck(|input: Arc<BashInput>, resolved, _| {
-            let checked = line_of(&input, &resolved).and_then(|line| super::installed(line.plan()));
+        .precheck(|input: Arc<I>, resolved, _| {
+            let checked = line_of(input.call(), &resolved).and_then(|line| super::installed(line.plan()));
             async move { checked.map(|()| Prepared::default()) }
         })
-        .execute_resolved(move |input, resolved, context| {
+        .execute_resolved(move |input: I, resolved, context| {
             let (hand, shell) = (Arc::clone(&hand), shell.clone());
+            let env = input.env().values();
             async move {
+                let input = input.into_call();
                 let line = line_of(&input, &resolved).map_err(ToolFailure::precondition)?;
-                execute(&hand, &shell, &input, &line, &context).await
+                execute(&hand, &shell, (&input, env), &line, &context).await
             }
         })
         .to_model(|_, output| said(output))
-        .to_user(to_user)
+        .to_user(|input, output| to_user(input.call(), output))
         .build()
 }
 
@@ -163,7 +181,7 @@ impl ReadHand {
 async fn execute(
     hand: &ReadHand,
     shell: &ShellTools,
-    input: &BashInput,
+    (input, env): (&BashInput, BTreeMap<EnvKey, SecretText>),
     line: &ReadLine,
     context: &ToolContext,
 ) -> Result<BashOutput, ToolFailure> {
@@ -172,7 +190,7 @@ async fn execute(
     }
     let shell_state = shell.state(context).await?;
     let (command, args) = input.words();
-    let ran = hand.run(context, line).await?;
+    let ran = hand.run_with(context, line, env).await?;
     let duration_ms = u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX);
     if let Some(command_id) = hand.book.fresh_command() {
         context.shell(ShellFact::Finished(Box::new(EndedCommand {

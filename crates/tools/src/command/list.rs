@@ -1,12 +1,15 @@
 //! The list of a line: pipelines one after the other, with `cd` between them, and what they write.
 
+use std::collections::BTreeMap;
 use std::io::{self, PipeWriter};
 use std::time::Duration;
 
+use portcullis_base::EnvKey;
 use portcullis_contract::{ToolContext, ToolFailure};
 use portcullis_pipeline::Environment;
 use portcullis_policy::command::{Builtin, Joiner, ReadPlan};
 use portcullis_sandbox::VirtualPath;
+use portcullis_secret::SecretText;
 use tokio::time::Instant;
 
 use super::operands::Decided;
@@ -50,17 +53,36 @@ impl ReadHand {
     /// If a word is no longer what was decided on, a program is not installed, or the isolation it needs is not to be
     /// had.
     pub async fn run(&self, context: &ToolContext, line: &ReadLine) -> Result<ReadRan, ToolFailure> {
+        self.run_with(context, line, BTreeMap::new()).await
+    }
+
+    /// The same with variables of the call. They are what the session's own are here: `env` shows them, and no program
+    /// gets them.
+    pub(super) async fn run_with(
+        &self,
+        context: &ToolContext,
+        line: &ReadLine,
+        env: BTreeMap<EnvKey, SecretText>,
+    ) -> Result<ReadRan, ToolFailure> {
         let started = Instant::now();
         super::installed(&line.plan).map_err(ToolFailure::precondition)?;
         let mut base = self.hand.plan(context.caller(), Vec::new(), &line.cwd, Reach::ReadOnly).await?;
         for warning in base.warnings.drain(..) {
             context.warn(warning);
         }
-        let session = if shows_environment(&line.plan) {
-            self.book.environment(context.caller()).await.map_err(unseen)?
-        } else {
-            Environment::default()
-        };
+        let mut env_names: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+        let mut session = Environment::default();
+        if shows_environment(&line.plan) {
+            session = self.book.environment(context.caller()).await.map_err(unseen)?;
+            env_names.extend(env.keys().map(ToString::to_string));
+            env_names.sort();
+            session.values.extend(env);
+        } else if !env.is_empty() {
+            context.warn(
+                "programs that only read get no variables, for one could make them run something else; use run_shell for a \
+                 command that needs them",
+            );
+        }
         let broken = |error: io::Error| ToolFailure::new("io_error", format!("the output cannot be read: {error}"));
         let (out_read, out) = io::pipe().map_err(broken)?;
         let (err_read, err) = io::pipe().map_err(broken)?;
@@ -114,14 +136,14 @@ impl ReadHand {
             duration,
             stdout,
             stderr,
-            env_names: NAMES.iter().map(|name| (*name).to_owned()).collect(),
+            env_names,
             posture,
         })
     }
 }
 
 /// The names of a stage's environment.
-const NAMES: [&str; 5] = ["LANG", "PATH", "PORTCULLIS_SESSION_ID", "PORTCULLIS_WORKSPACE_CWD", "TMPDIR"];
+pub(crate) const NAMES: [&str; 5] = ["LANG", "PATH", "PORTCULLIS_SESSION_ID", "PORTCULLIS_WORKSPACE_CWD", "TMPDIR"];
 
 fn shows_environment(plan: &ReadPlan) -> bool {
     let mut stages = plan.pipelines().iter().flat_map(|(_, pipeline)| pipeline.stages());

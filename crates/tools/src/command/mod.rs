@@ -20,6 +20,8 @@ use portcullis_policy::command::ReadPlan;
 use portcullis_sandbox::{Kind, VirtualPath};
 
 pub use bash::read_tools;
+pub(crate) use bash::{BashInput, MAX_MS, read_with_env};
+pub(crate) use list::NAMES as ENV_NAMES;
 pub use result::ReadRan;
 
 use crate::files::FileTools;

@@ -54,6 +54,8 @@ struct EditOutput {
     sha256: String,
     /// Bytes of the new content.
     size: u64,
+    /// Characters of the new content.
+    chars: u64,
     added_lines: u64,
     removed_lines: u64,
     /// Where the diff is kept.
@@ -202,6 +204,7 @@ fn edit(
         first_changed_line,
         sha256: written.sha256.to_string(),
         size: written.size,
+        chars: replacement.after.text().chars().count() as u64,
         added_lines: kept.change.added,
         removed_lines: kept.change.removed,
         diff_artifact: kept.diff_artifact,

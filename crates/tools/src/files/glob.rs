@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use portcullis_base::Timestamp;
-use portcullis_contract::{BuildError, Content, Strategy, Tool, ToolContext, ToolFailure, UserText};
+use portcullis_contract::{
+    BuildError, Content, Precondition, Strategy, Tool, ToolBuilder, ToolContext, ToolFailure, UserText,
+};
 use portcullis_sandbox::{self as sandbox, Entry, Kind, PassedOver, Visitor, Walk};
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,21 +53,21 @@ struct GlobInput {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Wanted {
+pub(crate) enum Wanted {
     File,
     Directory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Sort {
+pub(crate) enum Sort {
     #[default]
     Mtime,
     Path,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct GlobOutput {
+pub(crate) struct GlobOutput {
     /// The directory that was listed, relative to the workspace.
     path: String,
     /// How many entries are shown.
@@ -80,60 +83,97 @@ struct GlobOutput {
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct Listed {
+pub(crate) struct Listed {
     path: String,
     kind: ListedKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum ListedKind {
+pub(crate) enum ListedKind {
     File,
     Directory,
     /// A link, pipe, socket or device.
     Other,
 }
 
+/// What a listing is asked for, whatever its input looks like.
+pub(crate) trait Listing: DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// The directory; the workspace if it names none.
+    fn path(&self) -> Option<&str>;
+
+    /// What of it is wanted.
+    ///
+    /// # Errors
+    /// If the input says something that no listing can be.
+    fn wish(&self) -> Result<Wish, Precondition>;
+
+    /// A line for each value that was lowered to its cap.
+    fn lowered(&self) -> Vec<String>;
+
+    /// What is looked for, in a few words for people.
+    fn what(&self) -> String;
+}
+
+impl Listing for GlobInput {
+    fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    fn wish(&self) -> Result<Wish, Precondition> {
+        Ok(Wish {
+            pattern: NamePattern::parse(&self.pattern)?,
+            kind: self.kind,
+            sort: self.sort.unwrap_or_default(),
+            limit: self.limit.value(),
+            max_depth: Some(self.max_depth.value()).filter(|depth| *depth > 0),
+            ignored: false,
+        })
+    }
+
+    fn lowered(&self) -> Vec<String> {
+        [self.limit.lowered("limit"), self.max_depth.lowered("max_depth")].into_iter().flatten().collect()
+    }
+
+    fn what(&self) -> String {
+        format!("Glob {}", self.pattern.trim())
+    }
+}
+
 pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
+    listing::<GlobInput>(parts, DESCRIPTION, "glob").build()
+}
+
+/// A tool that lists: whatever its input looks like, it asks what `glob` asks.
+pub(crate) fn listing<I: Listing>(parts: Arc<FileTools>, description: &str, name: &str) -> ToolBuilder<I, GlobOutput> {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
-    Tool::builder::<GlobInput, GlobOutput>(DESCRIPTION)
+    Tool::builder::<I, GlobOutput>(description)
         .semantics(scope::semantics(Strategy::Head))
-        .executor(executor("glob"))
-        .resolve(move |input: &GlobInput, caller| {
-            NamePattern::parse(&input.pattern)?;
-            named.under_every_name(scope::name(&named, input.path.as_deref())?, caller, &["glob", "read"])
+        .executor(executor(name))
+        .resolve(move |input: &I, caller| {
+            input.wish()?;
+            named.under_every_name(scope::name(&named, input.path())?, caller, &["glob", "read"])
         })
         .plan_access(|_, resolved| scope::plan("glob", resolved))
         .precheck(move |_, resolved, _| {
             let checked = scope::check(&checked, &resolved, Kind::Directory);
             async move { checked }
         })
-        .execute_resolved(move |input, resolved, context| {
+        .execute_resolved(move |input: I, resolved, context| {
             let place = parts.place(&resolved).map(|place| (Arc::clone(&parts), place));
             async move {
                 let (parts, place) = place.map_err(failure)?;
                 let scope = Scope::new(parts, place, context.caller(), "glob");
-                glob(input, scope, context).await
+                glob(&input, scope, context).await
             }
         })
         .to_model(|_, output| said(output))
         .to_user(to_user)
-        .build()
 }
 
-async fn glob(input: GlobInput, scope: Scope, context: ToolContext) -> Result<GlobOutput, ToolFailure> {
-    let lowered = [input.limit.lowered("limit"), input.max_depth.lowered("max_depth")];
-    lowered.into_iter().flatten().for_each(|line| context.warn(line));
-    let wish = Wish {
-        pattern: NamePattern::parse(&input.pattern).map_err(ToolFailure::precondition)?,
-        kind: input.kind,
-        sort: input.sort.unwrap_or_default(),
-        limit: usize::try_from(input.limit.value()).unwrap_or(usize::MAX),
-        max_depth: match usize::try_from(input.max_depth.value()) {
-            Ok(0) | Err(_) => usize::MAX,
-            Ok(depth) => depth,
-        },
-    };
+async fn glob(input: &impl Listing, scope: Scope, context: ToolContext) -> Result<GlobOutput, ToolFailure> {
+    input.lowered().into_iter().for_each(|line| context.warn(line));
+    let wish = input.wish().map_err(ToolFailure::precondition)?;
     let output = stoppable(&context, move |stop| list(&scope, &wish, stop)).await.map_err(failure)?;
     if output.entries.is_empty() {
         context.nothing_found();
@@ -142,12 +182,21 @@ async fn glob(input: GlobInput, scope: Scope, context: ToolContext) -> Result<Gl
 }
 
 /// What is wanted.
-struct Wish {
-    pattern: NamePattern,
-    kind: Option<Wanted>,
-    sort: Sort,
-    limit: usize,
-    max_depth: usize,
+pub(crate) struct Wish {
+    pub(crate) pattern: NamePattern,
+    pub(crate) kind: Option<Wanted>,
+    pub(crate) sort: Sort,
+    pub(crate) limit: u64,
+    /// All levels if there is none.
+    pub(crate) max_depth: Option<u64>,
+    /// Also what `.gitignore` names.
+    pub(crate) ignored: bool,
+}
+
+impl Wish {
+    fn limit(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
+    }
 }
 
 /// Where an entry stands in the listing.
@@ -165,15 +214,16 @@ struct Found {
 
 fn list(scope: &Scope, wish: &Wish, stop: &AtomicBool) -> Result<GlobOutput, sandbox::FileError> {
     let listers = (0..threads()).map(|_| Lister::new(scope, wish)).collect();
-    let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth: wish.max_depth, stop };
+    let max_depth = wish.max_depth.and_then(|depth| usize::try_from(depth).ok()).unwrap_or(usize::MAX);
+    let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth, ignored: wish.ignored, stop };
     let mut listers = walk.run(listers)?;
     let mut all = BTreeMap::new();
     listers.iter_mut().for_each(|lister| all.append(&mut lister.first));
-    let more = all.len() > wish.limit;
+    let more = all.len() > wish.limit();
     let mut counts = Counts::default();
-    let end = all.keys().nth(wish.limit).filter(|_| wish.sort == Sort::Path).cloned();
+    let end = all.keys().nth(wish.limit()).filter(|_| wish.sort == Sort::Path).cloned();
     let mut entries = Vec::new();
-    for found in all.into_values().take(wish.limit) {
+    for found in all.into_values().take(wish.limit()) {
         if !still(scope, &found) {
             counts.add(Why::Changed);
             continue;
@@ -258,14 +308,14 @@ impl Visitor for Lister<'_> {
             Sort::Path => level(PathKey(relative)),
         };
         self.first.insert(rank, Found { path: entry.path(), kind: entry.kind() });
-        if self.first.len() > self.wish.limit + 1 {
+        if self.first.len() > self.wish.limit() + 1 {
             self.first.pop_last();
         }
     }
 
     fn enters(&mut self, dir: &Entry<'_>) -> bool {
         // With enough on higher levels, what lies deeper is not among the first.
-        let full = self.first.len() > self.wish.limit;
+        let full = self.first.len() > self.wish.limit();
         let deeper = match self.first.last_key_value() {
             Some((Rank::Level(depth, _), _)) if full => dir.depth() >= *depth,
             _ => false,
@@ -309,7 +359,7 @@ fn summary(output: &GlobOutput) -> String {
     text
 }
 
-fn to_user(input: &GlobInput, output: &Value) -> UserText {
+fn to_user(input: &impl Listing, output: &Value) -> UserText {
     let Ok(output) = GlobOutput::deserialize(output) else { return UserText::default() };
-    UserText { title: format!("Glob {} in {}", input.pattern.trim(), output.path), summary: summary(&output) }
+    UserText { title: format!("{} in {}", input.what(), output.path), summary: summary(&output) }
 }

@@ -135,7 +135,7 @@ fn search(
     let first = First::new(limit.saturating_add(1));
     let threads = if scope.place.kind() == Some(Kind::Directory) { threads() } else { 1 };
     let searchers = (0..threads).map(|_| FileSearch::new(scope, matcher.clone(), &first, stop)).collect();
-    let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth: usize::MAX, stop };
+    let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth: usize::MAX, ignored: false, stop };
     let searchers = walk.run(searchers)?;
     let mut counts = Counts::default();
     let mut files = first.take();

@@ -1,7 +1,7 @@
 //! The file tools (agent-runtime 7.7): what they share.
 
 mod edit;
-mod glob;
+pub(crate) mod glob;
 mod grep;
 pub(crate) mod other_names;
 mod read;
@@ -63,6 +63,11 @@ pub fn file_tools(parts: FileTools) -> Result<BTreeMap<ToolName, Tool>, BuildErr
     ]))
 }
 
+/// What `write` does, with what is there kept in front.
+pub(crate) fn append_tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
+    write::appending(parts)
+}
+
 impl FileTools {
     /// What a typed path names, canonically, and after it the names of links that led there: a rule
     /// on one of those counts too. Metadata only; a place where nothing stands is one too, so that a
@@ -104,7 +109,7 @@ impl FileTools {
 
     /// What a tool that changes files is. In a person's own tree it asks unless a rule or grant allows;
     /// one such tree among the writable mounts is enough, for the default is one per tool.
-    fn mutating(&self) -> Semantics {
+    pub(crate) fn mutating(&self) -> Semantics {
         let mut writable = self.mounts.mounts().filter(|mount| mount.access() == sandbox::Access::ReadWrite);
         let own = writable.all(|mount| mount.owner() == TreeOwner::SessionOwn);
         Semantics {

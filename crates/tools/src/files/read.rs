@@ -135,6 +135,9 @@ struct Page {
     truncated: bool,
     /// The page is the beginning of one line that is longer than a page.
     inside_line: bool,
+    /// How many characters of what was asked for are not on the page.
+    #[serde(default, skip_serializing_if = "is_none")]
+    left_out_chars: u64,
     /// Where to read on, if there is more of what was asked for, or more after a full page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<NextPage>,
@@ -144,6 +147,11 @@ struct Page {
     /// The text itself; not kept twice in the session's record.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A call that delivers what this one left out.
@@ -294,11 +302,14 @@ fn page_of(file: &TextFile, wanted: Wanted, limits: &PageLimits) -> Page {
         // Whoever pages through a file asks for full pages, and is told that there are more.
         (cut.lines == limits.lines && on <= total).then_some((on, total))
     };
+    let truncated = cut.inside_line || skipped > 0 || cut.len < whole.len() - skipped;
+    let chars = |text: &str| text.chars().count() as u64;
     Page {
         total_lines: total,
         first_line: first,
         last_line: last,
-        truncated: cut.inside_line || skipped > 0 || cut.len < whole.len() - skipped,
+        truncated,
+        left_out_chars: if truncated { chars(whole) - chars(text) } else { 0 },
         inside_line: cut.inside_line,
         next: next.map(|(from, to)| NextPage { start_line: from, line_count: (to - from + 1).min(LINES) }),
         eol: file.line_ending().into(),

@@ -23,7 +23,19 @@ const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as give
 file that exists must have been read in full before, and must not have changed since; it keeps its byte order mark, \
 and its CRLF line ends if the content has only LF. To change a part of a file, use `edit`.";
 
+const APPEND: &str = "Puts text at the end of a file of the workspace, exactly as given, or makes the file. A file that \
+exists must have been read in full before, and must not have changed since.";
+
 const BOM: char = '\u{feff}';
+
+/// What becomes of a file that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// It holds the content and nothing else.
+    Whole,
+    /// It holds the content after its own.
+    Append,
+}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WriteInput {
@@ -51,11 +63,20 @@ struct WriteOutput {
 }
 
 pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
+    writing(parts, Mode::Whole, DESCRIPTION, "write")
+}
+
+/// The same with what is there kept in front: it asks and needs what `write` does.
+pub(super) fn appending(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
+    writing(parts, Mode::Append, APPEND, "append")
+}
+
+fn writing(parts: Arc<FileTools>, mode: Mode, description: &str, name: &str) -> Result<Tool, BuildError> {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
     let replaced = LetGo::default();
-    Tool::builder::<WriteInput, WriteOutput>(DESCRIPTION)
+    Tool::builder::<WriteInput, WriteOutput>(description)
         .semantics(Semantics { destructive: true, ..parts.mutating() })
-        .executor(executor("write"))
+        .executor(executor(name))
         .resolve(move |input: &WriteInput, caller| {
             named.under_every_name(named.name(&input.file_path)?, caller, &["write"])
         })
@@ -63,20 +84,21 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .plan_access(|_, resolved| access("write", Risk::Write, Effect::ResourceWrite, resolved))
         .precheck(move |input, resolved, caller| {
             let parts = Arc::clone(&checked);
-            async move { check(&parts, input, &resolved, &caller).await }
+            async move { check(&parts, mode, input, &resolved, &caller).await }
         })
         .execute_resolved(move |input, resolved, context| {
             let (parts, replaced) = (Arc::clone(&parts), replaced.clone());
             // A write waits for the disk, and for other writers in its directory.
-            synced(move || write(&parts, &input, &resolved, &context, &replaced))
+            synced(move || write(&parts, (mode, &input), &resolved, &context, &replaced))
         })
-        .to_model(|_, output| vec![Content::text(said(output))])
-        .to_user(|_, output| to_user(output))
+        .to_model(move |_, output| vec![Content::text(said(mode, output))])
+        .to_user(move |_, output| to_user(mode, output))
         .build()
 }
 
 async fn check(
     parts: &FileTools,
+    mode: Mode,
     input: Arc<WriteInput>,
     resolved: &Resolved,
     caller: &Caller,
@@ -106,7 +128,7 @@ async fn check(
             return Err(changed(&place));
         }
         require_whole(&place, &old, &baseline, coverage)?;
-        let new = in_style_of(&old, &content.content).into_owned();
+        let new = mode.over(&old, &content.content).into_owned();
         let bytes = new.len();
         let compare = move || {
             let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
@@ -118,17 +140,23 @@ async fn check(
     Ok(Prepared { diff: Some(diff), facts: facts(false, bytes) })
 }
 
-/// What is written over `old`: its byte order mark stays, which a model is never shown, and so do its
-/// line ends if they are all `\r\n`, unless the content has a `\r` and so speaks of line ends itself.
-fn in_style_of<'c>(old: &TextFile, content: &'c str) -> Cow<'c, str> {
-    let mut new = Cow::Borrowed(content);
-    if old.line_ending() == LineEnding::CrLf && content.contains('\n') && !content.contains('\r') {
-        new = Cow::Owned(content.replace('\n', "\r\n"));
+impl Mode {
+    /// What is written over `old`: its byte order mark stays, which a model is never shown, and so do its
+    /// line ends if they are all `\r\n`, unless the content has a `\r` and so speaks of line ends itself.
+    fn over<'c>(self, old: &TextFile, content: &'c str) -> Cow<'c, str> {
+        let mut new = Cow::Borrowed(content);
+        if old.line_ending() == LineEnding::CrLf && content.contains('\n') && !content.contains('\r') {
+            new = Cow::Owned(content.replace('\n', "\r\n"));
+        }
+        if self == Self::Append {
+            let kept = String::from_utf8(old.to_bytes()).unwrap_or_default();
+            return Cow::Owned(kept + &new);
+        }
+        if old.has_bom() && !content.starts_with(BOM) {
+            new.to_mut().insert(0, BOM);
+        }
+        new
     }
-    if old.has_bom() && !content.starts_with(BOM) {
-        new.to_mut().insert(0, BOM);
-    }
-    new
 }
 
 /// The file was never delivered to this session.
@@ -201,7 +229,7 @@ fn first_gap(baseline: &Baseline) -> LineRange {
 
 fn write(
     parts: &FileTools,
-    input: &WriteInput,
+    (mode, input): (Mode, &WriteInput),
     resolved: &Resolved,
     context: &ToolContext,
     replaced: &LetGo,
@@ -215,7 +243,7 @@ fn write(
         (Some(Kind::File), Some(baseline)) => {
             let old = known(&place, &baseline)?;
             require_whole(&place, &old, &baseline, parts.coverage).map_err(ToolFailure::precondition)?;
-            content = in_style_of(&old, &input.content);
+            content = mode.over(&old, &input.content);
             before = Some(old.to_bytes());
             Expect::Sha256(baseline.sha256)
         }
@@ -300,18 +328,27 @@ pub(super) fn report(
     Ok(Reported { change, diff_artifact: diff.to_string() })
 }
 
-fn said(output: &Value) -> String {
+/// What was done to the file.
+fn verb(mode: Mode, output: &WriteOutput) -> &'static str {
+    match mode {
+        _ if output.created => "created",
+        Mode::Whole => "replaced",
+        Mode::Append => "appended to",
+    }
+}
+
+fn said(mode: Mode, output: &Value) -> String {
     let Ok(output) = WriteOutput::deserialize(output) else { return String::new() };
-    let verb = if output.created { "created" } else { "replaced" };
+    let verb = verb(mode, &output);
     format!("{verb} {}: {}, {}", output.path, counted(output.total_lines, "line"), counted(output.size, "byte"))
 }
 
-fn to_user(output: &Value) -> UserText {
+fn to_user(mode: Mode, output: &Value) -> UserText {
     let Ok(output) = WriteOutput::deserialize(output) else { return UserText::default() };
     let summary = if output.created {
         format!("created, {}", counted(output.total_lines, "line"))
     } else {
-        format!("replaced, +{} −{} lines", output.added_lines, output.removed_lines)
+        format!("{}, +{} −{} lines", verb(mode, &output), output.added_lines, output.removed_lines)
     };
     UserText { title: format!("Write {}", output.path), summary }
 }

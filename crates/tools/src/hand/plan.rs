@@ -1,12 +1,15 @@
 //! From a command to a plan for the launcher.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portcullis_base::EnvKey;
 use portcullis_contract::{Caller, ToolFailure};
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::{self, Network, Tmp, View};
+use portcullis_secret::SecretText;
 
 use super::masks::Closed;
 use super::view::Shown;
@@ -32,6 +35,18 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// With these variables besides, which count more than the session's own.
+    pub(crate) fn also(&mut self, env: &BTreeMap<EnvKey, SecretText>) {
+        for (key, value) in env {
+            let name = OsString::from(key.as_str());
+            self.launch.env.retain(|(known, _)| *known != name);
+            self.launch.env.push((name, value.expose().into()));
+            self.env_names.retain(|known| known != key.as_str());
+            self.env_names.push(key.as_str().to_owned());
+        }
+        self.env_names.sort();
+    }
+
     /// Another program of the same command, with the same view: the next stage of a pipeline. Nothing of its streams
     /// is taken over.
     #[must_use]

@@ -51,6 +51,17 @@ impl NamePattern {
         Ok(Self { of, regex, lead: lead.into_iter().map(ToOwned::to_owned).collect() })
     }
 
+    /// Every path that holds `text`, in upper or lower case.
+    ///
+    /// # Errors
+    /// `schema_invalid` if it is too long.
+    pub(crate) fn holding(text: &str) -> Result<Self, Precondition> {
+        let bad = |why: regex::Error| Precondition::schema("/query", format!("it cannot be looked for: {why}"));
+        let expression = regex::escape(text.trim());
+        let regex = RegexBuilder::new(&expression).case_insensitive(true).size_limit(COMPILED_MAX).build();
+        Ok(Self { of: Of::Relative, regex: regex.map_err(bad)?, lead: Vec::new() })
+    }
+
     /// Whether an entry is meant. `parents` ends with `/`, or is empty.
     pub(crate) fn matches(&self, parents: &str, name: &str, path: impl FnOnce() -> String) -> bool {
         match self.of {

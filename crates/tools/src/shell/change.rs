@@ -116,7 +116,7 @@ fn about_key(text: &str, caller: &Caller) -> Result<Resolved, Precondition> {
 }
 
 /// A value that an environment can hold. What is wrong is said without it.
-fn fits(value: &SecretText) -> Result<(), Precondition> {
+pub(super) fn fits(value: &SecretText, field: &str) -> Result<(), Precondition> {
     let text = value.expose();
     if text.len() > limits::ENV_VALUE {
         let text = format!(
@@ -124,10 +124,10 @@ fn fits(value: &SecretText) -> Result<(), Precondition> {
             text.len(),
             limits::ENV_VALUE
         );
-        return Err(Precondition::schema("/value", text));
+        return Err(Precondition::schema(field, text));
     }
     if text.contains('\0') {
-        return Err(Precondition::schema("/value", "the value holds a NUL character, which no environment can"));
+        return Err(Precondition::schema(field, "the value holds a NUL character, which no environment can"));
     }
     Ok(())
 }
@@ -172,23 +172,13 @@ pub(super) fn set_env(parts: Arc<ShellTools>) -> Result<Tool, BuildError> {
     let checked = Arc::clone(&parts);
     env_tool(SET_ENV, "shell_set_env")
         .resolve(|input: &SetEnvInput, caller| {
-            fits(&input.value.0)?;
+            fits(&input.value.0, "/value")?;
             about_key(&input.key, caller)
         })
         .precheck(move |input: Arc<SetEnvInput>, _, caller| {
             let parts = Arc::clone(&checked);
             async move {
-                // A shell that cannot be looked at is the executor's to tell.
-                if let Ok(seen) = parts.book.look(&caller, None).await
-                    && seen.shell.env_version(&input.key).is_none()
-                    && seen.shell.env().len() >= limits::ENV_NAMES
-                {
-                    let text = format!(
-                        "the environment of this session has {} names already; take one out with shell_unset_env first",
-                        limits::ENV_NAMES
-                    );
-                    return Err(Precondition::failed(portcullis_base::Reason::OutputBudget, text));
-                }
+                parts.room_for(&caller, std::slice::from_ref(&input.key)).await?;
                 Ok(portcullis_contract::Prepared::default())
             }
         })
@@ -247,8 +237,25 @@ where
 }
 
 impl ShellTools {
+    /// Whether the session's environment takes these names as well.
+    pub(super) async fn room_for(&self, caller: &Caller, names: &[String]) -> Result<(), Precondition> {
+        // A shell that cannot be looked at is the executor's to tell.
+        let Ok(seen) = self.book.look(caller, None).await else { return Ok(()) };
+        let new = names.iter().filter(|name| seen.shell.env_version(name).is_none()).count();
+        if new > 0 && seen.shell.env().len() + new > limits::ENV_NAMES {
+            let text = format!(
+                "the environment of this session has {} names already, and may have {}; take one out with \
+                 shell_unset_env first",
+                seen.shell.env().len(),
+                limits::ENV_NAMES
+            );
+            return Err(Precondition::failed(portcullis_base::Reason::OutputBudget, text));
+        }
+        Ok(())
+    }
+
     /// Brings a live shell to the change, before it is told: if that cannot be, nothing has changed.
-    async fn bring(&self, context: &ToolContext, change: Change) -> Result<(), ToolFailure> {
+    pub(super) async fn bring(&self, context: &ToolContext, change: Change) -> Result<(), ToolFailure> {
         let changed = self.live.change(context.caller().session_id, change).await;
         changed.map_err(|busy| ToolFailure::new("shell_busy", busy.to_string()).retryable(true))
     }

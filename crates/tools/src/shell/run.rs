@@ -1,23 +1,26 @@
 //! `shell_run`: one command line in a shell of its own, in the hand. Nothing survives it but files.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_base::{CommandId, Effect, EffectSet, Risk, RiskSet, SideEffect};
+use portcullis_base::{CommandId, Effect, EffectSet, EnvKey, Risk, RiskSet, SideEffect};
 use portcullis_contract::{
     BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Precondition, Resolved, Semantics, ShellFact,
     SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
+use portcullis_secret::SecretText;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ShellTools;
 use super::line::{brief, streams, without_nul};
 use super::view::StateView;
+use super::{Brings, ShellTools};
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
@@ -40,7 +43,7 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct RunInput {
+pub(crate) struct RunInput {
     /// The command line.
     #[schemars(regex(pattern = r"\S"), length(max = 65536))]
     command: String,
@@ -82,28 +85,40 @@ struct Runs {
     hand: Hand,
 }
 
-pub(super) fn tool(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError> {
+/// Over inputs with or without variables of their own.
+pub(crate) fn tool<I>(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError>
+where
+    I: Brings<Call = RunInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+{
     let parts = Arc::new(Runs { shell, hand });
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
-    Tool::builder::<RunInput, RunOutput>(DESCRIPTION)
+    Tool::builder::<I, RunOutput>(DESCRIPTION)
         .semantics(semantics())
         .executor(executor(ACTION))
         .keyed()
-        .resolve(move |input: &RunInput, caller| named.name(input, caller))
-        .plan_access(move |input, resolved| planned.shell.touched(ACTION, &input.command, resolved))
+        .resolve(move |input: &I, caller| {
+            input.env().check()?;
+            named.name(input.call(), caller)
+        })
+        .plan_access(move |input, resolved| {
+            let mut plan = planned.shell.touched(ACTION, &input.call().command, resolved);
+            plan.extend(input.env().accesses(Risk::Write));
+            plan
+        })
         .precheck(move |_, resolved, _| {
             let checked = checked.shell.may_run_in(&resolved);
             async move { checked }
         })
-        .timeout(|input| Some(input.timeout_ms.value()))
-        .result_limit(|input| usize::try_from(input.max_output_chars.value()).ok())
-        .execute_resolved(move |input, resolved, context| {
+        .timeout(|input| Some(input.call().timeout_ms.value()))
+        .result_limit(|input| usize::try_from(input.call().max_output_chars.value()).ok())
+        .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);
-            async move { parts.run(input, &resolved, &context).await }
+            let env = input.env().values();
+            async move { parts.run(input.into_call(), env, &resolved, &context).await }
         })
         .to_model(|_, output| streams(output))
         .to_user(|input, output| UserText {
-            title: format!("Ran {}", brief(&input.command)),
+            title: format!("Ran {}", brief(&input.call().command)),
             summary: format!("exit code 0 in {} ms", output.get("durationMs").unwrap_or(&Value::Null)),
         })
         .build()
@@ -129,7 +144,13 @@ impl Runs {
         self.shell.folder_of(input.cwd.as_deref(), caller)
     }
 
-    async fn run(&self, input: RunInput, resolved: &Resolved, context: &ToolContext) -> Result<RunOutput, ToolFailure> {
+    async fn run(
+        &self,
+        input: RunInput,
+        env: BTreeMap<EnvKey, SecretText>,
+        resolved: &Resolved,
+        context: &ToolContext,
+    ) -> Result<RunOutput, ToolFailure> {
         for lowered in [input.timeout_ms.lowered("timeoutMs"), input.max_output_chars.lowered("maxOutputChars")] {
             lowered.into_iter().for_each(|text| context.warn(text));
         }
@@ -138,7 +159,8 @@ impl Runs {
         let mount_path = place.mount().root().as_str().to_owned();
         let shell = SHELLS.into_iter().find(|shell| Path::new(shell).exists()).unwrap_or(SHELLS[1]);
         let argv: Vec<OsString> = vec![shell.into(), "-c".into(), input.command.clone().into()];
-        let plan = self.hand.plan(context.caller(), argv, &cwd, Reach::Writable).await?;
+        let mut plan = self.hand.plan(context.caller(), argv, &cwd, Reach::Writable).await?;
+        plan.also(&env);
         let env_keys = plan.env_names.clone();
         let ran = self.hand.run(context, plan).await?;
         // From here on it has run, whatever became of it.

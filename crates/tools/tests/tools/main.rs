@@ -13,6 +13,8 @@ mod projections;
 mod races;
 mod reading;
 mod refusals;
+mod sandbox_asks;
+mod sandbox_files;
 mod search_limits;
 mod searching;
 mod shell;

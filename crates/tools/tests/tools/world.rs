@@ -18,12 +18,14 @@ use portcullis_pipeline::{
     Proposal, RegistrationGuard, Registry, Session, ShellBook, Turn,
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
+use portcullis_sandbox::hand::Launcher;
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner, VirtualPath};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{Artifacts, Commit, HostLiveness, Log as _, MemoryArtifacts, MemoryStore, SessionKey, Store};
+use portcullis_tools::hand::HandSettings;
 use portcullis_tools::{
-    CoverageRule, FileTools, LiveShell, NoLiveShell, Profile, ShellTools, artifact_tools, file_tools, shell_tools,
-    task_tools,
+    CoverageRule, FileTools, LiveShell, NoLiveShell, Profile, ReadHand, SandboxTools, ShellParts, ShellTools, Shells,
+    artifact_tools, file_tools, persistent_tools, read_tools, run_tools, sandbox_tools, shell_tools, task_tools,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,6 +48,8 @@ pub struct World {
     pub hidden: Vec<&'static str>,
     /// Shells that processes of this world run.
     pub live: Arc<dyn LiveShell>,
+    /// With the tools that run commands, and those of the sandbox. No command runs: a test is no launcher.
+    pub sandbox: bool,
 }
 
 /// One process: a gate with the tools registered.
@@ -56,6 +60,8 @@ pub struct Process {
     ids: Arc<SeededIds>,
     clock: Arc<ManualClock>,
     host: PathBuf,
+    /// What is registered.
+    pub tools: BTreeMap<ToolName, Tool>,
 }
 
 /// A claimed session of a process.
@@ -81,6 +87,7 @@ impl World {
             shelf_dir: None,
             hidden: Vec::new(),
             live: Arc::new(NoLiveShell),
+            sandbox: false,
         }
     }
 
@@ -169,13 +176,36 @@ impl World {
         let mut tools = file_tools(files.clone()).expect("file tools");
         let live = Arc::clone(&self.live);
         let shell = ShellTools { book: gate.shells(), shelf: shelf.clone(), files, live };
+        if self.sandbox {
+            tools.extend(self.with_commands(&gate, &shell));
+        }
         tools.extend(shell_tools(shell).expect("shell tools"));
         tools.extend(artifact_tools(shelf).expect("artifact tools"));
         tools.extend(task_tools(&gate.tasks()).expect("task tools"));
         tools.extend(more);
-        let registered = registrar.register(tools).expect("registered");
+        let registered = registrar.register(tools.clone()).expect("registered");
         let (ids, clock) = (self.ids.clone(), self.clock.clone());
-        Process { gate, baselines, _registered: registered, ids, clock, host: self.dir.path().to_owned() }
+        Process { gate, baselines, _registered: registered, ids, clock, host: self.dir.path().to_owned(), tools }
+    }
+
+    fn with_commands(&self, gate: &Gate, shell: &ShellTools) -> BTreeMap<ToolName, Tool> {
+        let mounts = Arc::clone(&shell.files.mounts);
+        let (rules, book) = (gate.path_rules(), gate.shells());
+        let hand =
+            portcullis_tools::hand::Hand::new(Launcher::this_program(), mounts, rules, book, HandSettings::default());
+        let reads = ReadHand { hand: hand.clone(), files: shell.files.clone(), book: gate.shells() };
+        let shells = Shells::new(ShellParts {
+            hand: hand.clone(),
+            book: gate.shells(),
+            clock: self.clock.clone(),
+            ids: self.ids.clone(),
+            entropy: self.ids.clone(),
+        });
+        let mut tools = read_tools(shell.clone(), reads.clone()).expect("bash");
+        tools.extend(run_tools(shell.clone(), hand.clone()).expect("shell_run"));
+        tools.extend(persistent_tools(shell.clone(), shells.clone()).expect("the persistent shell"));
+        tools.extend(sandbox_tools(SandboxTools { shell: shell.clone(), shells, hand, reads }).expect("the sandbox"));
+        tools
     }
 
     /// A new session.
@@ -208,6 +238,11 @@ impl Process {
         let rules = parse_rules(rules, "parent.toml", Layer::User).expect("rules");
         let parent = PolicyBuilder::new().rules(rules).build().expect("a policy");
         self.gate.set_policy(Policy::clone(&self.gate.policy()).intersect(&Arc::new(parent)));
+    }
+
+    /// What would become of a call.
+    pub async fn explain(&self, session: SessionId, tool: &str, input: &Value) -> portcullis_pipeline::Explained {
+        self.gate.explain(session, "tester", tool, &input.to_string()).await
     }
 
     /// The shells of its sessions.

@@ -9,6 +9,7 @@ use portcullis_contract::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::job::{Away, ExecOutput, Job};
@@ -16,6 +17,7 @@ use super::{Persistent, shell_key};
 use crate::count::Count;
 use crate::executor;
 use crate::hand;
+use crate::shell::Brings;
 use crate::shell::line::{brief, streams, without_nul};
 use crate::shell::run::{OUTPUT_CHARS, OUTPUT_MOST_CHARS};
 
@@ -25,8 +27,8 @@ shell. Exit code, stdout and stderr come back; standard input is empty. One comm
 returns at once and goes on; shell_wait and task_wait wait for its end.";
 
 /// How long a command may run by default, and at most.
-pub(super) const TIMEOUT_MS: u64 = 120_000;
-pub(super) const TIMEOUT_MOST_MS: u64 = 600_000;
+pub(crate) const TIMEOUT_MS: u64 = 120_000;
+pub(crate) const TIMEOUT_MOST_MS: u64 = 600_000;
 
 /// What happens to a command that runs too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -42,7 +44,7 @@ enum OnTimeout {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct ExecInput {
+pub(crate) struct ExecInput {
     /// The command line.
     #[schemars(regex(pattern = r"\S"), length(max = 65536))]
     command: String,
@@ -94,42 +96,57 @@ pub(super) fn semantics(default_policy: DefaultPolicy) -> Semantics {
     }
 }
 
-pub(super) fn tool(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
+/// Over inputs with or without variables of their own.
+pub(super) fn tool<I>(parts: Arc<Persistent>) -> Result<Tool, BuildError>
+where
+    I: Brings<Call = ExecInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+{
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
-    Tool::builder::<ExecInput, ExecOutput>(DESCRIPTION)
+    Tool::builder::<I, ExecOutput>(DESCRIPTION)
         .semantics(Semantics { backgroundable: true, ..semantics(DefaultPolicy::AskPinned) })
         .executor(executor("shell_exec"))
         .keyed()
-        .resolve(move |input: &ExecInput, caller| {
+        .resolve(move |input: &I, caller| {
+            input.env().check()?;
+            let input = input.call();
             without_nul(&input.command)?;
             let Resolved { mut keys, resources, cwd } = named.shell.folder_of(input.cwd.as_deref(), caller)?;
             keys.push(shell_key(caller));
             Ok(Resolved { keys, resources, cwd })
         })
-        .plan_access(move |input, resolved| planned.shell.touched("shell_exec", &input.command, resolved))
-        .precheck(move |_, resolved, _| {
-            let checked = checked.shell.may_run_in(&resolved);
-            async move { checked }
+        .plan_access(move |input, resolved| {
+            let mut plan = planned.shell.touched("shell_exec", &input.call().command, resolved);
+            plan.extend(input.env().accesses(Risk::Write));
+            plan
+        })
+        .precheck(move |input: Arc<I>, resolved, caller| {
+            let parts = Arc::clone(&checked);
+            async move {
+                parts.shell.room_for(&caller, &input.env().names()).await?;
+                parts.shell.may_run_in(&resolved)
+            }
         })
         // One that goes away is not ended by the clock of its call.
-        .timeout(|input| match input.away() {
-            Away::Never => Some(input.timeout_ms.value()),
+        .timeout(|input| match input.call().away() {
+            Away::Never => Some(input.call().timeout_ms.value()),
             Away::AtOnce | Away::After(_) => Some(TIMEOUT_MOST_MS),
         })
-        .result_limit(|input| usize::try_from(input.max_output_chars.value()).ok())
-        .execute_resolved(move |input, resolved, context| {
+        .result_limit(|input| usize::try_from(input.call().max_output_chars.value()).ok())
+        .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);
+            let env = input.env().values();
+            let input = input.into_call();
             async move {
                 for lowered in [input.timeout_ms.lowered("timeoutMs"), input.max_output_chars.lowered("maxOutputChars")]
                 {
                     lowered.into_iter().for_each(|text| context.warn(text));
                 }
-                let job = Job { away: input.away(), line: input.command, restart: input.restart };
+                let job = Job { away: input.away(), line: input.command, restart: input.restart, env };
                 parts.run(job, &resolved, &context).await
             }
         })
         .to_model(|_, output| streams(output))
-        .to_user(|input, output| ran(&input.command, output))
+        .to_user(|input, output| ran(&input.call().command, output))
         .build()
 }
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{CommandId, Reason, SessionId, SideEffect, SideEffects};
+use portcullis_base::{CommandId, EnvKey, Reason, SessionId, SideEffect, SideEffects};
 use portcullis_contract::{
     Background, EndedCommand, Precondition, Resolved, ShellFact, SpoolRef, ToolContext, ToolFailure,
 };
@@ -29,7 +29,7 @@ use crate::files::failure;
 use crate::hand::named;
 use crate::shell::carry::carry_over;
 use crate::shell::line::one_is_an_answer;
-use crate::shell::live::LiveShell as _;
+use crate::shell::live::{Change, LiveShell as _};
 use crate::shell::posture::{Posture, ShellView};
 use crate::shell::view::{EnvView, StateView};
 use crate::shell::{HOME, unseen};
@@ -41,6 +41,8 @@ pub(super) struct Job {
     pub(super) restart: bool,
     /// It goes on after its observation, from the beginning or after so long.
     pub(super) away: Away,
+    /// What is exported to the shell before it runs, and so is the session's from then on.
+    pub(super) env: BTreeMap<EnvKey, SecretText>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +151,9 @@ impl Persistent {
         if live.now().cwd.as_deref() != Some(cwd.as_str()) && !self.shells.go(&live, cwd.as_str()).await {
             let text = format!("the shell cannot enter {cwd}; use another folder", cwd = cwd.as_str());
             return Err(ToolFailure::precondition(Precondition::failed(Reason::CwdInvalid, text)));
+        }
+        for (key, value) in &job.env {
+            self.shell.bring(context, Change::EnvSet(key.clone(), value.clone())).await?;
         }
         let known = self.shell.book.environment(context.caller()).await.map_err(unseen)?;
         let (capture, captured) = Capture::new(context);

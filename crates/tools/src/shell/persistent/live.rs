@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::sink::Tails;
 use crate::hand::{Masks, Seen};
+use crate::shell::live::Change;
 
 /// How long a shell that nobody uses is kept (10.4).
 pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -89,6 +90,20 @@ pub(super) struct Now {
     pub(super) command_count: u64,
     pub(super) current: Option<Current>,
     pub(super) env_keys: Vec<String>,
+}
+
+impl Now {
+    /// The names of its environment after a change.
+    pub(super) fn knows(&mut self, change: &Change) {
+        match change {
+            Change::EnvSet(key, _) if !self.env_keys.iter().any(|known| known == key.as_str()) => {
+                self.env_keys.push(key.to_string());
+                self.env_keys.sort();
+            }
+            Change::EnvUnset(key) => self.env_keys.retain(|known| known != key.as_str()),
+            Change::EnvSet(..) | Change::Cwd(_) => {}
+        }
+    }
 }
 
 /// What a shell was started with.

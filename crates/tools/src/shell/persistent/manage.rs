@@ -1,13 +1,16 @@
 //! `shell_open`, `shell_restart` and `shell_close`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
+use portcullis_base::{Effect, EffectSet, EnvKey, Risk, RiskSet};
 use portcullis_contract::{
     AccessRequest, Action, BuildError, Caller, Concurrency, DefaultPolicy, Precondition, Resolved, Resource,
-    ResourceKind, Semantics, Tool, ToolContext, ToolFailure, UserText,
+    ResourceKind, Semantics, ShellFact, Tool, ToolContext, ToolFailure, UserText,
 };
+use portcullis_secret::SecretText;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::shells::Wanted;
@@ -15,9 +18,10 @@ use super::{Persistent, shell_key};
 use crate::executor;
 use crate::files::failure;
 use crate::hand;
+use crate::shell::live::Change;
 use crate::shell::posture::ShellView;
 use crate::shell::view::StateView;
-use crate::shell::{accesses, document, word};
+use crate::shell::{Brings, accesses, document, word};
 
 const OPEN: &str = "Opens this session's shell, or shows the one that runs. Commands are run in it with shell_exec.";
 const RESTART: &str = "Starts this session's shell anew, in the same folder and with the same exported variables. While a \
@@ -26,7 +30,7 @@ const CLOSE: &str = "Closes this session's shell and ends what runs in it. Its f
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct OpenInput {
+pub(crate) struct OpenInput {
     /// The folder, relative to the workspace or as `/workspace/…`. Absent means the session's folder.
     #[serde(default)]
     #[schemars(length(max = 4096))]
@@ -94,6 +98,7 @@ impl Persistent {
     async fn opened(
         &self,
         wanted: Wanted,
+        env: BTreeMap<EnvKey, SecretText>,
         resolved: &Resolved,
         context: &ToolContext,
     ) -> Result<OpenOutput, ToolFailure> {
@@ -102,9 +107,15 @@ impl Persistent {
         let live = self.shells.ready(context, &cwd, wanted).await?;
         let elsewhere = live.now().cwd.as_deref() != Some(cwd.as_str());
         if elsewhere && self.shells.go(&live, cwd.as_str()).await {
-            context.shell(portcullis_contract::ShellFact::Cwd(cwd.as_str().to_owned()));
+            context.shell(ShellFact::Cwd(cwd.as_str().to_owned()));
         }
-        let (posture, _) = self.stand(context, &[]).await?;
+        let mut changes = Vec::new();
+        for (key, value) in env {
+            self.shell.bring(context, Change::EnvSet(key.clone(), value.clone())).await?;
+            changes.push(ShellFact::EnvSet(key, value));
+        }
+        changes.iter().cloned().for_each(|fact| context.shell(fact));
+        let (posture, _) = self.stand(context, &changes).await?;
         Ok(OpenOutput {
             session_id: context.caller().session_id.to_string(),
             cwd: posture.cwd,
@@ -122,22 +133,37 @@ fn planned(action: &'static str, resolved: &Resolved) -> Vec<AccessRequest> {
     plan
 }
 
-pub(super) fn open(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
+/// Over inputs with or without variables of their own.
+pub(super) fn open<I>(parts: Arc<Persistent>) -> Result<Tool, BuildError>
+where
+    I: Brings<Call = OpenInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+{
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
-    Tool::builder::<OpenInput, OpenOutput>(OPEN)
+    Tool::builder::<I, OpenOutput>(OPEN)
         .semantics(semantics(false))
         .executor(executor("shell_open"))
         .keyed()
-        .resolve(move |input: &OpenInput, caller| named.about(input.cwd.as_deref(), caller))
-        .plan_access(|_, resolved| planned("shell_open", resolved))
-        .precheck(move |_, resolved, _| {
-            let checked = checked.shell.may_run_in(&resolved);
-            async move { checked }
+        .resolve(move |input: &I, caller| {
+            input.env().check()?;
+            named.about(input.call().cwd.as_deref(), caller)
         })
-        .execute_resolved(move |input, resolved, context| {
+        .plan_access(|input, resolved| {
+            let mut plan = planned("shell_open", resolved);
+            plan.extend(input.env().accesses(Risk::Write));
+            plan
+        })
+        .precheck(move |input: Arc<I>, resolved, caller| {
+            let parts = Arc::clone(&checked);
+            async move {
+                parts.shell.room_for(&caller, &input.env().names()).await?;
+                parts.shell.may_run_in(&resolved)
+            }
+        })
+        .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);
-            let wanted = if input.restart { Wanted::Fresh } else { Wanted::Any };
-            async move { parts.opened(wanted, &resolved, &context).await }
+            let wanted = if input.call().restart { Wanted::Fresh } else { Wanted::Any };
+            let env = input.env().values();
+            async move { parts.opened(wanted, env, &resolved, &context).await }
         })
         .to_model(|_, output| document(output))
         .to_user(|_, output| in_folder(output))
@@ -173,7 +199,7 @@ pub(super) fn restart(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
         })
         .execute_resolved(move |_, resolved, context| {
             let parts = Arc::clone(&parts);
-            async move { parts.opened(Wanted::Fresh, &resolved, &context).await }
+            async move { parts.opened(Wanted::Fresh, BTreeMap::new(), &resolved, &context).await }
         })
         .to_model(|_, output| document(output))
         .to_user(|_, output| in_folder(output))

@@ -19,9 +19,11 @@ use std::sync::Arc;
 
 use portcullis_contract::{BuildError, Caller, Tool, ToolName};
 
+pub(crate) use exec::{TIMEOUT_MOST_MS as EXEC_MOST_MS, TIMEOUT_MS as EXEC_MS};
+pub(crate) use manage::OpenInput;
 pub use shells::{ShellParts, Shells};
 
-use super::ShellTools;
+use super::{Alone, ShellTools, WithEnv};
 use crate::command::ReadHand;
 use crate::tool_name;
 
@@ -45,12 +47,19 @@ impl Persistent {
 pub fn persistent_tools(shell: ShellTools, shells: Shells) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
     let parts = Persistent::new(shell, shells);
     Ok(BTreeMap::from([
-        (tool_name("shell_open"), manage::open(Arc::clone(&parts))?),
-        (tool_name("shell_exec"), exec::tool(Arc::clone(&parts))?),
+        (tool_name("shell_open"), manage::open::<Alone<manage::OpenInput>>(Arc::clone(&parts))?),
+        (tool_name("shell_exec"), exec::tool::<Alone<exec::ExecInput>>(Arc::clone(&parts))?),
         (tool_name("shell_wait"), wait::tool(Arc::clone(&parts))?),
         (tool_name("shell_restart"), manage::restart(Arc::clone(&parts))?),
         (tool_name("shell_close"), manage::close(parts)?),
     ]))
+}
+
+/// `shell_open` and `shell_exec` with variables of a call.
+pub(crate) fn persistent_with_env(shell: ShellTools, shells: Shells) -> Result<(Tool, Tool), BuildError> {
+    let parts = Persistent::new(shell, shells);
+    let open = manage::open::<WithEnv<manage::OpenInput>>(Arc::clone(&parts))?;
+    Ok((open, exec::tool::<WithEnv<exec::ExecInput>>(parts)?))
 }
 
 /// The `bash` of profile `code`: the stock one of Managed-Agents clients. What only reads runs in the read-only hand.

@@ -324,6 +324,7 @@ impl LiveShell for Shells {
                 Change::EnvSet(key, value) => matches!(live.quiet(Small::Set(key, value).bytes()).await, Ok(0)),
                 Change::EnvUnset(key) => matches!(live.quiet(Small::Unset(key).bytes()).await, Ok(0)),
             };
+            live.now().knows(&change);
             if !done {
                 // What the session says holds: the next shell starts so.
                 live.close().await;

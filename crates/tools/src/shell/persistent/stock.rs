@@ -1,5 +1,6 @@
 //! The `bash` of profile `code`: `{command?, restart?, timeout_ms?}`, `shell_exec` underneath (agent-runtime §7).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_base::{Risk, RiskSet};
@@ -138,7 +139,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
                 let restart = input.restart == Some(true);
                 match input.line() {
                     Some(line) => {
-                        let job = Job { line: line.to_owned(), restart, away: Away::Never };
+                        let job = Job { line: line.to_owned(), restart, away: Away::Never, env: BTreeMap::new() };
                         parts.run(job, &resolved, &context).await.map(|ran| BashOutput::Ran(Box::new(ran)))
                     }
                     None => parts.restarted(&resolved, &context).await,

@@ -1,0 +1,229 @@
+//! The same tool in another shape: other names of its fields, another document of its result.
+//!
+//! What is asked, locked, checked, run and shown is the tool's own, so a shape can be no way around the tool (H44).
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use portcullis_base::Window;
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use crate::codec::{Codec, DecodeError};
+use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::{
+    AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared,
+    Resolved, Tool, ToolContext, UserText,
+};
+
+/// The document of a result, made of the input as it was given and of the tool's own output. Pure and total.
+type Document = Box<dyn Fn(&Value, &Value) -> Value + Send + Sync>;
+
+/// Another shape of a tool.
+pub struct Reshape {
+    /// What a model reads.
+    pub description: String,
+    /// Which implementation it is.
+    pub executor: ExecutorId,
+    /// The fields that the tool calls differently: the name in this shape, and the tool's.
+    pub fields: &'static [(&'static str, &'static str)],
+    /// What the session keeps of a result.
+    pub structured: Document,
+    /// Whether a model is shown that document, and not what the tool itself shows.
+    pub shows_document: bool,
+}
+
+/// Names of fields in this shape, and the tool's.
+#[derive(Clone, Copy)]
+struct Names(&'static [(&'static str, &'static str)]);
+
+struct Reshaped {
+    shape: Shape,
+    input: Codec,
+    names: Names,
+    structured: Document,
+    shows_document: bool,
+    tool: Arc<dyn ErasedTool>,
+}
+
+impl Tool {
+    /// The same tool, which takes an `I`: each field of it is one of the tool's own, under the same name or under the one
+    /// that `fields` gives it.
+    ///
+    /// # Errors
+    /// If a field is none of the tool's, or the type has no schema.
+    pub fn reshaped<I: JsonSchema>(&self, reshape: Reshape) -> Result<Self, BuildError> {
+        let Reshape { description, executor, fields, structured, shows_document } = reshape;
+        let input = Codec::of_input::<I>().map_err(BuildError::Schema)?;
+        let (names, own) = (Names(fields), self.inner.shape());
+        let known = own.input_schema.get("properties").and_then(Value::as_object);
+        let taken = input.schema.get("properties").and_then(Value::as_object);
+        for field in taken.into_iter().flat_map(Map::keys) {
+            let theirs = names.theirs(field);
+            if !known.is_some_and(|known| known.contains_key(theirs)) {
+                return Err(BuildError::Schema(format!("the tool has no field `{theirs}` for `{field}`")));
+            }
+        }
+        let (semantics, output_schema) = (own.semantics.clone(), json!({"type": "object"}));
+        let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
+        let input_schema = input.schema.clone();
+        let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
+        let inner = Reshaped { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
+        Ok(Self { inner: Arc::new(inner), alias: self.alias.clone() })
+    }
+}
+
+impl Names {
+    fn theirs(self, ours: &str) -> &str {
+        self.0.iter().find(|(name, _)| *name == ours).map_or(ours, |(_, theirs)| theirs)
+    }
+
+    fn ours(self, theirs: &str) -> &str {
+        self.0.iter().find(|(_, name)| *name == theirs).map_or(theirs, |(ours, _)| ours)
+    }
+
+    /// The input as the tool takes it.
+    fn input(self, value: &Value) -> Value {
+        let fields = value.as_object().into_iter().flatten();
+        fields.map(|(name, value)| (self.theirs(name).to_owned(), value.clone())).collect::<Map<_, _>>().into()
+    }
+
+    /// A pointer into the tool's input as one into ours.
+    fn pointer(self, path: &str) -> String {
+        let Some(rest) = path.strip_prefix('/') else { return path.to_owned() };
+        match rest.split_once('/') {
+            Some((first, rest)) => format!("/{}/{rest}", self.ours(first)),
+            None => format!("/{}", self.ours(rest)),
+        }
+    }
+
+    /// A message that speaks of fields, with our names. What stands in backticks is quoted and stays as it is.
+    fn message(self, text: &str) -> String {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let outside = |part: &str| -> String {
+            let mut said = String::new();
+            let mut rest = part;
+            while let Some(first) = rest.chars().next() {
+                let end = rest.find(|c| is_name(c) != is_name(first)).unwrap_or(rest.len());
+                let (word, after) = rest.split_at(end);
+                said.push_str(self.ours(word));
+                rest = after;
+            }
+            said
+        };
+        let parts = text.split('`').enumerate();
+        parts.map(|(at, part)| if at % 2 == 0 { outside(part) } else { part.to_owned() }).collect::<Vec<_>>().join("`")
+    }
+
+    fn precondition(self, mut found: Precondition) -> Precondition {
+        found.message = self.message(&found.message);
+        for fault in &mut found.faults {
+            fault.path = self.pointer(&fault.path);
+            fault.message = self.message(&fault.message);
+        }
+        found
+    }
+}
+
+/// The input as the tool itself decoded it.
+fn own(input: &Decoded) -> Arc<Decoded> {
+    // Invariant: a `Decoded` is only ever given back to the tool that made it.
+    Arc::clone(&input.typed).downcast().expect("an input decoded by this very tool")
+}
+
+impl ErasedTool for Reshaped {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
+        let value = self.input.parse(raw)?;
+        let own = self.tool.decode(&self.names.input(&value).to_string()).map_err(|mut error| {
+            for fault in &mut error.faults {
+                fault.path = self.names.pointer(&fault.path);
+                fault.message = self.names.message(&fault.message);
+            }
+            error
+        })?;
+        Ok(Decoded { value, typed: Arc::new(own) })
+    }
+
+    fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
+        self.tool.resolve(&own(input), caller).map_err(|found| self.names.precondition(found))
+    }
+
+    fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
+        self.tool.plan_access(&own(input), resolved)
+    }
+
+    fn precheck(
+        &self,
+        input: &Decoded,
+        resolved: &Resolved,
+        caller: &Caller,
+    ) -> BoxFuture<'static, Result<Prepared, Precondition>> {
+        let (checked, names) = (self.tool.precheck(&own(input), resolved, caller), self.names);
+        async move { checked.await.map_err(|found| names.precondition(found)) }.boxed()
+    }
+
+    fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
+        let (running, names) = (self.tool.execute(&own(input), resolved, context), self.names);
+        async move {
+            running.await.map_err(|mut failure| {
+                failure.message = names.message(&failure.message);
+                failure
+            })
+        }
+        .boxed()
+    }
+
+    fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
+        self.tool.timeout_ms(&own(input))
+    }
+
+    fn result_limit(&self, input: &Decoded) -> Option<usize> {
+        self.tool.result_limit(&own(input))
+    }
+
+    fn loop_key(&self, input: &Decoded) -> Value {
+        self.tool.loop_key(&own(input))
+    }
+
+    fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
+        if self.shows_document {
+            let document = (self.structured)(&input.value, output);
+            return Some(vec![Content::text(serde_json::to_string_pretty(&document).unwrap_or_default())]);
+        }
+        self.tool.to_model(&own(input), output)
+    }
+
+    fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
+        self.tool.to_user(&own(input), output)
+    }
+
+    fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
+        (self.structured)(&input.value, output)
+    }
+
+    fn anchors(&self, text: &dyn Window) -> Option<Vec<Anchor>> {
+        self.tool.anchors(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Names;
+
+    #[test]
+    fn messages_speak_of_the_fields_of_the_shape_and_leave_quotes_alone() {
+        let names = Names(&[("path", "file_path"), ("lineCount", "line_count")]);
+        assert_eq!(
+            names.message("`line_count` was not read; give line_count, not line_counts"),
+            "`line_count` was not read; give lineCount, not line_counts"
+        );
+        assert_eq!(names.pointer("/file_path"), "/path");
+        assert_eq!(names.pointer("/file_path/0"), "/path/0");
+        assert_eq!((names.pointer(""), names.pointer("/other")), (String::new(), "/other".to_owned()));
+    }
+}

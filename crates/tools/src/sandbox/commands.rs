@@ -1,0 +1,41 @@
+//! `run_command` and `run_shell`: `bash` and `shell_run` in the words of 10.3, with variables of the call.
+
+use portcullis_contract::BuildError;
+use serde_json::{Value, json};
+
+use super::{Actions, SandboxTools, pick, reshape};
+use crate::command::{BashInput, read_with_env};
+use crate::shell::{RunInput, WithEnv, run_with_env};
+
+/// What both tell.
+const RAN: [&str; 12] = [
+    "command",
+    "args",
+    "stageExitCodes",
+    "cwd",
+    "envKeys",
+    "mountPath",
+    "exitCode",
+    "signal",
+    "timedOut",
+    "stdout",
+    "stderr",
+    "durationMs",
+];
+
+pub(super) fn actions(parts: &SandboxTools) -> Result<Actions, BuildError> {
+    let shape = reshape("run_command", &[], |_, output| pick(output, &RAN).into());
+    let read = read_with_env(parts.shell.clone(), parts.reads.clone())?.reshaped::<WithEnv<BashInput>>(shape)?;
+    let shape = reshape("run_shell", &[], |_, output| shell(output));
+    let run = run_with_env(parts.shell.clone(), parts.hand.clone())?.reshaped::<WithEnv<RunInput>>(shape)?;
+    Ok([("run_command", read), ("run_shell", run)].into())
+}
+
+/// A shell takes the line whole and is one stage.
+fn shell(output: &Value) -> Value {
+    let mut document = pick(output, &RAN);
+    document.insert("args".to_owned(), json!([]));
+    document.insert("stageExitCodes".to_owned(), json!([output.get("exitCode")]));
+    document.extend(pick(output, &["shellPath"]));
+    document.into()
+}

@@ -1,0 +1,128 @@
+//! Variables that one call brings along. Values are never printed; each name is asked about as `shell_set_env` asks, so
+//! that a rule about a name holds on this way, too.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use portcullis_base::{EnvKey, Risk, limits};
+use portcullis_contract::{AccessRequest, Precondition, Resolved, Resource, ResourceKind};
+use portcullis_secret::{SENSITIVE_KEYWORD, SecretText};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::accesses;
+use super::change::fits;
+
+/// Names with their values, or null.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct EnvInput(Option<BTreeMap<String, SecretText>>);
+
+impl JsonSchema for EnvInput {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("EnvInput")
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = json_schema!({
+            "type": ["object", "null"],
+            "additionalProperties": { "type": "string" },
+            "maxProperties": limits::ENV_NAMES,
+        });
+        schema.insert(SENSITIVE_KEYWORD.to_owned(), true.into());
+        schema
+    }
+}
+
+impl EnvInput {
+    fn pairs(&self) -> impl Iterator<Item = (&String, &SecretText)> {
+        self.0.iter().flatten()
+    }
+
+    /// Names that may be set, with values that an environment can hold. What is wrong is said without the value.
+    pub(crate) fn check(&self) -> Result<(), Precondition> {
+        for (name, value) in self.pairs() {
+            name.parse::<EnvKey>().map_err(|error| Precondition::schema("/env", error.to_string()))?;
+            fits(value, "/env")?;
+        }
+        Ok(())
+    }
+
+    /// What setting each of them asks.
+    pub(crate) fn accesses(&self, risk: Risk) -> Vec<AccessRequest> {
+        let names = self.pairs().map(|(name, _)| Resource::own(ResourceKind::McpTool, format!("env:{name}")));
+        accesses("shell_set_env", &Resolved { resources: names.collect(), ..Resolved::default() }, risk)
+    }
+
+    /// The names.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.pairs().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// All of it that is an environment; [`Self::check`] says why something is not.
+    pub(crate) fn values(&self) -> BTreeMap<EnvKey, SecretText> {
+        self.pairs().filter_map(|(name, value)| Some((name.parse().ok()?, value.clone()))).collect()
+    }
+}
+
+/// A call and what it brings along.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct WithEnv<T> {
+    #[serde(flatten)]
+    call: T,
+    /// Variables besides the session's own, by name. Their values are shown nowhere.
+    #[serde(default)]
+    env: EnvInput,
+}
+
+// A call that brings nothing along. (A doc comment would become part of its schema.)
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Alone<T>(T);
+
+/// An input of a tool that runs something, with or without variables of its own.
+pub(crate) trait Brings {
+    type Call;
+    /// The call itself.
+    fn call(&self) -> &Self::Call;
+    /// What it brings along.
+    fn env(&self) -> Cow<'_, EnvInput>;
+    /// The call itself, to keep.
+    fn into_call(self) -> Self::Call;
+}
+
+impl<T> Brings for Alone<T> {
+    type Call = T;
+
+    fn call(&self) -> &T {
+        &self.0
+    }
+
+    fn env(&self) -> Cow<'_, EnvInput> {
+        Cow::Owned(EnvInput::default())
+    }
+
+    fn into_call(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Brings for WithEnv<T> {
+    type Call = T;
+
+    fn call(&self) -> &T {
+        &self.call
+    }
+
+    fn env(&self) -> Cow<'_, EnvInput> {
+        Cow::Borrowed(&self.env)
+    }
+
+    fn into_call(self) -> T {
+        self.call
+    }
+}
