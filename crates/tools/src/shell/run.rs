@@ -1,7 +1,6 @@
 //! `shell_run`: one command line in a shell of its own, in the hand. Nothing survives it but files.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_base::{CommandId, Effect, EffectSet, Risk, RiskSet, SideEffect};
@@ -11,13 +10,14 @@ use portcullis_contract::{
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
+use portcullis_sandbox::shell::Program;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ShellTools;
 use super::line::{brief, streams, without_nul};
 use super::view::StateView;
+use super::{ShellTools, no_shell};
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
@@ -35,8 +35,6 @@ const TIMEOUT_MOST_MS: u64 = 600_000;
 /// Characters of output that are shown by default, and at most; the rest is kept.
 pub(crate) const OUTPUT_CHARS: u64 = 12_000;
 pub(crate) const OUTPUT_MOST_CHARS: u64 = 40_000;
-/// The shells that are tried.
-const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -136,7 +134,7 @@ impl Runs {
         let place = self.shell.files.place(resolved).map_err(failure)?;
         let cwd = place.path().clone();
         let mount_path = place.mount().root().as_str().to_owned();
-        let shell = SHELLS.into_iter().find(|shell| Path::new(shell).exists()).unwrap_or(SHELLS[1]);
+        let shell = Program::installed().ok_or_else(no_shell)?.path();
         let argv: Vec<OsString> = vec![shell.into(), "-c".into(), input.command.clone().into()];
         let plan = self.hand.plan(context.caller(), argv, &cwd, Reach::Writable).await?;
         let env_keys = plan.env_names.clone();

@@ -18,12 +18,12 @@ use portcullis_secret::SecretText;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::live::{Current, IDLE, Live, Now, Start};
+use super::live::{Current, Life, Live, Now, Start};
 use super::wait::Uncollected;
 use super::words::{Small, preview};
 use crate::hand::{Hand, Reach, Seen};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
-use crate::shell::unseen;
+use crate::shell::{no_shell, unseen};
 
 /// What shells are made of.
 pub struct ShellParts {
@@ -65,15 +65,9 @@ pub(super) enum Wanted {
 }
 
 impl Shells {
-    /// None yet.
+    /// None yet. A shell that nobody has used for `idle` is closed, and so is one whose session is over.
     #[must_use]
-    pub fn new(parts: ShellParts) -> Self {
-        Self::keeping(parts, IDLE)
-    }
-
-    /// The same, with shells that are closed when nobody has used them for so long.
-    #[must_use]
-    pub fn keeping(parts: ShellParts, idle: Duration) -> Self {
+    pub fn new(parts: ShellParts, idle: Duration) -> Self {
         let (live, uncollected) = (Mutex::default(), Mutex::default());
         Self(Arc::new(Inner {
             parts,
@@ -209,11 +203,8 @@ impl Shells {
     }
 
     async fn open(&self, context: &ToolContext, cwd: &VirtualPath) -> Result<Arc<Live>, ToolFailure> {
-        let ShellParts { hand, clock, ids, entropy, .. } = &self.0.parts;
-        let program = Program::ALL.into_iter().find(|program| Path::new(program.path()).exists());
-        let Some(program) = program else {
-            return Err(ToolFailure::new("no_shell", "there is neither /bin/bash nor /bin/sh on this machine"));
-        };
+        let ShellParts { hand, book, clock, ids, entropy } = &self.0.parts;
+        let program = Program::installed().ok_or_else(no_shell)?;
         let mut plan = hand.plan(context.caller(), program.argv(), cwd, Reach::Writable).await?;
         for warning in plan.warnings.drain(..) {
             context.warn(warning);
@@ -238,7 +229,8 @@ impl Shells {
             shell_path: program.path().to_owned(),
             cwd: start.cwd.clone(),
         });
-        let (live, attended) = Live::new(shell, start, Arc::clone(clock), self.0.idle);
+        let life = Life { session: context.caller().session_id, idle: self.0.idle, book: book.clone() };
+        let (live, attended) = Live::new(shell, start, Arc::clone(clock), life);
         self.0.tasks.spawn(attended);
         if let Some(other) = self.live().insert(context.caller().session_id, Arc::clone(&live)) {
             // Two calls at once: the scheduler's keys keep that from happening, save for a forced restart.
