@@ -422,6 +422,16 @@ fn row() -> impl Strategy<Value = String> {
     proptest::sample::select(rows.map(|row| row.command).collect::<Vec<_>>())
 }
 
+fn refused(line: &str) -> bool {
+    read_only(line).map_or(true, |plan| plan.outside("/workspace", &["/workspace"]).is_some())
+}
+
+/// A hostile line of the corpus; not one of the few that only the tree can tell.
+fn hostile() -> impl Strategy<Value = String> {
+    let lines = corpus::rows("commands-hostile.tsv").into_iter().map(|row| row.command);
+    proptest::sample::select(lines.filter(|line| refused(line)).collect::<Vec<_>>())
+}
+
 /// A line of the corpus that somebody has typed at.
 fn near_a_row() -> impl Strategy<Value = String> {
     let typed = prop_oneof![
@@ -458,14 +468,13 @@ proptest! {
 
     #[test]
     fn fuzz_command_parser_a_hostile_line_is_hostile_in_any_company(
-        hostile in proptest::sample::select(corpus::rows("commands-hostile.tsv").into_iter().map(|row| row.command).collect::<Vec<_>>()),
+        hostile in hostile(),
         benign in proptest::sample::select(vec!["ls", "cat a.txt", "grep -n 'x y' b", "wc -l < c", "true", "git log --oneline"]),
         joiner in proptest::sample::select(vec![";", "&&", "||", "|", "\n"]),
         first in any::<bool>(),
     ) {
         let line = if first { format!("{benign} {joiner} {hostile}") } else { format!("{hostile} {joiner} {benign}") };
-        let refused = read_only(&line).map_or(true, |plan| plan.outside("/workspace", &["/workspace"]).is_some());
-        prop_assert!(refused, "{line:?}");
+        prop_assert!(refused(&line), "{line:?}");
     }
 }
 
