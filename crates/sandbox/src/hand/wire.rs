@@ -473,6 +473,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn fuzz_hand_wire_any_orders_arrive_as_they_were_given(orders in any_orders()) {
             prop_assert_eq!(Orders::from_bytes(&orders.to_bytes()), Some(orders));

@@ -213,6 +213,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn fuzz_shell_framing_reads_what_the_whole_line_says_however_it_is_cut(
             line in any_line(),
