@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// A runtime whose approver says yes to everything, and whose time moves only when told to.
 struct Gate {
-    _world: World,
+    world: World,
     clock: Arc<ManualClock>,
     store: Arc<MemoryStore>,
     runtime: Runtime,
@@ -33,7 +33,7 @@ async fn gate(change: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> Gate {
     let builder = builder.approver(|_| std::future::ready(Reply::AllowOnce));
     let runtime = change(builder).build().expect("builds");
     let session = runtime.create_session("test").await.expect("a session");
-    Gate { _world: world, clock, store, runtime, session }
+    Gate { world: world, clock, store, runtime, session }
 }
 
 impl Gate {
@@ -156,6 +156,18 @@ async fn a_shell_is_closed_when_its_session_is_terminated_by_whomever() {
     commit.idle = true;
     gate.store.commit(commit).await.expect("terminated");
     until("its shell is closed", || !alive(&mark)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_that_was_shut_down_keeps_no_shell() {
+    let gate = gate(|builder| builder).await;
+    gate.ok("true").await;
+    let soon = Duration::from_secs(60);
+    tokio::time::timeout(soon, gate.runtime.shutdown()).await.expect("it ends");
+    let seen = gate.call("shell_exec", json!({"command": "echo ran > ran"})).await;
+    assert!(!seen.ok && seen.summary.contains("shutting down"), "{} {}", seen.code, seen.summary);
+    assert!(!gate.world.workspace.join("ran").exists());
+    tokio::time::timeout(soon, gate.runtime.shutdown()).await.expect("there is nothing left to wait for");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ struct Inner {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     uncollected: Mutex<HashMap<SessionId, Uncollected>>,
     tasks: TaskTracker,
+    /// No shell is kept that is opened from now on.
+    closing: AtomicBool,
     /// Sessions in whose shell a command runs.
     busy: Mutex<HashSet<SessionId>>,
     /// Counts what becomes of commands, so that it can be waited for.
@@ -75,6 +78,7 @@ impl Shells {
             live,
             uncollected,
             tasks: TaskTracker::new(),
+            closing: AtomicBool::new(false),
             busy: Mutex::default(),
             ends: watch::Sender::new(0),
         }))
@@ -147,6 +151,8 @@ impl Shells {
 
     /// Ends all of them; nothing is started any more once this has begun.
     pub async fn shutdown(&self) {
+        // Before the map is emptied: who comes later sees it, who came earlier is in the map.
+        self.0.closing.store(true, Ordering::SeqCst);
         let all: Vec<Arc<Live>> = self.live().drain().map(|(_, live)| live).collect();
         futures_util::future::join_all(all.iter().map(|live| live.close())).await;
         self.0.tasks.close();
@@ -232,7 +238,17 @@ impl Shells {
         let life = Life { session: context.caller().session_id, idle: self.0.idle, book: book.clone() };
         let (live, attended) = Live::new(shell, start, Arc::clone(clock), life);
         self.0.tasks.spawn(attended);
-        if let Some(other) = self.live().insert(context.caller().session_id, Arc::clone(&live)) {
+        let replaced = {
+            let mut all = self.live();
+            if self.0.closing.load(Ordering::SeqCst) {
+                drop(all);
+                live.close().await;
+                let text = "the runtime is shutting down, and its shells with it; try again in the next one";
+                return Err(ToolFailure::new("shell_not_started", text).retryable(true));
+            }
+            all.insert(context.caller().session_id, Arc::clone(&live))
+        };
+        if let Some(other) = replaced {
             // Two calls at once: the scheduler's keys keep that from happening, save for a forced restart.
             self.0.tasks.spawn(async move { other.close().await });
         }
