@@ -199,7 +199,8 @@ async fn l44_neither_a_daemon_that_holds_stdout_nor_one_that_ignores_signals_hol
     let mark = mark();
     let begun = Instant::now();
     assert_eq!(gate.ok(&format!("(setsid sleep {mark} &); echo done")).await, "done\n");
-    assert!(begun.elapsed() < Duration::from_secs(2), "the daemon held the call for {:?}", begun.elapsed());
+    // It sleeps for days; a shell is opened first, which takes a busy machine its time.
+    assert!(begun.elapsed() < Duration::from_secs(10), "the daemon held the call for {:?}", begun.elapsed());
     assert!(alive(&mark), "it lives as long as its shell");
     let begun = Instant::now();
     let input = json!({"command": "x=kept; sleep 600; touch gone", "timeoutMs": 400});
