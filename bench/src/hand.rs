@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use portcullis::hand::{Bind, BindAccess, Exit, Launcher, Plan, Source};
-use portcullis::{Answer, AskId, IsolationLevel, Reply, Runtime};
-use portcullis_base::MessageId;
-use portcullis_pipeline::{Append, Disposition, Proposal, Session};
+use portcullis::{IsolationLevel, Runtime};
 use serde_json::json;
 
 use crate::anchor::{Key, Rows};
+use crate::asked::{allowed, carry_out};
 use crate::table::{Row, millis, p50};
 use crate::world::{artifacts, hold, sqlite};
 
@@ -85,7 +84,9 @@ async fn shell_run() -> Result<Row> {
     let runtime = Runtime::builder().store(store.clone(), artifacts(folder.path())?).workspace(&workspace).build()?;
     let session = runtime.create_session("bench").await?;
     let session = hold(&runtime, session).await?;
-    run_allowed(&runtime, &session, 1).await?;
+    let input = json!({"command": "true"});
+    let ask = allowed(&runtime, &session, 1, "shell_run", &input).await?;
+    carry_out(&session, ask).await?;
     let database = folder.path().join("portcullis.db");
     let appends = Rows::of_last_appends(&database, 2)?.into_iter().zip([Key::Frees, Key::Takes]);
     let commits: Vec<Rows> = appends.map(|(rows, key)| rows.and_key(key)).rev().collect();
@@ -94,7 +95,7 @@ async fn shell_run() -> Result<Row> {
     let (mut ours, mut wrapped, mut written) = (Vec::new(), Vec::new(), Vec::new());
     let mut a_call = 0;
     for n in 0..ROUNDS {
-        let ask = allowed(&runtime, &session, 1_000 + n as u128).await?;
+        let ask = allowed(&runtime, &session, 1_000 + n as u128, "shell_run", &input).await?;
         let before = store.commits();
         let begun = Instant::now();
         carry_out(&session, ask).await?;
@@ -119,43 +120,6 @@ async fn shell_run() -> Result<Row> {
         must: "≤ 2 × bubblewrap + its two commits".to_owned(),
         reached: ours <= wrapped * 2 + written,
     })
-}
-
-async fn run_allowed(runtime: &Runtime, session: &Session, n: u128) -> Result<()> {
-    let ask = allowed(runtime, session, n).await?;
-    carry_out(session, ask).await
-}
-
-/// It asks each time. The question and its answer are a person's time, and not measured.
-async fn allowed(runtime: &Runtime, session: &Session, n: u128) -> Result<AskId> {
-    let mut facts = Append::new();
-    let turn = session.begin_turn(&mut facts);
-    let proposal = Proposal {
-        message_id: MessageId::from_u128(n),
-        call_id: "c".to_owned(),
-        tool: "shell_run".to_owned(),
-        input: json!({"command": "true"}).to_string(),
-        stated_reason: None,
-    };
-    let (facts, disposition) = session.admit(facts, &turn, proposal).settled().await?;
-    session.commit(facts).await?;
-    let ask = match disposition {
-        Disposition::Parked(ask) => ask,
-        Disposition::Settled(seen) => bail!("it did not ask: {}", seen.session_view().summary),
-    };
-    runtime.reply(ask, Answer::by("bench", Reply::AllowOnce)).await?;
-    Ok(ask)
-}
-
-/// From the stored intent through every phase to the observation, both commits included.
-async fn carry_out(session: &Session, ask: AskId) -> Result<()> {
-    match session.resume(ask).await? {
-        Some(Disposition::Settled(seen)) => {
-            ensure!(seen.ok(), "shell_run works: {}", seen.session_view().summary);
-            Ok(())
-        }
-        _ => bail!("it was not carried out"),
-    }
 }
 
 /// Debian's, for this comparison alone.

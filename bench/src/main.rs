@@ -2,11 +2,13 @@
 //! every figure that depends on the disk stands beside plain rusqlite doing the same in the same run.
 
 mod anchor;
+mod asked;
 mod files;
 mod fold;
 mod gate;
 mod grep;
 mod hand;
+mod memory;
 mod policy;
 mod recovery;
 mod search;

@@ -5,6 +5,7 @@ use portcullis::{Runtime, Semantics, SpoolRef, Tool, ToolFailure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::memory::Peak;
 use crate::table::Row;
 use crate::world::{artifacts, call, hold, sqlite};
 
@@ -42,9 +43,9 @@ pub async fn run() -> Result<Vec<Row>> {
     let runtime = Runtime::builder().store(store, artifacts(folder.path())?).tool("flood", tool)?.build()?;
     let session = runtime.create_session("bench").await?;
     let session = hold(&runtime, session).await?;
-    let before = peak_kib()?;
+    let peak = Peak::begin()?;
     let seen = call(&session, 1, "flood", "{}".to_owned()).await?;
-    let grown = peak_kib()? - before;
+    let grown = peak.grown_kib()?;
     let seen = seen.session_view();
     ensure!(seen.truncated && seen.capture.first().is_some_and(|c| !c.complete), "it is told as cut and incomplete");
     Ok(vec![Row {
@@ -54,11 +55,4 @@ pub async fn run() -> Result<Vec<Row>> {
         must: "< 16 MiB".to_owned(),
         reached: grown < 16 << 10,
     }])
-}
-
-/// The most memory this process ever had resident, in KiB.
-fn peak_kib() -> Result<i64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    Ok(line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0))
 }

@@ -6,6 +6,9 @@ use crate::process;
 use crate::repo::Repo;
 use crate::suite;
 
+/// Instead of 256.
+const CASES: &str = "100000";
+
 pub const HELP: &str = "\
 Runs the tests with PORTCULLIS_SOAK=1.
 
@@ -13,9 +16,12 @@ Usage: cargo xtask soak [ARGS...]
 
 Tests that repeat something (property cases, kills, races, seeds) read PORTCULLIS_SOAK and multiply their counts; the
 others run as ever. ARGS go to the runner (cargo nextest if installed, else cargo test), for example a name to run only
-matching tests. May run for hours; not a part of CI.";
+matching tests: `cargo xtask soak fuzz_` runs the fuzz targets alone (command parser, path resolver, shell framing, the
+wire to the launcher) with PROPTEST_CASES=100000. May run for hours; not a part of CI.";
 
 pub fn run(args: &[String]) -> Result<()> {
     let repo = Repo::find()?;
-    process::run(suite::tests(&repo).args(args).env("PORTCULLIS_SOAK", "1"))
+    // Property tests that name no count of their own, all `fuzz_` targets among them, take it from here.
+    let tests = &mut suite::tests(&repo);
+    process::run(tests.args(args).env("PORTCULLIS_SOAK", "1").env("PROPTEST_CASES", CASES))
 }

@@ -70,6 +70,9 @@ pub const MAX_PARALLEL_SAFE: usize = 8;
 pub const MAX_PARALLEL_SAFE_PROCESS: usize = 64;
 /// How often one call may ask the gate midway: each answer is an append of its own.
 pub const GATE_REQUESTS: usize = 1_000;
+/// How long a persistent shell is kept that nobody uses (agent-runtime 10.4): its processes hold memory, and its session
+/// may be over without anybody saying so.
+pub const SHELL_IDLE: Duration = Duration::from_secs(30 * 60);
 /// Background tasks of one session: each holds its keys, and up to [`SPOOL_MEM`] for every stream it captures.
 pub const MAX_TASKS: usize = 32;
 /// How long `task_wait` waits at most: a model that waits longer hears nothing else meanwhile.

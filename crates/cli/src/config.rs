@@ -30,7 +30,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("artifacts", &["url", "quota"]),
     ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
-    ("sandbox", &["minimum", "network"]),
+    ("sandbox", &["minimum", "network", "shell_idle"]),
     ("rules", &[]),
 ];
 
@@ -46,6 +46,7 @@ struct UserFile {
     ask_expiry: Duration,
     minimum: IsolationLevel,
     network: NetworkAccess,
+    shell_idle: Duration,
     rules: Vec<Rule>,
 }
 
@@ -61,6 +62,7 @@ impl Default for UserFile {
             ask_expiry: limits::ASK_EXPIRY,
             minimum: IsolationLevel::Full,
             network: NetworkAccess::Disabled,
+            shell_idle: limits::SHELL_IDLE,
             rules: Vec::new(),
         }
     }
@@ -90,6 +92,8 @@ pub struct Settings {
     /// The least isolation that commands run with; nothing weakens the organisation's.
     pub minimum: IsolationLevel,
     pub network: NetworkAccess,
+    /// How long a persistent shell is kept that nobody uses.
+    pub shell_idle: Duration,
     pub profile: Profile,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
     pub chosen: Chosen,
@@ -152,6 +156,7 @@ impl Settings {
                 .unwrap_or(file.minimum)
                 .max(enterprise.min_sandbox().unwrap_or(IsolationLevel::None)),
             network: file.network,
+            shell_idle: file.shell_idle,
             profile: match globals.profile {
                 Some(ProfileName::Code) => Profile::Code,
                 Some(ProfileName::Managed) | None => Profile::Managed,
@@ -336,6 +341,7 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         "enabled" => Ok(NetworkAccess::Enabled),
         other => Err(format!("`{other}` is not one of disabled, enabled")),
     })?;
+    let shell_idle = document.value(&tables, ("sandbox", "shell_idle"), |v| duration(&text_of(v)?))?;
     Ok(UserFile {
         store,
         durability: durability.unwrap_or(default.durability),
@@ -346,6 +352,7 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         ask_expiry: ask_expiry.unwrap_or(default.ask_expiry),
         minimum: minimum.unwrap_or(default.minimum),
         network: network.unwrap_or(default.network),
+        shell_idle: shell_idle.unwrap_or(default.shell_idle),
         rules: parse_rules(text, file, Layer::User)?,
     })
 }

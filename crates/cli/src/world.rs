@@ -175,6 +175,7 @@ impl World {
             .sealing_key(settings.home.sealing_key(&*self.ids)?)
             .artifact_quota(settings.quota)
             .ask_expiry(settings.ask_expiry)
+            .shell_idle(settings.shell_idle)
             .called(called);
         Ok(builder.build()?)
     }

@@ -199,7 +199,8 @@ async fn l44_neither_a_daemon_that_holds_stdout_nor_one_that_ignores_signals_hol
     let mark = mark();
     let begun = Instant::now();
     assert_eq!(gate.ok(&format!("(setsid sleep {mark} &); echo done")).await, "done\n");
-    assert!(begun.elapsed() < Duration::from_secs(2), "the daemon held the call for {:?}", begun.elapsed());
+    // It sleeps for days; a shell is opened first, which takes a busy machine its time.
+    assert!(begun.elapsed() < Duration::from_secs(10), "the daemon held the call for {:?}", begun.elapsed());
     assert!(alive(&mark), "it lives as long as its shell");
     let begun = Instant::now();
     let input = json!({"command": "x=kept; sleep 600; touch gone", "timeoutMs": 400});
@@ -227,6 +228,8 @@ async fn a_command_in_the_background_is_seen_waited_for_and_collected_once() {
     let stop = CancellationToken::new();
     let (serving, stopping) = (Arc::clone(&gate), stop.clone());
     let served = tokio::spawn(async move { serving.runtime.serve(serving.session, &stopping).await });
+    // A call before that would hold the session itself and wait for its own background task.
+    until("the session is served", || gate.runtime.serves(gate.session)).await;
     let go = gate.world.workspace.join("go");
     let line = "echo begun; while [ ! -e go ]; do sleep 0.02; done; export DONE=yes; echo ended; (exit 4)";
     let seen = gate.call("shell_exec", json!({"command": line, "background": true})).await;
@@ -369,37 +372,4 @@ fn check20_folder_and_environment_carry_over_from_process_to_process_and_the_she
     let history = world.run(&["call", "shell_history"]).ends(0);
     history.says("persistent-shell").says("export A=1");
     world.run(&["call", "shell_close"]).ends(0).says("\"closed\": false");
-}
-
-#[test]
-fn kill_9_of_portcullis_ends_the_command_and_only_that_call_is_unknown() {
-    let world = World::with_file("file", "x\n");
-    allowed(&world, "shell_exec", &exec("export BEFORE=1")).ends(0);
-    let mark = mark();
-    let ask = world
-        .run(&["call", "shell_exec", &exec(&format!("echo up > up; sleep {mark}; touch after"))])
-        .ends(3)
-        .id("ask_");
-    let mut child = world.command(&["approvals", "allow", &ask]).spawn().expect("it runs");
-    let begun = Instant::now();
-    while !world.workspace.join("up").exists() || !alive(&mark) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never ran");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill().expect("kill -9");
-    child.wait().expect("reaped");
-    let begun = Instant::now();
-    while alive(&mark) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the command outlived portcullis");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    allowed(&world, "shell_exec", &exec("echo $BEFORE; ls after 2>/dev/null; true")).ends(0).says("1\n");
-    assert!(!world.workspace.join("after").exists());
-    let log = world.run(&["sessions"]).ends(0);
-    let session = log.id("sesn_");
-    let events = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
-    let observed = events.iter().filter(|event| event["type"] == "tool.observation");
-    let payloads = observed.filter_map(|event| serde_json::from_str::<Value>(event["payload"].as_str()?).ok());
-    let codes: Vec<String> = payloads.filter_map(|payload| Some(payload["code"].as_str()?.to_owned())).collect();
-    assert_eq!(codes, ["ok", "outcome_unknown", "ok"]);
 }

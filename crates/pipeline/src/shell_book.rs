@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use portcullis_base::{CommandId, EnvKey, SessionId, Timestamp, limits};
 use portcullis_contract::Caller;
 use portcullis_event::fold::{EndedCommand, Shell};
-use portcullis_event::{Body, Event, State};
+use portcullis_event::{Body, Event, SessionStatus, State};
 use portcullis_secret::{Aad, SecretText};
 use portcullis_store::{SessionKey, StoreError, VARIABLE, variable_id};
 
@@ -153,6 +153,13 @@ impl ShellBook {
     #[must_use]
     pub fn cwd(&self, caller: &Caller) -> Option<String> {
         self.own(caller).ok()?.state().shell.cwd().map(str::to_owned)
+    }
+
+    /// Whether a session is over for good, whoever ended it. Not if that cannot be seen now.
+    pub async fn is_over(&self, session: SessionId) -> bool {
+        let Some(gate) = self.gate.upgrade() else { return true };
+        let head = gate.store.head(SessionKey { tenant: gate.tenant, session }).await;
+        matches!(head, Ok(Some(head)) if head.status == SessionStatus::Terminated)
     }
 
     /// The id of a command that is about to be told of.

@@ -416,6 +416,68 @@ proptest! {
     }
 }
 
+/// A line of the corpus, of either kind.
+fn row() -> impl Strategy<Value = String> {
+    let rows = ["commands-hostile.tsv", "commands-benign.tsv"].into_iter().flat_map(corpus::rows);
+    proptest::sample::select(rows.map(|row| row.command).collect::<Vec<_>>())
+}
+
+fn refused(line: &str) -> bool {
+    read_only(line).map_or(true, |plan| plan.outside("/workspace", &["/workspace"]).is_some())
+}
+
+/// A hostile line of the corpus; not one of the few that only the tree can tell.
+fn hostile() -> impl Strategy<Value = String> {
+    let lines = corpus::rows("commands-hostile.tsv").into_iter().map(|row| row.command);
+    proptest::sample::select(lines.filter(|line| refused(line)).collect::<Vec<_>>())
+}
+
+/// A line of the corpus that somebody has typed at.
+fn near_a_row() -> impl Strategy<Value = String> {
+    let typed = prop_oneof![
+        6 => proptest::sample::select(" '\"\\$`;|&<>(){}[]*?~#!=-,\n\t\r\0".chars().collect::<Vec<_>>()).prop_map(String::from),
+        2 => any::<char>().prop_map(String::from),
+        1 => row(),
+        1 => Just(String::new()),
+    ];
+    let edit = (any::<prop::sample::Index>(), 0_usize..4, typed);
+    (row(), proptest::collection::vec(edit, 1..5)).prop_map(|(row, edits)| {
+        let mut chars: Vec<char> = row.chars().collect();
+        for (at, gone, typed) in edits {
+            let at = at.index(chars.len() + 1);
+            let end = (at + gone).min(chars.len());
+            chars.splice(at..end, typed.chars());
+        }
+        chars.into_iter().collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn fuzz_command_parser_near_the_corpus_nothing_is_read_only_that_another_parser_reads_otherwise(line in near_a_row()) {
+        let begun = Instant::now();
+        everything(&line);
+        prop_assert!(begun.elapsed() < PATIENCE, "{line:?}");
+        if let Ok(plan) = read_only(&line) {
+            let objection = objection(line.trim_end_matches('\n'), &plan);
+            prop_assert!(objection.is_none(), "{line:?}: {}", objection.unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn fuzz_command_parser_a_hostile_line_is_hostile_in_any_company(
+        hostile in hostile(),
+        benign in proptest::sample::select(vec!["ls", "cat a.txt", "grep -n 'x y' b", "wc -l < c", "true", "git log --oneline"]),
+        joiner in proptest::sample::select(vec![";", "&&", "||", "|", "\n"]),
+        first in any::<bool>(),
+    ) {
+        let line = if first { format!("{benign} {joiner} {hostile}") } else { format!("{hostile} {joiner} {benign}") };
+        prop_assert!(refused(&line), "{line:?}");
+    }
+}
+
 #[test]
 fn the_generated_lines_are_often_read_only() {
     // Guards the comparison above against passing because nothing is ever accepted.

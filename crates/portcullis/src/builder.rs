@@ -44,6 +44,7 @@ pub struct RuntimeBuilder {
     what: String,
     artifact_quota: u64,
     ask_expiry: Duration,
+    shell_idle: Duration,
     profile: Profile,
     sandbox: HandSettings,
     launcher: Launcher,
@@ -70,6 +71,7 @@ impl RuntimeBuilder {
             what: "an embedded runtime".to_owned(),
             artifact_quota: limits::ARTIFACT_QUOTA,
             ask_expiry: limits::ASK_EXPIRY,
+            shell_idle: limits::SHELL_IDLE,
             profile: Profile::Managed,
             sandbox: HandSettings::default(),
             launcher: Launcher::this_program(),
@@ -178,6 +180,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How long a persistent shell is kept that nobody uses; without it, half an hour. Its folder and exported
+    /// environment outlive it.
+    pub fn shell_idle(mut self, span: Duration) -> Self {
+        self.shell_idle = span;
+        self
+    }
+
     /// What the runtime's own tools do where no rule speaks; without it, [`Profile::Managed`]. An approval is
     /// bound to the profile it was asked under.
     pub fn profile(mut self, profile: Profile) -> Self {
@@ -281,13 +290,14 @@ impl RuntimeBuilder {
             };
             let tools = portcullis_tools::file_tools(files.clone())?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);
-            let own = Shells::new(ShellParts {
+            let parts = ShellParts {
                 hand: hand.clone(),
                 book: gate.shells(),
                 clock: Arc::clone(&self.clock),
                 ids: Arc::clone(&self.ids),
                 entropy: Arc::clone(&entropy),
-            });
+            };
+            let own = Shells::new(parts, self.shell_idle);
             let shell = portcullis_tools::ShellTools {
                 book: gate.shells(),
                 shelf: gate.shelf(),

@@ -57,8 +57,10 @@ impl Runtime {
         served
     }
 
-    /// Whether this runtime serves the session now.
-    pub(crate) fn serves(&self, session: SessionId) -> bool {
+    /// Whether this runtime serves the session now. A call that is made before it does is a call like any other, and
+    /// waits for the background task that it becomes.
+    #[must_use]
+    pub fn serves(&self, session: SessionId) -> bool {
         lock(&self.serving).contains(&session)
     }
 }

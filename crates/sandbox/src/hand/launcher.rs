@@ -106,13 +106,16 @@ impl Launcher {
             };
             // Something was there when we probed and is not now: with less, if the plan allows it.
             let Failed { step, errno, .. } = failed;
-            match probe::absent(step, errno) {
-                Some(Layer::Cgroup) if cgroups.is_some() => cgroups = None,
-                Some(layer) if layers.has(layer) => layers = layers.without(layer),
+            let Some(layer) = probe::absent(step, errno) else { return Err(failed.into_error(&plan)) };
+            posture.missing.push(probe::describe(layer, step, errno));
+            match layer {
+                Layer::Cgroup if cgroups.is_some() => cgroups = None,
+                layer if layers.has(layer) => {
+                    posture.missing.extend(probe::gone_with(layer, layers));
+                    layers = layers.without(layer);
+                }
                 _ => return Err(failed.into_error(&plan)),
             }
-            let layer = probe::absent(step, errno).unwrap_or(Layer::Launcher);
-            posture.missing.push(probe::describe(layer, step, errno));
             posture.level = layers.level();
         }
     }

@@ -36,6 +36,7 @@ pub(crate) fn probe(program: &Path) -> Result<Probed, String> {
             Report::Failed { step, errno, .. } => match absent(step, errno) {
                 Some(layer) if layers.has(layer) => {
                     missing.push(describe(layer, step, errno));
+                    missing.extend(gone_with(layer, layers));
                     layers = layers.without(layer);
                 }
                 _ => return Err(format!("{}: {}", step.name(), io::Error::from_raw_os_error(errno))),
@@ -150,6 +151,17 @@ pub(crate) fn describe(layer: Layer, step: Step, errno: i32) -> Missing {
     let (open, raise) = words(layer);
     let error = io::Error::from_raw_os_error(errno);
     Missing { layer, why: format!("{} failed ({error}); {open}", step.name()), raise: raise.to_owned() }
+}
+
+/// The layer of the most promises that cannot be put up without this one, if it was there: whoever reads which layers
+/// are missing need not know which rest on which.
+pub(crate) fn gone_with(layer: Layer, layers: Layers) -> Option<Missing> {
+    let root = Layer::PrivateRoot;
+    if layer == root || !layers.has(root) || layers.without(layer).has(root) {
+        return None;
+    }
+    let why = format!("it needs {}; {}", layer.as_str(), words(root).0);
+    Some(Missing { layer: root, why, raise: words(layer).1.to_owned() })
 }
 
 /// What the absence leaves open, and what would raise it.

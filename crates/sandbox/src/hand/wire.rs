@@ -422,7 +422,95 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn any_text() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(any::<u8>(), 0..12)
+    }
+
+    fn any_mount() -> impl Strategy<Value = MountOrder> {
+        let kinds = vec![MountKind::ReadOnly, MountKind::ReadWrite, MountKind::Mask, MountKind::Guard];
+        let from =
+            prop_oneof![Just(From::Nothing), any::<u32>().prop_map(From::Handle), any_text().prop_map(From::Path)];
+        (proptest::sample::select(kinds), any::<bool>(), from, any_text())
+            .prop_map(|(kind, optional, from, place)| MountOrder { kind, optional, from, place })
+    }
+
+    fn any_orders() -> impl Strategy<Value = Orders> {
+        let list = || proptest::collection::vec(any_text(), 0..4);
+        let filter = proptest::collection::vec(any::<Instruction>(), 0..4);
+        let parts = (
+            (any::<u8>(), any::<[bool; 4]>(), any::<[u32; 3]>(), any::<[u64; 6]>()),
+            (any_text(), list(), list(), any_text()),
+            (proptest::collection::vec(any_mount(), 0..4), proptest::collection::vec(filter, 0..3)),
+        );
+        parts.prop_map(|((layers, flags, numbers, limits), (home, argv, env, cwd), (mounts, filters))| Orders {
+            layers: Layers::from_byte(layers),
+            parent: numbers[0],
+            own_network: flags[0],
+            probe: flags[1],
+            has_stdin: flags[2],
+            has_cgroup: flags[3],
+            handles: numbers[1],
+            extra_fds: numbers[2],
+            tmp_bytes: limits[5],
+            home,
+            argv,
+            env,
+            cwd,
+            mounts,
+            limits: LimitOrders {
+                cpu_seconds: limits[0],
+                data_bytes: limits[1],
+                pids: limits[2],
+                file_size: limits[3],
+                open_files: limits[4],
+            },
+            filters,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn fuzz_hand_wire_any_orders_arrive_as_they_were_given(orders in any_orders()) {
+            prop_assert_eq!(Orders::from_bytes(&orders.to_bytes()), Some(orders));
+        }
+
+        /// Bytes that are not ours make no orders, or the orders that these bytes say and nothing else.
+        #[test]
+        fn fuzz_hand_wire_changed_orders_are_refused_or_say_what_they_say(
+            orders in any_orders(),
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_u8..3), 1..6),
+        ) {
+            let mut bytes = orders.to_bytes();
+            for (at, byte, how) in changes {
+                let at = at.index(bytes.len());
+                match how {
+                    0 => bytes[at] = byte,
+                    1 => bytes.insert(at, byte),
+                    _ if bytes.len() > 1 => drop(bytes.remove(at)),
+                    _ => {}
+                }
+            }
+            if let Some(read) = Orders::from_bytes(&bytes) {
+                // Bits that mean no layer are passed over; everything else is said again to the byte.
+                bytes[0] = read.layers.to_byte();
+                prop_assert_eq!(read.to_bytes(), bytes);
+            }
+        }
+
+        #[test]
+        fn fuzz_hand_wire_no_bytes_break_the_reading(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = Orders::from_bytes(&bytes);
+            if let Some(report) = Report::from_bytes(&bytes) {
+                prop_assert_eq!(Report::from_bytes(&report.to_bytes()), Some(report));
+            }
+        }
+    }
 
     fn orders() -> Orders {
         Orders {

@@ -171,6 +171,37 @@ mod tests {
         Ok(None)
     }
 
+    /// The same answer, read by splitting the whole line at once.
+    fn at_once(token: &Token, line: &[u8]) -> Result<Option<Report>, Fault> {
+        let mut records: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        // What follows the last NUL has not ended.
+        records.pop();
+        let end = [token.as_str().as_bytes(), b"."].concat();
+        let Some(begin) = records.iter().position(|record| *record == token.as_str().as_bytes()) else {
+            return Ok(None);
+        };
+        let rest = &records[begin + 1..];
+        let Some(length) = rest.iter().position(|record| *record == end) else { return Ok(None) };
+        report(rest[..length].iter().map(|record| record.to_vec()).collect()).map(Some).ok_or(Fault::Malformed)
+    }
+
+    /// Pieces of which lines like ours are made, and of which none may mislead.
+    fn any_line() -> impl Strategy<Value = Vec<u8>> {
+        let token = Token::fresh(&SeededIds::new(5));
+        let end = format!("{}.", token.as_str());
+        let half = token.as_str()[..16].to_owned();
+        let piece = prop_oneof![
+            6 => Just(vec![0]),
+            2 => Just(token.as_str().as_bytes().to_vec()),
+            2 => Just(end.into_bytes()),
+            1 => Just(half.into_bytes()),
+            1 => proptest::sample::select(vec!["0", "7", "255", "256", "-1", "+3", "", ".", "=", "A=1", "=x", "/tmp"])
+                .prop_map(|text| text.as_bytes().to_vec()),
+            1 => proptest::collection::vec(any::<u8>(), 0..8),
+        ];
+        proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+    }
+
     prop_compose! {
         fn any_report()(
             status in any::<u8>(),
@@ -182,6 +213,26 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn fuzz_shell_framing_reads_what_the_whole_line_says_however_it_is_cut(
+            line in any_line(),
+            cuts in proptest::collection::vec(0_usize..20, 0..40),
+        ) {
+            let token = Token::fresh(&SeededIds::new(5));
+            let (mut frames, mut rest, mut read) = (Frames::new(token.clone()), line.as_slice(), Ok(None));
+            for cut in cuts.into_iter().chain([usize::MAX]) {
+                let (piece, more) = rest.split_at(cut.min(rest.len()));
+                read = frames.push(piece);
+                rest = more;
+                if read != Ok(None) {
+                    break;
+                }
+            }
+            prop_assert_eq!(read, at_once(&token, &line));
+        }
+
         #[test]
         fn h43_an_answer_is_read_whole_however_it_comes_and_whatever_came_before_it(
             report in any_report(),

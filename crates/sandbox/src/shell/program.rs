@@ -38,6 +38,12 @@ impl Program {
     /// In this order.
     pub const ALL: [Self; 2] = [Self::Bash, Self::Sh];
 
+    /// The first that is on this machine.
+    #[must_use]
+    pub fn installed() -> Option<Self> {
+        Self::ALL.into_iter().find(|program| std::path::Path::new(program.path()).exists())
+    }
+
     /// Never from a `PATH`: the workspace may have something of that name.
     #[must_use]
     pub const fn path(self) -> &'static str {

@@ -26,6 +26,9 @@ const AFTER_INTERRUPT: Duration = Duration::from_millis(1_000);
 const AFTER_TERM: Duration = Duration::from_millis(500);
 /// From SIGTERM to SIGKILL when a shell is closed (10.4).
 const CLOSE_GRACE: Duration = Duration::from_millis(250);
+/// How long the end of what was killed is waited for. Who hangs in the kernel for longer (a dead network mount) holds
+/// nobody; dropping the shell sees to the rest.
+const AFTER_KILL: Duration = Duration::from_secs(5);
 /// What is read of a stream at once.
 const PIECE: usize = 64 * 1024;
 
@@ -259,7 +262,8 @@ impl Shell {
 
     async fn ended(&mut self) -> Ended {
         let lost = Ended { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false };
-        self.running.wait().await.unwrap_or(lost)
+        let ended = tokio::time::timeout(AFTER_KILL, self.running.wait()).await;
+        ended.ok().and_then(Result::ok).unwrap_or(lost)
     }
 
     /// Waits for its end while no command runs. What background processes write meanwhile is read, so that they are not

@@ -2,6 +2,7 @@
 
 mod confinement;
 mod edits;
+mod fuzz;
 mod matching;
 mod mounts;
 mod races;

@@ -126,6 +126,11 @@ fn accesses(action: &str, resolved: &Resolved, risk: Risk) -> Vec<AccessRequest>
     requests.map(AccessRequest::reversible).collect()
 }
 
+/// Why no shell can be started.
+pub(crate) fn no_shell() -> ToolFailure {
+    ToolFailure::new("no_shell", "there is neither /bin/bash nor /bin/sh on this machine; install one of them")
+}
+
 /// Why the book showed nothing. The store's own words may name places on the host and stay inside.
 pub(crate) fn unseen(error: ShellError) -> ToolFailure {
     match error {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_base::{CommandId, Effect, EffectSet, EnvKey, Risk, RiskSet, SideEffect};
@@ -12,7 +11,11 @@ use portcullis_contract::{
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
+<<<<<<< HEAD
 use portcullis_secret::SecretText;
+=======
+use portcullis_sandbox::shell::Program;
+>>>>>>> h-gaps
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,7 +23,11 @@ use serde_json::Value;
 
 use super::line::{brief, streams, without_nul};
 use super::view::StateView;
+<<<<<<< HEAD
 use super::{Brings, ShellTools};
+=======
+use super::{ShellTools, no_shell};
+>>>>>>> h-gaps
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
@@ -38,8 +45,6 @@ const TIMEOUT_MOST_MS: u64 = 600_000;
 /// Characters of output that are shown by default, and at most; the rest is kept.
 pub(crate) const OUTPUT_CHARS: u64 = 12_000;
 pub(crate) const OUTPUT_MOST_CHARS: u64 = 40_000;
-/// The shells that are tried.
-const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -157,7 +162,7 @@ impl Runs {
         let place = self.shell.files.place(resolved).map_err(failure)?;
         let cwd = place.path().clone();
         let mount_path = place.mount().root().as_str().to_owned();
-        let shell = SHELLS.into_iter().find(|shell| Path::new(shell).exists()).unwrap_or(SHELLS[1]);
+        let shell = Program::installed().ok_or_else(no_shell)?.path();
         let argv: Vec<OsString> = vec![shell.into(), "-c".into(), input.command.clone().into()];
         let mut plan = self.hand.plan(context.caller(), argv, &cwd, Reach::Writable).await?;
         plan.also(&env);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portcullis_base::{Clock, ShellId, Timestamp};
+use portcullis_base::{Clock, SessionId, ShellId, Timestamp};
+use portcullis_pipeline::ShellBook;
 use portcullis_sandbox::hand::{Exit, Posture};
 use portcullis_sandbox::shell::{Died, Finished, Program, Shell, Sink};
 use portcullis_secret::SecretText;
@@ -15,10 +16,11 @@ use super::sink::Tails;
 use crate::hand::{Masks, Seen};
 use crate::shell::live::Change;
 
-/// How long a shell that nobody uses is kept (10.4).
-pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
-/// How often it is looked whether nobody has.
-const LOOK: Duration = Duration::from_secs(20);
+/// How often it is looked whether nobody has: often enough for a span of any length, and never so often that it costs.
+const LOOK_MOST: Duration = Duration::from_secs(2);
+const LOOK_LEAST: Duration = Duration::from_millis(5);
+/// How many looks there are to a span.
+const LOOKS: u32 = 100;
 /// How long a change of folder or environment may take; it starts no program but one.
 const QUIET: Duration = Duration::from_secs(10);
 /// Commands wait at the scheduler's keys, not here.
@@ -57,6 +59,8 @@ impl Ends for super::sink::Capture {
 pub(super) enum Over {
     Died,
     Idle,
+    /// Its session is over.
+    Terminated,
     Closed,
 }
 
@@ -65,6 +69,7 @@ impl Over {
         match self {
             Self::Died => "died",
             Self::Idle => "idle",
+            Self::Terminated => "terminated",
             Self::Closed => "closed",
         }
     }
@@ -120,6 +125,14 @@ pub(super) struct Start {
     pub(super) env_keys: Vec<String>,
 }
 
+/// How long a shell may live without anybody who uses it.
+pub(super) struct Life {
+    pub(super) session: SessionId,
+    pub(super) idle: Duration,
+    /// Tells whether its session is over.
+    pub(super) book: ShellBook,
+}
+
 /// A shell of this process.
 pub(super) struct Live {
     pub(super) start: Start,
@@ -138,7 +151,7 @@ impl Live {
         shell: Shell,
         start: Start,
         clock: Arc<dyn Clock>,
-        idle: Duration,
+        life: Life,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
         let (orders, received) = mpsc::channel(QUEUE);
         let (tell, over) = watch::channel(None);
@@ -157,7 +170,7 @@ impl Live {
         let live =
             Arc::new(Self { start, started_at, posture, now: Mutex::new(now), orders, close: close.clone(), over });
         let attended = async move {
-            let over = attend(shell, received, &close, &*clock, idle).await;
+            let over = attend(shell, received, &close, &*clock, &life).await;
             tell.send_replace(Some(over));
         };
         (live, attended)
@@ -215,9 +228,10 @@ async fn attend(
     mut orders: mpsc::Receiver<Order>,
     close: &CancellationToken,
     clock: &dyn Clock,
-    idle: Duration,
+    life: &Life,
 ) -> Over {
     let mut used = clock.monotonic();
+    let look = (life.idle / LOOKS).clamp(LOOK_LEAST, LOOK_MOST);
     loop {
         let order = tokio::select! {
             biased;
@@ -234,12 +248,16 @@ async fn attend(
                 }
             },
             _ = shell.idle() => return Over::Died,
-            () = tokio::time::sleep(LOOK) => {
-                if clock.monotonic().saturating_sub(used) >= idle {
-                    shell.close().await;
-                    return Over::Idle;
-                }
-                continue;
+            () = tokio::time::sleep(look) => {
+                let over = if clock.monotonic().saturating_sub(used) >= life.idle {
+                    Over::Idle
+                } else if life.book.is_over(life.session).await {
+                    Over::Terminated
+                } else {
+                    continue;
+                };
+                shell.close().await;
+                return over;
             }
         };
         let Order { command, mut sink, stop, mut told } = order;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,12 +19,12 @@ use portcullis_secret::SecretText;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::live::{Current, IDLE, Live, Now, Start};
+use super::live::{Current, Life, Live, Now, Start};
 use super::wait::Uncollected;
 use super::words::{Small, preview};
 use crate::hand::{Hand, Reach, Seen};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
-use crate::shell::unseen;
+use crate::shell::{no_shell, unseen};
 
 /// What shells are made of.
 pub struct ShellParts {
@@ -49,6 +50,8 @@ struct Inner {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     uncollected: Mutex<HashMap<SessionId, Uncollected>>,
     tasks: TaskTracker,
+    /// No shell is kept that is opened from now on.
+    closing: AtomicBool,
     /// Sessions in whose shell a command runs.
     busy: Mutex<HashSet<SessionId>>,
     /// Counts what becomes of commands, so that it can be waited for.
@@ -65,15 +68,9 @@ pub(super) enum Wanted {
 }
 
 impl Shells {
-    /// None yet.
+    /// None yet. A shell that nobody has used for `idle` is closed, and so is one whose session is over.
     #[must_use]
-    pub fn new(parts: ShellParts) -> Self {
-        Self::keeping(parts, IDLE)
-    }
-
-    /// The same, with shells that are closed when nobody has used them for so long.
-    #[must_use]
-    pub fn keeping(parts: ShellParts, idle: Duration) -> Self {
+    pub fn new(parts: ShellParts, idle: Duration) -> Self {
         let (live, uncollected) = (Mutex::default(), Mutex::default());
         Self(Arc::new(Inner {
             parts,
@@ -81,6 +78,7 @@ impl Shells {
             live,
             uncollected,
             tasks: TaskTracker::new(),
+            closing: AtomicBool::new(false),
             busy: Mutex::default(),
             ends: watch::Sender::new(0),
         }))
@@ -153,6 +151,8 @@ impl Shells {
 
     /// Ends all of them; nothing is started any more once this has begun.
     pub async fn shutdown(&self) {
+        // Before the map is emptied: who comes later sees it, who came earlier is in the map.
+        self.0.closing.store(true, Ordering::SeqCst);
         let all: Vec<Arc<Live>> = self.live().drain().map(|(_, live)| live).collect();
         futures_util::future::join_all(all.iter().map(|live| live.close())).await;
         self.0.tasks.close();
@@ -209,11 +209,8 @@ impl Shells {
     }
 
     async fn open(&self, context: &ToolContext, cwd: &VirtualPath) -> Result<Arc<Live>, ToolFailure> {
-        let ShellParts { hand, clock, ids, entropy, .. } = &self.0.parts;
-        let program = Program::ALL.into_iter().find(|program| Path::new(program.path()).exists());
-        let Some(program) = program else {
-            return Err(ToolFailure::new("no_shell", "there is neither /bin/bash nor /bin/sh on this machine"));
-        };
+        let ShellParts { hand, book, clock, ids, entropy } = &self.0.parts;
+        let program = Program::installed().ok_or_else(no_shell)?;
         let mut plan = hand.plan(context.caller(), program.argv(), cwd, Reach::Writable).await?;
         for warning in plan.warnings.drain(..) {
             context.warn(warning);
@@ -238,9 +235,20 @@ impl Shells {
             shell_path: program.path().to_owned(),
             cwd: start.cwd.clone(),
         });
-        let (live, attended) = Live::new(shell, start, Arc::clone(clock), self.0.idle);
+        let life = Life { session: context.caller().session_id, idle: self.0.idle, book: book.clone() };
+        let (live, attended) = Live::new(shell, start, Arc::clone(clock), life);
         self.0.tasks.spawn(attended);
-        if let Some(other) = self.live().insert(context.caller().session_id, Arc::clone(&live)) {
+        let replaced = {
+            let mut all = self.live();
+            if self.0.closing.load(Ordering::SeqCst) {
+                drop(all);
+                live.close().await;
+                let text = "the runtime is shutting down, and its shells with it; try again in the next one";
+                return Err(ToolFailure::new("shell_not_started", text).retryable(true));
+            }
+            all.insert(context.caller().session_id, Arc::clone(&live))
+        };
+        if let Some(other) = replaced {
             // Two calls at once: the scheduler's keys keep that from happening, save for a forced restart.
             self.0.tasks.spawn(async move { other.close().await });
         }

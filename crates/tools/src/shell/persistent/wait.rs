@@ -154,11 +154,13 @@ impl Persistent {
         loop {
             // Before the look: what ends in between is not missed.
             let ended = self.shells.next_end();
+            // Also before it: a command that ends in between has left what there is to collect.
+            let busy = self.shells.is_busy(session);
             if let Some(done) = self.shells.collect(session) {
                 self.written(context, done.id).await;
                 return Some(done);
             }
-            if !self.shells.is_busy(session) {
+            if !busy {
                 return None;
             }
             tokio::select! {
