@@ -11,11 +11,8 @@ use portcullis_contract::{
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
-<<<<<<< HEAD
-use portcullis_secret::SecretText;
-=======
 use portcullis_sandbox::shell::Program;
->>>>>>> h-gaps
+use portcullis_secret::SecretText;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,11 +20,7 @@ use serde_json::Value;
 
 use super::line::{brief, streams, without_nul};
 use super::view::StateView;
-<<<<<<< HEAD
-use super::{Brings, ShellTools};
-=======
-use super::{ShellTools, no_shell};
->>>>>>> h-gaps
+use super::{Brings, ShellTools, no_shell};
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
