@@ -403,3 +403,15 @@ fn kill_9_of_portcullis_ends_the_command_and_only_that_call_is_unknown() {
     let codes: Vec<String> = payloads.filter_map(|payload| Some(payload["code"].as_str()?.to_owned())).collect();
     assert_eq!(codes, ["ok", "outcome_unknown", "ok"]);
 }
+
+#[tokio::test]
+async fn h08_what_a_command_of_the_shell_makes_at_a_guarded_place_is_told_once() {
+    let gate = gate().await;
+    let tells =
+        |seen: &Observed| seen.warnings.iter().any(|warning| warning.contains("/workspace/.portcullis was not there"));
+    assert!(!tells(&gate.exec("true").await));
+    let seen = gate.exec("mkdir .portcullis").await;
+    assert!(seen.ok && tells(&seen), "{:?}", seen.warnings);
+    assert!(!tells(&gate.exec("true").await));
+    gate.runtime.shutdown().await;
+}

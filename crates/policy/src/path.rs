@@ -151,6 +151,18 @@ impl PathPattern {
         }
     }
 
+    /// Whether what it matches beneath the folder `root` still matches when folders between the two get other names:
+    /// `/root/**/NAME` does, `/root/folder/NAME` does not.
+    #[must_use]
+    pub fn outlasts_renames_beneath(&self, root: &str) -> bool {
+        let literal = self.segments.iter().map_while(Segment::as_literal).count();
+        let by_name = matches!(
+            self.segments[literal..],
+            [Segment::Deep, Segment::Name(_)] | [Segment::Deep, Segment::Name(_), Segment::Deep]
+        );
+        by_name && root.strip_prefix(self.anchor().0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     pub(crate) fn specificity(&self) -> Specificity {
         let leading = self.segments.iter().map_while(Segment::as_literal).count();
         let chars = self
