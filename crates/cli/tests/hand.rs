@@ -228,6 +228,19 @@ fn h08_what_git_runs_and_what_the_runtime_reads_stays_as_it_is() {
     assert!(!ran.err.contains(&other.workspace.display().to_string()), "no host path: {}", ran.err);
 }
 
+#[test]
+fn exit_code_1_of_a_lone_search_or_test_is_an_answer_and_of_anything_else_a_failure() {
+    let world = World::with_file("a", "text\n");
+    for answer in ["grep nothing a", "diff a /dev/null >/dev/null", "test -f nothing", "[ -f nothing ]"] {
+        sh(&world, answer).ends(0);
+    }
+    let ran = world.run(&["--approvals", "allow", "--json", "call", "shell_run", &line("grep nothing a")]).ends(0);
+    assert_eq!(ran.json()["code"], "no_matches", "{}", ran.out);
+    for failure in ["false", "grep x missing", "true; grep nothing a", "! grep text a"] {
+        sh(&world, failure).ends(1);
+    }
+}
+
 /// A mask goes with the file for the command that moves it; the next command is masked by names again.
 #[test]
 fn check38_a_rule_about_a_place_is_not_dodged_by_moving_the_folder_it_lies_in() {

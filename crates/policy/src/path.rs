@@ -220,3 +220,21 @@ impl fmt::Display for PathPattern {
         f.write_str(&self.text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check38_only_a_pattern_by_name_alone_outlasts_a_folder_that_is_renamed() {
+        let outlasts =
+            |pattern: &str, root: &str| PathPattern::parse(pattern).expect("a pattern").outlasts_renames_beneath(root);
+        for pattern in ["**/.env", "**/*.pem", "/workspace/**/.env", "**/secrets/**", "/**/.env"] {
+            assert!(outlasts(pattern, "/workspace"), "{pattern}");
+        }
+        for pattern in [".env", "conf/.env", "conf/**", "conf/**/.env", "**/conf/.env", "*/.env", "**/a*/**/b"] {
+            assert!(!outlasts(pattern, "/workspace"), "{pattern}");
+        }
+        assert!(!outlasts("**/.env", "/data") && !outlasts("/work/**/.env", "/workspace"));
+    }
+}
