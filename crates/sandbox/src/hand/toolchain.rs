@@ -108,7 +108,8 @@ const CACHES: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// What the person has downloaded: the cache of [`CACHES`] it is shown in, and the parts of that, which go together.
-const DOWNLOADS: &[(&str, &[&str])] = &[("cargo-registry", &["index", "cache"]), ("go-pkg", &["mod"])];
+/// The first is empty until something was downloaded; a failed attempt leaves its traces in the others.
+const DOWNLOADS: &[(&str, &[&str])] = &[("cargo-registry", &["cache", "index"]), ("go-pkg", &["mod"])];
 
 /// What a command of one workspace sees of the toolchains. `caches` is that workspace's folder for
 /// them in the data directory (made if it is not there); `hidden` are places that no bind may show,
@@ -141,7 +142,7 @@ pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf], network: Netwo
         let place: PathBuf = place.components().collect();
         if network == Network::Disabled {
             let parts = DOWNLOADS.iter().find(|(cache, _)| cache == name).map_or(&[][..], |(_, parts)| parts);
-            binds.extend(downloads(&place, &source, parts, hidden)?);
+            binds.extend(downloads(&place, &source, parts, hidden));
         }
         binds.push(Bind { source: Source::Path(source), place, access: BindAccess::ReadWrite, optional: false });
     }
@@ -157,23 +158,24 @@ pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf], network: Netwo
 }
 
 /// Shows what the person has in `place` inside the cache at `source`, as long as that has nothing of its own.
-fn downloads(place: &Path, source: &Path, parts: &[&str], hidden: &[PathBuf]) -> io::Result<Vec<Bind>> {
+fn downloads(place: &Path, source: &Path, parts: &[&str], hidden: &[PathBuf]) -> Vec<Bind> {
     let mut binds = Vec::new();
     for part in parts {
         let (theirs, own) = (place.join(part), source.join(part));
-        let Ok(real) = theirs.canonicalize() else { return Ok(Vec::new()) };
+        let Ok(real) = theirs.canonicalize() else { return Vec::new() };
         if hidden.iter().any(|hidden| hidden.starts_with(&real) || real.starts_with(hidden)) {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        std::fs::create_dir_all(&own)?;
-        // A command may have put anything there: only an empty folder is one to stand on.
-        let empty = own.symlink_metadata()?.is_dir() && std::fs::read_dir(&own)?.next().is_none();
-        if !empty {
-            return Ok(Vec::new());
+        // A command may have put anything there, and nothing can stand on a link; that must not stop the next one.
+        let _ = std::fs::create_dir_all(&own);
+        let is_folder = own.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let is_empty = || std::fs::read_dir(&own).is_ok_and(|mut entries| entries.next().is_none());
+        if !is_folder || (binds.is_empty() && !is_empty()) {
+            return Vec::new();
         }
         binds.push(Bind { source: Source::Path(real), place: theirs, access: BindAccess::ReadOnly, optional: true });
     }
-    Ok(binds)
+    binds
 }
 
 struct Shown<'a> {
@@ -267,12 +269,17 @@ mod tests {
             read_only.map(|bind| bind.place.clone()).collect()
         };
         let registry = home.path().join(".cargo/registry");
-        assert_eq!(shown(Network::Disabled), [registry.join("index"), registry.join("cache")]);
+        assert_eq!(shown(Network::Disabled), [registry.join("cache"), registry.join("index")]);
+        std::fs::create_dir_all(caches.join("cargo-registry/index/tried")).expect("made");
+        assert_eq!(shown(Network::Disabled).len(), 2, "a failed attempt is no download");
         assert_eq!(shown(Network::Host), Vec::<PathBuf>::new(), "a command fills its own");
         std::fs::create_dir_all(caches.join("cargo-registry/cache/own")).expect("made");
         assert_eq!(shown(Network::Disabled), Vec::<PathBuf>::new(), "what it has is not covered");
         std::fs::remove_dir_all(caches.join("cargo-registry/cache")).expect("removed");
-        std::os::unix::fs::symlink(home.path(), caches.join("cargo-registry/cache")).expect("a link");
-        assert_eq!(shown(Network::Disabled), Vec::<PathBuf>::new(), "nothing stands on a link");
+        for target in [home.path(), Path::new("/nowhere/at/all")] {
+            std::os::unix::fs::symlink(target, caches.join("cargo-registry/cache")).expect("a link");
+            assert_eq!(shown(Network::Disabled), Vec::<PathBuf>::new(), "nothing stands on a link");
+            std::fs::remove_file(caches.join("cargo-registry/cache")).expect("removed");
+        }
     }
 }
