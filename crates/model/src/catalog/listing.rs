@@ -55,7 +55,7 @@ impl Listed {
         match self.listing.ids(name, &self.settings).await {
             Ok(ids) if !ids.is_empty() && !knows(&ids, &name.id) => {
                 let what = format!("{name}: the server has no model `{}`; it has {}", name.id, named(&name.id, ids));
-                ModelError { status: error.status, ..ModelError::new(Failure::Config, what) }
+                ModelError { message: what, ..error }
             }
             _ => error,
         }
