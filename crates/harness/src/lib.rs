@@ -13,4 +13,4 @@ mod wake;
 pub use context::BASE_PROMPT;
 pub use live::{Live, Unwatched, Watcher};
 pub use settings::{Guidance, Settings};
-pub use wake::{Harness, Stopped, WakeEnd, Woken};
+pub use wake::{Extras, Harness, NoExtras, Stopped, WakeEnd, Woken};
