@@ -55,6 +55,8 @@ pub const LICENCES: &[&str] = &[
     "0BSD",
     "BSL-1.0",
     "CC0-1.0",
+    // Lists of root certificates, which are data.
+    "CDLA-Permissive-2.0",
     "ISC",
     "Unicode-3.0",
     "Unicode-DFS-2016",

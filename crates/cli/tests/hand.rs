@@ -224,8 +224,106 @@ fn h08_what_git_runs_and_what_the_runtime_reads_stays_as_it_is() {
 
     let other = World::new();
     let ran = sh(&other, "mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit").ends(0);
-    let ran = ran.warns("/workspace/.git/hooks was not there before this command");
+    let ran = ran.warns("/workspace/.git was not there before this command");
     assert!(!ran.err.contains(&other.workspace.display().to_string()), "no host path: {}", ran.err);
+}
+
+#[test]
+fn exit_code_1_of_a_lone_search_or_test_is_an_answer_and_of_anything_else_a_failure() {
+    let world = World::with_file("a", "text\n");
+    for answer in ["grep nothing a", "diff a /dev/null >/dev/null", "test -f nothing", "[ -f nothing ]"] {
+        sh(&world, answer).ends(0);
+    }
+    let ran = world.run(&["--approvals", "allow", "--json", "call", "shell_run", &line("grep nothing a")]).ends(0);
+    assert_eq!(ran.json()["code"], "no_matches", "{}", ran.out);
+    for failure in ["false", "grep x missing", "true; grep nothing a", "! grep text a"] {
+        sh(&world, failure).ends(1);
+    }
+}
+
+/// A mask goes with the file for the command that moves it; the next command is masked by names again.
+#[test]
+fn check38_a_rule_about_a_place_is_not_dodged_by_moving_the_folder_it_lies_in() {
+    let world = World::with_file("conf/app/key.txt", "CANARY\n");
+    world.write("conf/other.txt", "other\n");
+    world.configure("[[rules]]\nid = \"no-key\"\naction = \"read\"\npath = \"conf/app/key.txt\"\neffect = \"deny\"\n");
+    let host = world.workspace.display().to_string();
+    for attempt in [
+        "mv conf moved",
+        "mv conf/app moved",
+        &format!("mv {host}/conf {host}/moved"),
+        "mkdir t && mv conf t/",
+        "python3 -c 'import os; os.rename(\"conf\", \"moved\")'",
+    ] {
+        let _ = sh(&world, attempt);
+        let ran = sh(&world, "cat conf/app/key.txt moved/key.txt moved/app/key.txt t/conf/app/key.txt; ls -R; true");
+        assert!(!ran.out.contains("CANARY"), "{attempt}: {}", ran.out);
+        assert_eq!(world.read("conf/app/key.txt"), "CANARY\n", "{attempt}");
+    }
+    sh(&world, "mv conf moved").ends(1).warns("path_hidden").warns("no-key");
+    sh(&world, "mv conf/other.txt . && cat other.txt").ends(0).says("other");
+
+    // Nor is what the runtime hides.
+    let inside = World::with_file("a", "x");
+    let data = inside.workspace.join("deep/data");
+    let run = |command: &str| -> Ran {
+        let words = ["--approvals", "allow", "call", "shell_run", &line(command)];
+        inside.command(&words).env("PORTCULLIS_HOME", &data).output().expect("it runs").into()
+    };
+    run("true").ends(0);
+    let ran = run("mv deep away; ls away/data/keys deep/data/keys");
+    assert!(!ran.out.contains("sealing.key") && data.join("keys").is_dir(), "{}", ran.out);
+}
+
+/// `commondir` makes git read configuration and hooks elsewhere.
+#[test]
+fn h08_no_command_leads_the_persons_git_to_a_configuration_of_its_own() {
+    let world = World::new();
+    sh(&world, "HOME=/tmp git init -q .").ends(0);
+    sh(&world, "echo ../evil > .git/commondir").ends(0).warns("/workspace/.git/commondir was not there before");
+    fs::remove_file(world.workspace.join(".git/commondir")).expect("removed");
+
+    for name in [".git/modules/lib/HEAD", ".git/worktrees/w/HEAD"] {
+        world.write(name, "ref: refs/heads/x\n");
+    }
+    for name in [".git/modules/lib/config", ".git/modules/lib/hooks/x", ".git/worktrees/w/commondir"] {
+        world.write(name, "kept");
+    }
+    let attack = "for f in modules/lib/config modules/lib/hooks/x worktrees/w/commondir; do \
+                  echo evil > .git/$f; mv .git/$f .git/y; rm -f .git/$f; done; \
+                  mv .git/modules/lib .git/modules/z; mv .git/modules .git/z; mv .git/worktrees .git/z; echo fine > .git/modules/lib/index";
+    sh(&world, attack).ends(0);
+    for name in [".git/modules/lib/config", ".git/modules/lib/hooks/x", ".git/worktrees/w/commondir"] {
+        assert_eq!(world.read(name), "kept", "{name}");
+    }
+    assert_eq!(world.read(".git/modules/lib/index"), "fine\n", "a submodule can be worked in");
+    // A linked working tree, or a submodule: git looks where this file says.
+    let linked = World::with_file(".git", "gitdir: elsewhere\n");
+    sh(&linked, "echo gitdir: evil > .git; rm -f .git; mv .git x; mkdir evil; mv evil .git; true").ends(0);
+    assert_eq!(linked.read(".git"), "gitdir: elsewhere\n");
+    sh(&World::new(), "echo gitdir: evil > .git").ends(0).warns("/workspace/.git was not there before this command");
+
+    // It is said who kept it.
+    sh(&world, "git config user.name x").ends(1).warns("read_only_mount").warns(".git/config");
+}
+
+#[test]
+fn a_commit_is_by_the_person_and_nothing_else_of_their_configuration_is_there() {
+    let world = World::with_file("file", "text");
+    let home = world.home.join("person");
+    fs::create_dir_all(&home).expect("made");
+    fs::write(home.join(".gitconfig"), "[user]\nname = Ada\nemail = ada@home\n[credential]\nhelper = CANARY\n")
+        .expect("written");
+    let run = |command: &str| -> Ran {
+        let words = ["--approvals", "allow", "call", "shell_run", &line(command)];
+        world.command(&words).env("HOME", &home).output().expect("it runs").into()
+    };
+    run("git init -q . && git add file && git commit -qm first && git log --format='%an <%ae>'")
+        .ends(0)
+        .says("Ada <ada@home>");
+    let ran = run("git config --list; cat ~/.gitconfig; echo evil >> ~/.gitconfig");
+    assert!(!ran.out.contains("CANARY") && ran.out.contains("Ada"), "{}", ran.out);
+    assert!(!fs::read_to_string(home.join(".gitconfig")).expect("there").contains("evil"));
 }
 
 #[test]

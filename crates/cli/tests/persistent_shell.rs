@@ -373,3 +373,15 @@ fn check20_folder_and_environment_carry_over_from_process_to_process_and_the_she
     history.says("persistent-shell").says("export A=1");
     world.run(&["call", "shell_close"]).ends(0).says("\"closed\": false");
 }
+
+#[tokio::test]
+async fn h08_what_a_command_of_the_shell_makes_at_a_guarded_place_is_told_once() {
+    let gate = gate().await;
+    let tells =
+        |seen: &Observed| seen.warnings.iter().any(|warning| warning.contains("/workspace/.portcullis was not there"));
+    assert!(!tells(&gate.exec("true").await));
+    let seen = gate.exec("mkdir .portcullis").await;
+    assert!(seen.ok && tells(&seen), "{:?}", seen.warnings);
+    assert!(!tells(&gate.exec("true").await));
+    gate.runtime.shutdown().await;
+}

@@ -33,7 +33,7 @@ async fn gate(change: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> Gate {
     let builder = builder.approver(|_| std::future::ready(Reply::AllowOnce));
     let runtime = change(builder).build().expect("builds");
     let session = runtime.create_session("test").await.expect("a session");
-    Gate { world: world, clock, store, runtime, session }
+    Gate { world, clock, store, runtime, session }
 }
 
 impl Gate {

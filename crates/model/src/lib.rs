@@ -4,25 +4,36 @@
 //! storage. A conversation is sent as the provider's own blocks, and what was sent once is sent again in the same bytes.
 
 mod answer;
+#[cfg(feature = "http")]
 mod anthropic;
+#[cfg(feature = "http")]
 mod catalog;
 mod conversation;
 mod error;
+#[cfg(feature = "http")]
 mod gemini;
+#[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
 mod openai;
 mod recorded;
 mod request;
 mod scripted;
+#[cfg(feature = "http")]
 mod wire;
 
 pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
+#[cfg(feature = "http")]
 pub use anthropic::Anthropic;
+#[cfg(feature = "http")]
 pub use catalog::{Catalog, Chosen, ModelSettings};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
+#[cfg(feature = "http")]
 pub use gemini::Gemini;
+#[cfg(feature = "http")]
 pub use http::{HttpLimits, HttpSettings};
+#[cfg(feature = "http")]
 pub use openai::{OpenAiChat, OpenAiResponses};
 pub use recorded::{Recorded, Recording};
 pub use request::{Heard, Model, ModelName, Request, ToolSpec};

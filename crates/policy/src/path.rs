@@ -151,6 +151,18 @@ impl PathPattern {
         }
     }
 
+    /// Whether what it matches beneath the folder `root` still matches when folders between the two get other names:
+    /// `/root/**/NAME` does, `/root/folder/NAME` does not.
+    #[must_use]
+    pub fn outlasts_renames_beneath(&self, root: &str) -> bool {
+        let literal = self.segments.iter().map_while(Segment::as_literal).count();
+        let by_name = matches!(
+            self.segments[literal..],
+            [Segment::Deep, Segment::Name(_)] | [Segment::Deep, Segment::Name(_), Segment::Deep]
+        );
+        by_name && root.strip_prefix(self.anchor().0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     pub(crate) fn specificity(&self) -> Specificity {
         let leading = self.segments.iter().map_while(Segment::as_literal).count();
         let chars = self
@@ -206,5 +218,23 @@ impl fmt::Debug for PathPattern {
 impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check38_only_a_pattern_by_name_alone_outlasts_a_folder_that_is_renamed() {
+        let outlasts =
+            |pattern: &str, root: &str| PathPattern::parse(pattern).expect("a pattern").outlasts_renames_beneath(root);
+        for pattern in ["**/.env", "**/*.pem", "/workspace/**/.env", "**/secrets/**", "/**/.env"] {
+            assert!(outlasts(pattern, "/workspace"), "{pattern}");
+        }
+        for pattern in [".env", "conf/.env", "conf/**", "conf/**/.env", "**/conf/.env", "*/.env", "**/a*/**/b"] {
+            assert!(!outlasts(pattern, "/workspace"), "{pattern}");
+        }
+        assert!(!outlasts("**/.env", "/data") && !outlasts("/work/**/.env", "/workspace"));
     }
 }

@@ -260,3 +260,13 @@ fn check34_a_refusal_is_a_sentence_however_long_the_line_is() {
         assert!(why.to_string().chars().count() < 500, "{} characters", why.to_string().len());
     }
 }
+
+/// GNU binutils take the words of a file in the place of `@FILE`.
+#[test]
+fn h03_no_word_stands_for_words_in_a_file() {
+    for line in ["strings @.env", "strings a.bin @opts", "strings -- @x", "strings '@x'"] {
+        assert!(read_only(line).is_err(), "{line}");
+    }
+    assert!(ReadPlan::from_argv("strings", &["@x".to_owned()]).is_err());
+    assert!(read_only("strings ./@x").is_ok());
+}

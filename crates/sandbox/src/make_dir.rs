@@ -62,7 +62,7 @@ mod tests {
         assert!(matches!(make_dir(&place("a/b"), false), Err(FileError::TargetExists { .. })));
         fs::write(root.path().join("file"), "").expect("a file");
         assert!(matches!(make_dir(&place("file"), true), Err(FileError::TargetExists { .. })));
-        assert!(make_dir(&place("file/x"), true).is_err());
+        assert!(matches!(table.resolve("file/x"), Err(FileError::WrongKind { .. })), "refused before that");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use portcullis_base::edits;
 use serde_json::Value;
 
-use crate::http::{HttpClient, Place};
+use crate::http::{Fault, HttpClient, Place};
 use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// How many choices an error names; a hosted provider has hundreds.
@@ -27,10 +27,13 @@ pub(crate) struct Listing {
 impl Listing {
     /// The ids, in the server's order.
     pub(super) async fn ids(&self, model: &ModelName, settings: &HttpSettings) -> Result<Vec<String>, ModelError> {
-        let answer = HttpClient::new(model, self.place, settings)?.get(self.path).await?;
+        self.ids_from(&HttpClient::new(model, self.place, settings)?).await
+    }
+
+    async fn ids_from(&self, http: &HttpClient) -> Result<Vec<String>, ModelError> {
+        let answer = http.get(self.path).await?;
         let Some(list) = answer.get(self.list).and_then(Value::as_array) else {
-            let what = format!("{model}: the server's list of models has no `{}`. Check base_url", self.list);
-            return Err(ModelError::new(Failure::InvalidResponse, what));
+            return Err(http.error(Fault::invalid(format!("the list of models has no `{}`", self.list))));
         };
         let ids = list.iter().filter_map(|entry| entry.get(self.id)?.as_str());
         Ok(ids.map(|id| id.strip_prefix(self.before_id).unwrap_or(id).to_owned()).collect())
@@ -52,10 +55,12 @@ impl Listed {
             return error;
         }
         let name = self.model.name();
-        match self.listing.ids(name, &self.settings).await {
+        let Ok(http) = HttpClient::new(name, self.listing.place, &self.settings) else { return error };
+        match self.listing.ids_from(&http).await {
             Ok(ids) if !ids.is_empty() && !knows(&ids, &name.id) => {
-                let what = format!("{name}: the server has no model `{}`; it has {}", name.id, named(&name.id, ids));
-                ModelError { status: error.status, ..ModelError::new(Failure::Config, what) }
+                // The server wrote these names: they are shown as all that it says is, without the key.
+                let what = format!("the server has no model `{}`; it has {}", name.id, named(&name.id, ids));
+                http.error(Fault { status: error.status, ..Fault::new(error.failure, what) })
             }
             _ => error,
         }
@@ -74,14 +79,9 @@ fn named(id: &str, mut ids: Vec<String>) -> String {
     ids.sort_by_cached_key(|known| edits(id, &known[..bare(known)]));
     let more = ids.len().saturating_sub(NAMED);
     ids.truncate(NAMED);
-    let list: Vec<String> = ids.iter().map(|id| format!("`{}`", one_line(id))).collect();
+    let list: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", list.join(", "))
-}
-
-/// A server's own word, safe to show.
-fn one_line(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
 #[async_trait]

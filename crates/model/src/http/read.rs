@@ -258,8 +258,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn check_5_7_silence_is_a_timeout() {
         let source = stream::iter([Ok::<_, &str>(Bytes::from_static(b"data: 1\n\n"))]).chain(stream::pending());
+        let before = tokio::time::Instant::now();
         let fault = read_answer(source, HttpLimits::default(), Collect::default(), &|_| {}).await.expect_err("silence");
         assert_eq!((fault.failure, fault.what.as_str()), (Failure::Timeout, "no byte came for 120 s"));
+        // The clock stands still but for waits, so this is exactly how long it waited.
+        assert_eq!(before.elapsed().as_secs(), 120);
     }
 
     #[tokio::test(start_paused = true)]

@@ -74,6 +74,23 @@ async fn issue5_missing_ids_and_missing_indexes() {
 }
 
 #[tokio::test]
+async fn indexes_that_count_pieces_and_ids_without_indexes() {
+    let piece =
+        |index: u64, arguments: &str| json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]});
+    let counted = [entry(0, "a", "read", json!("")), piece(1, "{\"p\""), piece(2, ":1}")];
+    assert_eq!(called(&answer(&chunks(&counted, "tool_calls")).await), [("read", "{\"p\":1}")]);
+
+    let mixed = |id: &str, name: Option<&str>, arguments: &str| json!({"tool_calls": [{"id": id, "function": {"name": name, "arguments": arguments}}]});
+    let mixed = [
+        mixed("a", Some("read"), "{\"p\""),
+        mixed("b", Some("write"), "{\"q\""),
+        mixed("a", None, ":1}"),
+        mixed("b", None, ":2}"),
+    ];
+    assert_eq!(called(&answer(&chunks(&mixed, "tool_calls")).await), [("read", "{\"p\":1}"), ("write", "{\"q\":2}")]);
+}
+
+#[tokio::test]
 async fn issue5_repeated_ids_in_an_answer_and_across_answers() {
     let stream =
         chunks(&[entry(0, "call_0", "read", json!("{}")), entry(1, "call_0", "write", json!("{}"))], "tool_calls");

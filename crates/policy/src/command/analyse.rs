@@ -9,7 +9,7 @@ use tracing::dispatcher::{Dispatch, with_default};
 
 use super::unwrap::{self, Inner};
 use super::word::{self, Word};
-use super::{line, screen};
+use super::{hidden, line, screen};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -344,7 +344,7 @@ impl Walk {
 
     /// Follows what `argv` runs in its turn.
     fn unwrap(&mut self, argv: &[String], depth: usize) {
-        if let Some(why) = unwrap::hidden_program(argv) {
+        if let Some(why) = hidden::hidden_program(argv) {
             self.opaque(why);
         }
         let inner = unwrap::inner(argv);

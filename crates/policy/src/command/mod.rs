@@ -7,6 +7,7 @@
 mod analyse;
 mod cover;
 mod find;
+mod hidden;
 mod jq;
 mod line;
 mod map;

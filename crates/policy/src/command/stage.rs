@@ -53,6 +53,10 @@ fn readable(program: &Program, word: &Word) -> Result<(), NotReadOnly> {
     if absolute.is_some_and(|path| NO_FILES.iter().any(|no| place::within(&path, no))) {
         return Err(refuse(program, &format!("`{text}` is no file of the workspace")));
     }
+    if program.name == "strings" && text.starts_with('@') {
+        let what = format!("`{text}` would be a list of words to read; write `./{text}` if it is a file");
+        return Err(refuse(program, &what));
+    }
     if program.shows_content { content_readable(program.name, word) } else { Ok(()) }
 }
 

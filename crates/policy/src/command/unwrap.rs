@@ -136,7 +136,33 @@ const ANY_TAIL: &[&str] = &[
     "fdfind",
     "winpty",
     "rtk",
+    "uvx",
+    "bunx",
+    "chronic",
+    "eatmydata",
+    "faketime",
+    "setarch",
+    "linux32",
+    "linux64",
+    "choom",
+    "tini",
+    "dumb-init",
+    "hyperfine",
+    "watchexec",
 ];
+
+/// Managers of packages and environments that run what comes after one of these words.
+const RUNNERS: &[(&[&str], &[&str])] = &[
+    (&["uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "micromamba", "pixi"], &["run"]),
+    (&["npm", "pnpm", "yarn", "bun", "bundle"], &["exec", "dlx", "x"]),
+    (&["git"], &["run", "foreach"]),
+];
+
+/// Where the word stands after which `name` runs something.
+fn runner_verb(name: &str, words: &[String]) -> Option<usize> {
+    let (_, verbs) = RUNNERS.iter().find(|(names, _)| names.contains(&name))?;
+    words.iter().position(|word| verbs.contains(&word.as_str()))
+}
 
 /// Shells, which take a line after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh"];
@@ -184,6 +210,10 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
     } else if matches!(name, "find" | "gfind") {
         out.extend(executed_by_find(words));
     } else if ANY_TAIL.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+        out.extend(tails(words));
+        out.extend(words.iter().filter(|word| word.contains(' ')).cloned().map(Inner::Line));
+    } else if let Some(at) = runner_verb(name, words) {
+        let words = &words[at + 1..];
         out.extend(tails(words));
         out.extend(words.iter().filter(|word| word.contains(' ')).cloned().map(Inner::Line));
     } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
@@ -324,76 +354,6 @@ fn executed_by_find(words: &[String]) -> Vec<Inner> {
     out
 }
 
-/// Interpreters that take a program as a word or from their input.
-const INTERPRETERS: &[&str] = &[
-    "python",
-    "pypy",
-    "node",
-    "nodejs",
-    "deno",
-    "bun",
-    "perl",
-    "ruby",
-    "php",
-    "lua",
-    "luajit",
-    "Rscript",
-    "osascript",
-    "tclsh",
-    "guile",
-    "ghc",
-    "elixir",
-    "erl",
-    "julia",
-    "groovy",
-    "pwsh",
-    "powershell",
-    "awk",
-    "gawk",
-    "mawk",
-    "nawk",
-    "sqlite3",
-    "irb",
-];
-
-/// Why nobody can tell from the words what the command does, if so.
-pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
-    let (program, words) = argv.split_first()?;
-    let name = base(program);
-    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if is_shell(name) {
-        let script = words.iter().any(|word| !word.starts_with(['-', '+']));
-        return (!script).then_some("a shell takes its commands from its input");
-    }
-    if matches!(
-        name,
-        "source" | "." | "trap" | "alias" | "enable" | "mapfile" | "readarray" | "hash" | "complete" | "compgen"
-    ) {
-        return Some("a shell builtin runs or redefines commands");
-    }
-    if !INTERPRETERS.contains(&family) {
-        return None;
-    }
-    if family.ends_with("awk") {
-        return Some("an interpreter runs a program given as a word");
-    }
-    let short = |word: &str| {
-        let letters = word.strip_prefix('-').unwrap_or("");
-        !letters.starts_with('-') && letters.chars().any(|c| matches!(c, 'c' | 'e' | 'E' | 'p' | 'r' | 'n'))
-    };
-    let long =
-        |word: &str| matches!(word.split('=').next(), Some("--eval" | "--print" | "eval" | "--execute" | "--run"));
-    let inline = words.iter().any(|word| short(word) || long(word));
-    let no_file = words.iter().all(|word| word.starts_with('-'));
-    if inline {
-        Some("an interpreter runs a program given as a word")
-    } else if no_file && !words.iter().any(|word| matches!(word.as_str(), "--version" | "-V" | "-v" | "--help")) {
-        Some("an interpreter takes its program from its input")
-    } else {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -449,10 +409,17 @@ mod tests {
             "parallel -j 2 rm x",
             "ld-linux-x86-64.so.2 rm x",
             "timeout -- 5 rm x",
+            "uv run --frozen rm x",
+            "poetry run rm x",
+            "npm exec -- rm x",
+            "bundle exec rm x",
+            "git bisect run rm x",
+            "choom -n 5 -- rm x",
+            "setarch x86_64 rm x",
         ] {
             assert!(inner(&argv(line)).contains(&Inner::Argv(argv("rm x"))), "{line}: {:?}", inner(&argv(line)));
         }
-        for line in ["command -v rm", "ls rm x", "env", "grep rm x", "find . -name rm"] {
+        for line in ["command -v rm", "ls rm x", "env", "grep rm x", "find . -name rm", "git rm x", "npm install rm"] {
             assert_eq!(inner(&argv(line)), [], "{line}");
         }
     }
@@ -477,6 +444,7 @@ mod tests {
             &["su", "root", "-c", "rm x"],
             &["script", "-qc", "rm x", "f"],
             &["bash", "-ceu", "rm x"],
+            &["git", "submodule", "foreach", "rm x"],
         ] {
             assert!(inner(&words(all)).contains(&Inner::Line("rm x".into())), "{all:?}: {:?}", inner(&words(all)));
         }

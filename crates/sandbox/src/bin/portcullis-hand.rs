@@ -83,7 +83,7 @@ fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     plan.env = kept.into_iter().flatten().collect();
     if let Some(caches) = caches {
         let Some(host) = Host::of_this_process() else { return usage() };
-        match hand::toolchains(&host, &caches, &[]) {
+        match hand::toolchains(&host, &caches, &[], network) {
             Ok(found) => {
                 plan.env.retain(|(name, _)| name != "PATH");
                 plan.env.extend(found.env);

@@ -197,7 +197,7 @@ fn place_of(plan: &Plan, index: u32) -> PathBuf {
     let places: Vec<&Path> = (matches!(plan.view.tmp, Tmp::Folder(_)).then_some(Path::new("/tmp")).into_iter())
         .chain(plan.view.binds.iter().map(|bind| bind.place.as_path()))
         .chain(plan.view.guards.iter().map(|guard| guard.place.as_path()))
-        .chain(plan.view.masks.iter().map(PathBuf::as_path))
+        .chain(plan.view.pinned.iter().chain(&plan.view.masks).map(PathBuf::as_path))
         .collect();
     places.get(index as usize).copied().unwrap_or(Path::new("/")).to_owned()
 }
@@ -216,7 +216,8 @@ fn check(plan: &Plan) -> Result<(), LaunchError> {
         return wrong(format!("{name:?} is no name of a variable"));
     }
     let places = plan.view.binds.iter().map(|bind| &bind.place);
-    let places = places.chain(plan.view.guards.iter().map(|guard| &guard.place)).chain(&plan.view.masks);
+    let places = places.chain(plan.view.guards.iter().map(|guard| &guard.place));
+    let places = places.chain(&plan.view.pinned).chain(&plan.view.masks);
     for place in places.chain(&plan.view.home).chain([&plan.cwd]) {
         let odd = |part| !matches!(part, Component::RootDir | Component::Normal(_));
         if !place.is_absolute() || place.components().any(odd) {
@@ -251,18 +252,28 @@ fn unheld(plan: &Plan, layers: Layers) -> Result<Vec<Unheld>, CannotHold> {
     if must.is_empty() { Ok(may) } else { Err(CannotHold { level: layers.level(), what: must }) }
 }
 
-/// The guarded places that do not exist, to be looked for later.
+/// The guarded places that do not exist, to be looked for later. One handle a bind, however many there are.
 fn watched(plan: &Plan) -> Vec<Watched> {
     let view = &plan.view;
-    let all = view.guards.iter().filter_map(|guard| {
-        let (bind, rest) = innermost(&view.binds, &guard.place)?;
-        let root = match &bind.source {
-            Source::Handle(fd) => fd.try_clone().ok()?,
-            Source::Path(path) => rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?,
+    let mut roots: Vec<(&Path, Arc<OwnedFd>)> = Vec::new();
+    let mut all = Vec::new();
+    for guard in &view.guards {
+        let Some((bind, rest)) = innermost(&view.binds, &guard.place) else { continue };
+        let known = roots.iter().find(|(place, _)| *place == bind.place).map(|(_, root)| Arc::clone(root));
+        let root = match (known, &bind.source) {
+            (Some(root), _) => root,
+            (None, Source::Handle(fd)) => Arc::clone(fd),
+            (None, Source::Path(path)) => {
+                let Ok(fd) = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { continue };
+                let root = Arc::new(fd);
+                roots.push((&bind.place, Arc::clone(&root)));
+                root
+            }
         };
-        Some(Watched { place: guard.place.clone(), root, rest })
-    });
-    all.filter(|one| !one.is_there()).collect()
+        all.push(Watched { place: guard.place.clone(), root, rest });
+    }
+    all.retain(|one| !one.is_there());
+    all
 }
 
 /// The bind that a place of the view lies in, and the way from there.
@@ -297,6 +308,8 @@ fn orders(plan: &Plan, layers: Layers, has_cgroup: bool) -> (Orders, Vec<Arc<Own
     }
     let bare = |kind, place: &Path| MountOrder { kind, optional: false, from: From::Nothing, place: path_bytes(place) };
     mounts.extend(plan.view.guards.iter().map(|guard| bare(MountKind::Guard, &guard.place)));
+    // Before the masks: a folder is pinned with what stands in it.
+    mounts.extend(plan.view.pinned.iter().map(|place| bare(MountKind::Pin, place)));
     mounts.extend(plan.view.masks.iter().map(|mask| bare(MountKind::Mask, mask)));
 
     let cwd = if layers.has(Layer::PrivateRoot) { plan.cwd.clone() } else { host_path(&plan.view.binds, &plan.cwd) };

@@ -19,6 +19,7 @@ mod cgroup;
 mod control;
 mod error;
 mod filter;
+mod identity;
 mod launcher;
 mod plan;
 mod posture;

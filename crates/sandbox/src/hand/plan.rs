@@ -76,6 +76,10 @@ pub struct View {
     /// Files and folders, in the view, that show up empty and cannot be opened. Each must exist and be
     /// no link.
     pub masks: Vec<PathBuf>,
+    /// Places, in the view, that must stay where they are: the folders on the way to each, up to the bind, cannot be
+    /// renamed. A mask moves along with what it masks only for the command that moves it; the next one is masked by
+    /// names again.
+    pub pinned: Vec<PathBuf>,
     pub guards: Vec<Guard>,
     pub tmp: Tmp,
     /// A home folder in memory, empty but for binds inside it.
@@ -87,6 +91,7 @@ impl Default for View {
         Self {
             binds: Vec::new(),
             masks: Vec::new(),
+            pinned: Vec::new(),
             guards: Vec::new(),
             tmp: Tmp::Memory { bytes: TMP_BYTES },
             home: None,

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -178,7 +179,7 @@ fn exit_of(status: i32) -> Exit {
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) place: PathBuf,
-    pub(super) root: OwnedFd,
+    pub(super) root: Arc<OwnedFd>,
     pub(super) rest: PathBuf,
 }
 
@@ -186,7 +187,7 @@ impl Watched {
     /// Step by step. A link on the way may lead to anything, so it counts as the thing itself.
     pub(super) fn is_there(&self) -> bool {
         use rustix::fs::{FileType, Mode, OFlags};
-        let Ok(mut here) = self.root.try_clone() else { return true };
+        let mut here = Arc::clone(&self.root);
         for part in Path::new(&self.rest).components() {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let next = match rustix::fs::openat(&here, part.as_os_str(), flags, Mode::empty()) {
@@ -199,7 +200,7 @@ impl Watched {
             if is_link {
                 return true;
             }
-            here = next;
+            here = Arc::new(next);
         }
         true
     }

@@ -2,8 +2,9 @@
 //!
 //! Programs and toolchains are bound read-only where they are, for they know their own place. Caches
 //! are folders of their own for each workspace, writable, at the place where the tool looks for them:
-//! what one agent leaves in a cache is never compiled into somebody else's program. Nothing named
-//! `bin` is ever writable, and the rest of the home stays hidden: credentials lie beside toolchains
+//! what one agent leaves in a cache is never compiled into somebody else's program. Where commands have no
+//! network such a folder could never be filled, so while it is empty the person's own downloads are shown
+//! in it, read-only. Nothing named `bin` is ever writable, and the rest of the home stays hidden: credentials lie beside toolchains
 //! (`~/.cargo/credentials.toml`, `~/.npmrc`), so a toolchain's home is bound in part where it has any.
 
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::plan::{Bind, BindAccess, Source};
+use super::identity;
+use super::plan::{Bind, BindAccess, Network, Source};
 
 /// What is known of the person's environment.
 #[derive(Debug, Clone)]
@@ -67,6 +69,8 @@ pub struct Toolchains {
     pub binds: Vec<Bind>,
     /// `HOME`, `PATH` (only what is in view) and the variables of [`Host::VARIABLES`] that are set.
     pub env: Vec<(OsString, OsString)>,
+    /// Who the person is, for git, where their home is not in view.
+    pub identity: Option<Bind>,
 }
 
 /// Already in every view, or never to be shown as a whole.
@@ -103,14 +107,18 @@ const CACHES: &[(&str, &str, &str, &str)] = &[
     ("", ".local/share/pnpm/store", "", "pnpm-store"),
 ];
 
+/// What the person has downloaded: the cache of [`CACHES`] it is shown in, and the parts of that, which go together.
+/// The first is empty until something was downloaded; a failed attempt leaves its traces in the others.
+const DOWNLOADS: &[(&str, &[&str])] = &[("cargo-registry", &["cache", "index"]), ("go-pkg", &["mod"])];
+
 /// What a command of one workspace sees of the toolchains. `caches` is that workspace's folder for
 /// them in the data directory (made if it is not there); `hidden` are places that no bind may show,
-/// above all the data directory itself.
+/// above all the data directory itself. `network` says whether commands can download for themselves.
 ///
 /// # Errors
 ///
 /// If a cache folder cannot be made.
-pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf]) -> io::Result<Toolchains> {
+pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf], network: Network) -> io::Result<Toolchains> {
     let mut shown = Shown { host, hidden, binds: Vec::new() };
     for (variable, usual, parts) in HOMES {
         let home = host.place(variable, usual);
@@ -132,13 +140,42 @@ pub fn toolchains(host: &Host, caches: &Path, hidden: &[PathBuf]) -> io::Result<
         let place = host.place(variable, usual).join(part);
         // `join("")` leaves a slash at the end.
         let place: PathBuf = place.components().collect();
+        if network == Network::Disabled {
+            let parts = DOWNLOADS.iter().find(|(cache, _)| cache == name).map_or(&[][..], |(_, parts)| parts);
+            binds.extend(downloads(&place, &source, parts, hidden));
+        }
         binds.push(Bind { source: Source::Path(source), place, access: BindAccess::ReadWrite, optional: false });
     }
     // What lies inside another comes after it. Caches cover no toolchain: `~/.cache` holds none.
     binds.sort_by_key(|bind| bind.place.components().count());
     let mut env = vec![("HOME".into(), host.home.clone().into_os_string()), ("PATH".into(), path)];
     env.extend(host.variables.iter().filter(|(name, _)| name != "PATH").cloned());
-    Ok(Toolchains { binds, env })
+    let place = host.home.join(".gitconfig");
+    let identity = identity::file(&host.home, caches)?;
+    let identity =
+        identity.map(Source::Path).map(|source| Bind { source, place, access: BindAccess::ReadOnly, optional: true });
+    Ok(Toolchains { binds, env, identity })
+}
+
+/// Shows what the person has in `place` inside the cache at `source`, as long as that has nothing of its own.
+fn downloads(place: &Path, source: &Path, parts: &[&str], hidden: &[PathBuf]) -> Vec<Bind> {
+    let mut binds = Vec::new();
+    for part in parts {
+        let (theirs, own) = (place.join(part), source.join(part));
+        let Ok(real) = theirs.canonicalize() else { return Vec::new() };
+        if hidden.iter().any(|hidden| hidden.starts_with(&real) || real.starts_with(hidden)) {
+            return Vec::new();
+        }
+        // A command may have put anything there, and nothing can stand on a link; that must not stop the next one.
+        let _ = std::fs::create_dir_all(&own);
+        let is_folder = own.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let is_empty = || std::fs::read_dir(&own).is_ok_and(|mut entries| entries.next().is_none());
+        if !is_folder || (binds.is_empty() && !is_empty()) {
+            return Vec::new();
+        }
+        binds.push(Bind { source: Source::Path(real), place: theirs, access: BindAccess::ReadOnly, optional: true });
+    }
+    binds
 }
 
 struct Shown<'a> {
@@ -199,7 +236,8 @@ mod tests {
         let wide = home.path().display();
         let path = format!("/usr/bin:{wide}/bin:{wide}:/:{wide}/data/store:relative:{wide}/missing");
         let found =
-            toolchains(&host(home.path(), &path), &data.join("caches"), std::slice::from_ref(&data)).expect("found");
+            toolchains(&host(home.path(), &path), &data.join("caches"), std::slice::from_ref(&data), Network::Disabled)
+                .expect("found");
 
         let read_only: Vec<_> = found.binds.iter().filter(|bind| bind.access == BindAccess::ReadOnly).collect();
         let mut places: Vec<_> =
@@ -215,6 +253,33 @@ mod tests {
                 "{bind:?}"
             );
             assert!(!bind.place.ends_with("bin"), "{bind:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_person_downloaded_is_shown_read_only_where_nothing_else_can_be_had() {
+        let home = tempfile::tempdir().expect("a folder");
+        let caches = home.path().join("caches");
+        for name in [".cargo/registry/index/x", ".cargo/registry/cache/x"] {
+            std::fs::create_dir_all(home.path().join(name)).expect("made");
+        }
+        let shown = |network| -> Vec<PathBuf> {
+            let found = toolchains(&host(home.path(), "/usr/bin"), &caches, &[], network).expect("found");
+            let read_only = found.binds.iter().filter(|bind| bind.access == BindAccess::ReadOnly);
+            read_only.map(|bind| bind.place.clone()).collect()
+        };
+        let registry = home.path().join(".cargo/registry");
+        assert_eq!(shown(Network::Disabled), [registry.join("cache"), registry.join("index")]);
+        std::fs::create_dir_all(caches.join("cargo-registry/index/tried")).expect("made");
+        assert_eq!(shown(Network::Disabled).len(), 2, "a failed attempt is no download");
+        assert_eq!(shown(Network::Host), Vec::<PathBuf>::new(), "a command fills its own");
+        std::fs::create_dir_all(caches.join("cargo-registry/cache/own")).expect("made");
+        assert_eq!(shown(Network::Disabled), Vec::<PathBuf>::new(), "what it has is not covered");
+        std::fs::remove_dir_all(caches.join("cargo-registry/cache")).expect("removed");
+        for target in [home.path(), Path::new("/nowhere/at/all")] {
+            std::os::unix::fs::symlink(target, caches.join("cargo-registry/cache")).expect("a link");
+            assert_eq!(shown(Network::Disabled), Vec::<PathBuf>::new(), "nothing stands on a link");
+            std::fs::remove_file(caches.join("cargo-registry/cache")).expect("removed");
         }
     }
 }

@@ -160,6 +160,8 @@ pub(crate) enum MountKind {
     Mask,
     /// What is there becomes read-only.
     Guard,
+    /// What is there cannot be moved away.
+    Pin,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -403,6 +405,7 @@ impl Reader<'_> {
             1 => MountKind::ReadWrite,
             2 => MountKind::Mask,
             3 => MountKind::Guard,
+            4 => MountKind::Pin,
             _ => return None,
         };
         let optional = self.flag()?;

@@ -1,7 +1,7 @@
 //! What a shell answers: records that end with a NUL, from the token of the command to the same token with a full stop.
 //!
 //! ```text
-//! NUL  TOKEN NUL  STATUS NUL  FOLDER NUL  (NAME=VALUE NUL)*  TOKEN. NUL
+//! NUL  TOKEN NUL  STATUS NUL  FOLDER LF NUL  (NAME=VALUE NUL)*  TOKEN. NUL
 //! ```
 //!
 //! A record cannot hold a NUL, nor can a path or a variable, so no content can end one early. The token is random and
@@ -35,7 +35,7 @@ impl Token {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Report {
     pub status: u8,
-    /// As the shell names it.
+    /// Links resolved; empty if it is not there any more.
     pub folder: Vec<u8>,
     /// The exported environment; `None` if it could not be told (too large for any program to be started).
     pub environment: Option<Vec<(Vec<u8>, Vec<u8>)>>,
@@ -124,7 +124,11 @@ impl Frames {
 fn report(records: Vec<Vec<u8>>) -> Option<Report> {
     let mut records = records.into_iter();
     let status = std::str::from_utf8(&records.next()?).ok()?.parse().ok()?;
-    let folder = records.next()?;
+    let mut folder = records.next()?;
+    // The line end of `pwd`, which alone says where a shell is whatever a command has put into `PWD`.
+    if folder.last() == Some(&b'\n') {
+        folder.pop();
+    }
     let environment: Vec<_> = records.filter_map(pair).collect();
     // The runtime gives every shell some variables: a shell without any could not tell them.
     let environment = (!environment.is_empty()).then_some(environment);
@@ -154,7 +158,7 @@ mod tests {
     fn answer(token: &Token, report: &Report) -> Vec<u8> {
         let mut out = format!("\0{}\0{}\0", token.as_str(), report.status).into_bytes();
         out.extend_from_slice(&report.folder);
-        out.push(0);
+        out.extend_from_slice(b"\n\0");
         for (name, value) in report.environment.iter().flatten() {
             out.extend([name.as_slice(), b"=", value, b"\0"].concat());
         }

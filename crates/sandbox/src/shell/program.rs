@@ -94,13 +94,15 @@ impl Program {
         out
     }
 
-    /// In a group, so that a trace (`set -x`) of it goes nowhere. The environment is told by a program that is started
+    /// The folder is what `pwd` says: `$PWD` is a variable, which a command may set to any place, and what may be done
+    /// next is decided by where the shell is. In a group, so that a trace (`set -x`) of it goes nowhere. The environment is told by a program that is started
     /// with it, which knows it to the byte and which no function stands in for; where none can be started the frame has
     /// none.
     fn report(self, token: &Token) -> String {
         let (own, token) = (self.own(), token.as_str());
         let mut out = String::new();
-        let _ = write!(out, "{{ {own} printf '\\0%s\\0%s\\0%s\\0' {token} \"$?\" \"$PWD\" >&0; ");
+        let _ = write!(out, "{{ {own} printf '\\0%s\\0%s\\0' {token} \"$?\" >&0; ");
+        let _ = write!(out, "{own} pwd -P >&0; {own} printf '\\0' >&0; ");
         let _ = writeln!(out, "/usr/bin/env -0 >&0 || :; {own} printf '%s\\0' {token}. >&0; }} 2>/dev/null");
         out
     }

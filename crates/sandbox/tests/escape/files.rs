@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Host, LaunchError, Source, toolchains};
+use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Host, LaunchError, Network, Source, toolchains};
 
 use crate::arena::{Arena, FILES, Full, NOT_THERE, NoNamespaces, NoPivot, also_read_only, arena, held, stopped};
 use crate::world::{bind, host, text};
@@ -206,7 +206,7 @@ async fn the_store_beside_the_caches_is_out_of_reach() {
     std::fs::create_dir(&home).expect("made");
     let host = Host { home: home.clone(), variables: vec![("PATH".into(), "/usr/bin".into())] };
     let cache = data.join("caches/npm").display().to_string();
-    let found = toolchains(&host, &data.join("caches"), std::slice::from_ref(&data)).expect("found");
+    let found = toolchains(&host, &data.join("caches"), std::slice::from_ref(&data), Network::Disabled).expect("found");
     arena.reached(&["walk_up_from", &cache, "portcullis.db"]);
     let before = arena.host();
     for (level, promised) in NOT_THERE {

@@ -138,3 +138,16 @@ async fn h08_environment_stdin_and_terminal_are_what_the_plan_says() {
     // 0, 1, 2 and the one that `ls` reads with.
     assert_eq!(out, "A=b=c d\nPATH=/usr/bin:/bin\n4\nno tty\n");
 }
+
+/// Root's own modes keep nobody out who is root: what lies beside the certificates must not be in view at all.
+#[tokio::test]
+async fn h08_of_certificates_only_the_public_part_is_in_view() {
+    let world = world();
+    assert!(std::path::Path::new("/etc/ssl/certs").is_dir(), "this test needs /etc/ssl/certs (ca-certificates)");
+    for level in [IsolationLevel::Full, IsolationLevel::NoNamespaces] {
+        let mut plan = world.sh("ls /etc/ssl/certs >/dev/null && echo certs; find /etc/ssl /etc/pki -name private -exec ls {} + 2>/dev/null; \
+                                 cat /etc/ssl/private/* 2>/dev/null; true");
+        (plan.minimum, plan.at_most) = (level, level);
+        assert_eq!(world.run(plan).await.ok(), "certs\n", "{level:?}");
+    }
+}

@@ -355,3 +355,25 @@ async fn closing_ends_everyone_and_death_is_noticed_while_nothing_runs() {
     let ended = shell.exec(b"echo x", &mut (), pending()).await;
     assert!(ended.is_err(), "a dead shell ran something");
 }
+
+#[tokio::test]
+async fn h43_where_a_shell_is_cannot_be_said_by_a_variable() {
+    for program in Program::ALL {
+        let world = world();
+        world.write("real/x", "");
+        world.write("other/x", "");
+        world.write("odd\n/x", "");
+        std::os::unix::fs::symlink("real", world.path("link")).expect("a link");
+        let mut shell = open_with(&world, program, &[]).await;
+        for (command, folder) in [
+            ("cd real; PWD=/workspace/other", "/workspace/real"),
+            ("cd /workspace/link", "/workspace/real"),
+            ("cd /workspace/odd*", "/workspace/odd\n"),
+            ("pwd() { echo /workspace/other; }; cd /workspace/other/../real", "/workspace/real"),
+        ] {
+            let (ended, _) = try_run(&mut shell, command).await;
+            let report = ended.expect("it lives").report;
+            assert_eq!(String::from_utf8_lossy(&report.folder), folder, "{program:?}: {command}");
+        }
+    }
+}

@@ -155,3 +155,25 @@ async fn a_failing_exec_and_a_missing_cwd_are_told_apart_from_a_layer() {
     let done = world.run(world.sh("kill -TERM $$")).await;
     assert_eq!(done.ended.exit, Exit::Signal(15));
 }
+
+/// The mask of one command goes with the file; the next command's stands at the name again.
+#[tokio::test]
+async fn check38_what_is_pinned_cannot_be_moved_from_its_name() {
+    let world = world();
+    world.write("conf/deep/secret", "SECRET");
+    world.write("conf/other", "x");
+    let plan = |script: &str| {
+        let mut plan = world.sh(script);
+        plan.view.pinned = vec!["/workspace/conf/deep/secret".into()];
+        plan.view.masks = plan.view.pinned.clone();
+        plan
+    };
+    let moves = "mv conf away 2>&1; mv conf/deep conf/away 2>&1; mv /workspace/conf/deep /workspace/d 2>&1; \
+                 rm -rf conf/deep 2>&1; cat */deep/secret conf/*/secret 2>&1; mv conf/other conf/moved && mv conf/moved here";
+    let out = world.run(plan(moves)).await.ok();
+    assert!(!out.contains("SECRET"), "{out}");
+    assert_eq!(std::fs::read_to_string(world.path("conf/deep/secret")).expect("where it was"), "SECRET");
+    assert!(world.path("here").exists(), "what is not pinned can be moved: {out}");
+    let out = world.run(plan("cat conf/deep/secret away/deep/secret 2>&1; true")).await.ok();
+    assert!(!out.contains("SECRET"), "{out}");
+}

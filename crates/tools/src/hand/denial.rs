@@ -28,10 +28,22 @@ const NETWORK: &[&str] = &[
     "no route to host",
     "dial tcp: lookup",
     "couldn't resolve host",
+    "unknownhostexception",
+    "unknown host",
+    "dns error",
 ];
 /// Words of programs that could not reach a file.
-const PATHS: &[&str] =
-    &["permission denied", "no such file or directory", "not found", "cannot open", "eacces", "enoent"];
+const PATHS: &[&str] = &[
+    "permission denied",
+    "no such file or directory",
+    "not found",
+    "cannot open",
+    "eacces",
+    "enoent",
+    "not a git repository",
+];
+/// Words of programs that could not change a place, which may be one that is kept as it is.
+const KEPT: &[&str] = &["device or resource busy", "read-only file system", "ebusy", "erofs"];
 /// Denials that one call names.
 const MOST: usize = 8;
 /// What every view has of the system.
@@ -56,6 +68,8 @@ pub(crate) struct Seen {
     /// Places of the view.
     shown: Vec<PathBuf>,
     closed: Vec<Closed>,
+    /// Places of the view that are kept as they are.
+    guarded: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     network: Network,
     /// The home in memory, where anything may be made.
@@ -68,6 +82,7 @@ impl Seen {
             cwd: plan.launch.cwd.clone(),
             shown: plan.shown.clone(),
             closed: plan.closed.clone(),
+            guarded: plan.launch.view.guards.iter().map(|guard| guard.place.clone()).collect(),
             hidden: hand.settings().hidden.clone(),
             network: plan.network,
             home: plan.launch.view.home.clone(),
@@ -75,10 +90,18 @@ impl Seen {
     }
 }
 
-/// What the end of its standard error tells of denials.
-pub(crate) fn named(seen: &Seen, stderr: &[u8]) -> Vec<Denial> {
-    let text = String::from_utf8_lossy(stderr);
-    let mut out: Vec<Denial> = Vec::new();
+/// What the end of its standard error tells of denials; that of its standard output as well if it failed, for many write
+/// `2>&1`.
+pub(crate) fn named(seen: &Seen, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<Denial> {
+    let mut out = Vec::new();
+    for stream in std::iter::once(stderr).chain(stdout) {
+        found(seen, stream, &mut out);
+    }
+    out
+}
+
+fn found(seen: &Seen, stream: &[u8], out: &mut Vec<Denial>) {
+    let text = String::from_utf8_lossy(stream);
     let mut add = |denial: Denial| {
         if out.len() < MOST && !out.contains(&denial) {
             out.push(denial);
@@ -92,9 +115,10 @@ pub(crate) fn named(seen: &Seen, stderr: &[u8]) -> Vec<Denial> {
             add(Denial { reason: Reason::NetworkDisabled, text: text.to_owned() });
         } else if PATHS.iter().any(|words| low.contains(words)) {
             words(line).filter_map(|word| seen.denied(word)).for_each(&mut add);
+        } else if KEPT.iter().any(|words| low.contains(words)) {
+            words(line).filter_map(|word| seen.kept(word)).for_each(&mut add);
         }
     }
-    out
 }
 
 /// What may be a path in a message: words without the quotes and colons around them.
@@ -106,6 +130,30 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Seen {
+    /// A place that a command could not change because of what it is to others.
+    fn kept(&self, word: &str) -> Option<Denial> {
+        let named = lexical(&self.cwd, word)?;
+        let closed =
+            self.closed.iter().find(|closed| named.starts_with(&closed.place) || closed.place.starts_with(&named));
+        if let Some(Closed { path, rule: Some(rule), .. }) = closed {
+            let text =
+                format!("rule `{rule}` denies reading {path}, so it stays where it is; change the rule to allow it");
+            return Some(Denial { reason: Reason::PathHidden, text });
+        }
+        self.guarded.iter().find(|place| named.starts_with(place) || place.starts_with(&named))?;
+        let text = format!(
+            "{} is kept as it is, for it decides what runs outside of the sandbox; change it there, or give what is needed \
+             for this one command (`git -c user.name=…`)",
+            self.virtual_name(&named)
+        );
+        Some(Denial { reason: Reason::ReadOnlyMount, text })
+    }
+
+    /// As it was written, if it is a place of the view by its own name.
+    fn virtual_name(&self, named: &Path) -> String {
+        named.strip_prefix(&self.cwd).unwrap_or(named).display().to_string()
+    }
+
     fn denied(&self, word: &str) -> Option<Denial> {
         let named = lexical(&self.cwd, word)?;
         let hidden = |text: String| Some(Denial { reason: Reason::PathHidden, text });
@@ -162,6 +210,7 @@ mod tests {
                 path: "/workspace/app/.env".to_owned(),
                 rule: Some("no-env".to_owned()),
             }],
+            guarded: vec!["/workspace/app/.git/config".into(), "/workspace/app/.git/hooks".into()],
             hidden: vec!["/etc/hostname".into()],
             network,
             home: None,
@@ -169,7 +218,7 @@ mod tests {
     }
 
     fn names(network: Network, stderr: &str) -> Vec<String> {
-        named(&seen(network), stderr.as_bytes()).iter().map(ToString::to_string).collect()
+        named(&seen(network), stderr.as_bytes(), None).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -201,6 +250,34 @@ mod tests {
         ] {
             assert_eq!(names(Network::Disabled, line), Vec::<String>::new(), "{line}");
         }
+    }
+
+    #[test]
+    fn check38_a_place_that_is_kept_as_it_is_is_named() {
+        for (line, name) in [
+            (
+                "error: could not write config file .git/config: Device or resource busy",
+                "read_only_mount: .git/config is kept",
+            ),
+            ("touch: cannot touch '.git/hooks/x': Read-only file system", "read_only_mount: .git/hooks/x is kept"),
+            ("mv: cannot move '.git' to 'x': Device or resource busy", "read_only_mount: .git is kept"),
+            ("rm: cannot remove '.env': Device or resource busy", "path_hidden: rule `no-env`"),
+        ] {
+            let found = names(Network::Disabled, line);
+            assert!(found.len() == 1 && found[0].starts_with(name), "{line}: {found:?}");
+        }
+        assert_eq!(
+            names(Network::Disabled, "mv: cannot move 'a' to 'b': Device or resource busy"),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn what_a_command_says_on_its_standard_output_counts_if_it_failed() {
+        let text = b"error: Could not resolve host: x";
+        assert_eq!(named(&seen(Network::Disabled), b"", Some(text)).len(), 1);
+        assert_eq!(named(&seen(Network::Disabled), text, Some(text)).len(), 1);
+        assert_eq!(named(&seen(Network::Disabled), b"", None).len(), 0);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Source};
 
-use super::Hand;
 use super::view::{Shown, join};
+use super::{Hand, git};
 
-/// Beneath every writable mount: what git runs, what Portcullis reads.
-const ALWAYS: &[&str] = &[".git/hooks", ".git/config", ".portcullis", ".portcullis-runtime"];
+/// Beneath every writable mount: what Portcullis reads. What git reads is found by [`git`](super::git).
+const ALWAYS: &[&str] = &[".portcullis", ".portcullis-runtime"];
 
 /// Beneath a home folder: what a person's next shell, login or connection runs.
 const AT_HOME: &[&str] = &[
@@ -42,6 +42,7 @@ pub(super) fn of(hand: &Hand, shown: &Shown) -> Vec<Guard> {
         let is_home = mount.host.as_deref().is_some_and(|host| Some(host) == home);
         let names = ALWAYS.iter().chain(AT_HOME.iter().filter(|_| is_home));
         let mut beneath: Vec<PathBuf> = names.map(PathBuf::from).collect();
+        beneath.extend(git::deciding(mount.host.as_deref()));
         // What is hidden and not there yet: no mask can stand where nothing is.
         let unmade = settings.hidden.iter().filter(|path| path.symlink_metadata().is_err());
         beneath.extend(unmade.filter_map(|path| {

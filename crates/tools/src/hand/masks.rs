@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_contract::{Caller, ToolFailure};
-use portcullis_policy::DeniedPath;
+use portcullis_policy::{DeniedPath, PathPattern};
 use portcullis_sandbox::matching::{self, Found};
 
 use super::view::Shown;
@@ -36,6 +36,8 @@ pub struct Masks {
     found: Vec<Found>,
     /// The rule of each number in `found`; `None` = hidden by the runtime.
     rules: Vec<Option<String>>,
+    /// The pattern of each of those rules.
+    patterns: Vec<Option<PathPattern>>,
 }
 
 impl Masks {
@@ -89,6 +91,18 @@ impl Masks {
         Ok(self)
     }
 
+    /// Places of the view that are closed by where they are: a command that moves a folder on the way to one would
+    /// open it for the next command.
+    pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+        let by_place = |found: &&Found| {
+            let pattern = self.patterns.get(found.which).and_then(Option::as_ref);
+            !pattern.is_some_and(|pattern| pattern.outlasts_renames_beneath(&found.mount))
+        };
+        let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
+        let found = self.found.iter().filter(writable).filter(by_place);
+        found.flat_map(move |found| shown.places_of(&found.mount, &found.beneath))
+    }
+
     /// Every place of the view that is closed.
     pub(super) fn places<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = Closed> + 's {
         self.found.iter().zip(self.closed()).flat_map(move |(found, (path, rule))| {
@@ -116,6 +130,7 @@ impl Hand {
             let found = crate::off_thread(move || look(&mounts, denied)).await?;
             let from = masks.rules.len();
             masks.rules.extend(found.rules);
+            masks.patterns.extend(found.patterns);
             masks.found.extend(found.found.into_iter().map(|found| Found { which: found.which + from, ..found }));
         }
         masks.tidied()
@@ -124,7 +139,7 @@ impl Hand {
     /// What the runtime hides and lies beneath a mount.
     fn hidden(&self) -> Masks {
         use std::os::unix::fs::MetadataExt as _;
-        let mut masks = Masks { found: Vec::new(), rules: vec![None] };
+        let mut masks = Masks { found: Vec::new(), rules: vec![None], patterns: vec![None] };
         for path in &self.settings().hidden {
             let Ok(real) = path.canonicalize() else { continue };
             let Ok(meta) = real.metadata() else { continue };
@@ -150,6 +165,7 @@ fn look(mounts: &portcullis_sandbox::MountTable, denied: Vec<DeniedPath>) -> Res
         )));
     }
     let rules: Vec<_> = denied.iter().map(|denied| Some(denied.rule.to_string())).collect();
+    let patterns: Vec<_> = denied.iter().map(|denied| denied.what.clone()).collect();
     let wanted = Patterns::of(denied);
     let found = matching::find(mounts, &wanted).map_err(|error| {
         let text = format!(
@@ -163,5 +179,5 @@ fn look(mounts: &portcullis_sandbox::MountTable, denied: Vec<DeniedPath>) -> Res
         let text = format!("rule `{rule}` denies reading all of {}, so no command can run there", root.mount);
         return Err(ToolFailure::sandbox_unavailable(text));
     }
-    Ok(Masks { found, rules })
+    Ok(Masks { found, rules, patterns })
 }

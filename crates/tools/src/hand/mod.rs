@@ -7,6 +7,7 @@
 mod denial;
 mod environment;
 mod failure;
+mod git;
 mod guards;
 mod masks;
 mod plan;
@@ -26,7 +27,8 @@ pub use denial::Denial;
 pub(crate) use denial::{Seen, named};
 pub use masks::Masks;
 pub use plan::Plan;
-pub use run::{Ran, Streams};
+pub use run::{Ran, Streams, Tails};
+pub(crate) use run::{tell_appeared, tell_unheld};
 
 /// The sandbox profile of tools that run commands on writable mounts.
 pub const PROFILE: &str = "hand";

@@ -98,6 +98,7 @@ impl Hand {
         let closed: Vec<Closed> = masks.places(&shown).collect();
         launch.view = View {
             masks: closed.iter().map(|closed| closed.place.clone()).collect(),
+            pinned: masks.pinned(&shown).collect(),
             guards: if reach == Reach::Writable { guards::of(self, &shown) } else { Vec::new() },
             tmp: shown.tmp.clone().map_or_else(|| View::default().tmp, Tmp::Folder),
             home: shown.home.clone(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portcullis_base::limits;
 use portcullis_contract::{Spool, SpoolRef, ToolContext, ToolFailure};
-use portcullis_sandbox::hand::{Ended, Posture, Running, Signal, Target};
+use portcullis_sandbox::hand::{Ended, Exit, Posture, Running, Signal, Target};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use super::{Hand, Plan};
 const DRAIN: Duration = Duration::from_secs(2);
 /// From the polite signal to the kill: a moment less than the runtime's own grace, so that the end is told.
 const TERM_GRACE: Duration = limits::KILL_GRACE.saturating_sub(Duration::from_millis(300));
-/// The end of standard error that is searched for what the hand denied.
+/// The end of a stream that is searched for what the hand denied.
 const TAIL: usize = 64 << 10;
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;
@@ -82,10 +82,17 @@ impl Streams {
 
     /// Ends both.
     #[must_use]
-    pub fn finish(self) -> (SpoolRef, SpoolRef, Vec<u8>) {
-        let tail = self.stderr.tail.into_iter().collect();
-        (self.stdout.spool.finish(), self.stderr.spool.finish(), tail)
+    pub fn finish(self) -> (SpoolRef, SpoolRef, Tails) {
+        let tails = Tails { stdout: self.stdout.tail.into(), stderr: self.stderr.tail.into() };
+        (self.stdout.spool.finish(), self.stderr.spool.finish(), tails)
     }
+}
+
+/// The end of both streams.
+#[derive(Debug)]
+pub struct Tails {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
 }
 
 struct Stream {
@@ -141,17 +148,18 @@ impl Hand {
         let duration = started.elapsed();
         // What is still in the pipes. Who holds them open does not hold us.
         let _ = tokio::time::timeout(DRAIN, streams.read()).await;
-        let (stdout, stderr, tail) = streams.finish();
+        let (stdout, stderr, tails) = streams.finish();
         if let Some(flood) = flood {
             return Err(ToolFailure::new("output_limit", format!("the command was ended: {flood}")));
         }
+        let failed = ended.exit != Exit::Code(0);
         let ran = Ran {
             ended,
             timed_out: context.is_cancelled() && duration >= context.timeout(),
             duration,
             stdout,
             stderr,
-            denials: denial::named(&seen, &tail),
+            denials: denial::named(&seen, &tails.stderr, failed.then_some(&tails.stdout)),
             posture: running.posture().clone(),
             appeared: self.virtual_places(running.appeared()),
         };
@@ -164,7 +172,7 @@ impl Hand {
 impl Hand {
     /// Of places of a view those by their virtual names: a workspace stands at its host place as well, which is nobody
     /// else's business (H6).
-    fn virtual_places(&self, places: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    pub(crate) fn virtual_places(&self, places: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
         let is_virtual = |place: &PathBuf| self.mounts().mounts().any(|mount| place.starts_with(mount.root().as_str()));
         places.into_iter().filter(is_virtual).collect()
     }
@@ -214,29 +222,38 @@ async fn at(when: Option<Instant>) {
     }
 }
 
+/// Guarded places that a command made.
+pub(crate) fn tell_appeared(context: &ToolContext, appeared: &[PathBuf]) {
+    for place in appeared {
+        context.warn(format!(
+            "{} was not there before this command and is now; look at it before anything outside of the sandbox uses it",
+            place.display()
+        ));
+    }
+}
+
+/// Guarded places that this isolation leaves open.
+pub(crate) fn tell_unheld(context: &ToolContext, posture: &Posture, unheld: &[PathBuf]) {
+    let Some(first) = unheld.first() else { return };
+    context.warn(format!(
+        "at isolation level `{}` {} could not be kept read-only{}; look at it before anything outside of the sandbox \
+         uses it",
+        posture.level,
+        first.display(),
+        match unheld.len() {
+            1 => String::new(),
+            more => format!(" (and {} more places)", more - 1),
+        }
+    ));
+}
+
 impl Ran {
     fn tell(&self, context: &ToolContext, unheld: &[PathBuf]) {
         for denial in &self.denials {
             context.warn(denial.to_string());
         }
-        for place in &self.appeared {
-            context.warn(format!(
-                "{} was not there before this command and is now; look at it before anything outside of the sandbox uses it",
-                place.display()
-            ));
-        }
-        if let Some(first) = unheld.first() {
-            context.warn(format!(
-                "at isolation level `{}` {} could not be kept read-only{}; look at it before anything outside of the \
-                 sandbox uses it",
-                self.posture.level,
-                first.display(),
-                match unheld.len() {
-                    1 => String::new(),
-                    more => format!(" (and {} more places)", more - 1),
-                }
-            ));
-        }
+        tell_appeared(context, &self.appeared);
+        tell_unheld(context, &self.posture, unheld);
         if self.ended.out_of_memory {
             context.warn("the kernel ended a process of this command because it used up its memory limit");
         }

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use portcullis_contract::ToolFailure;
 use portcullis_sandbox::Access;
-use portcullis_sandbox::hand::{self, Bind, BindAccess, Source};
+use portcullis_sandbox::hand::{self, Bind, BindAccess, Network, Source};
 
-use super::{Hand, Reach, guards};
+use super::{Hand, NetworkAccess, Reach, guards};
 
 /// One mount in the view.
 #[derive(Debug, Clone)]
@@ -84,12 +84,23 @@ impl Shown {
     fn toolchains(&mut self, hand: &Hand, binds: &mut Vec<Bind>) -> Result<(), ToolFailure> {
         let settings = hand.settings();
         let (Some(host), Some(caches)) = (&settings.host, &settings.caches) else { return Ok(()) };
-        let found = hand::toolchains(host, caches, &settings.hidden).map_err(|error| {
+        let network = if settings.network == NetworkAccess::Enabled { Network::Host } else { Network::Disabled };
+        let found = hand::toolchains(host, caches, &settings.hidden, network).map_err(|error| {
             ToolFailure::new("io_error", format!("the folder for caches cannot be made: {error}")).retryable(true)
         })?;
         let workspaces: Vec<&Path> = self.mounts.iter().flat_map(|mount| &mount.places).map(PathBuf::as_path).collect();
         let home_is_shown = workspaces.iter().any(|place| host.home.starts_with(place));
+        let of_a_mount = |bind: &Bind| match &bind.source {
+            Source::Path(source) => {
+                self.mounts.iter().filter_map(|mount| mount.host.as_ref()).any(|host| source.starts_with(host))
+            }
+            Source::Handle(_) => false,
+        };
         binds.extend(found.binds.into_iter().filter(|bind| {
+            // A folder of the workspace under another name would have neither masks nor guards.
+            if bind.access == BindAccess::ReadOnly && of_a_mount(bind) && !home_is_shown {
+                return false;
+            }
             let inside = workspaces.iter().any(|place| bind.place.starts_with(place));
             let around = workspaces.iter().any(|place| place.starts_with(&bind.place));
             match (inside, around) {
@@ -102,6 +113,7 @@ impl Shown {
                 (true, false) => false,
             }
         }));
+        binds.extend(found.identity.filter(|_| !home_is_shown));
         self.home = (!home_is_shown).then(|| host.home.clone());
         self.toolchain_env = found.env;
         Ok(())

@@ -78,7 +78,7 @@ pub(super) fn one_is_an_answer(line: &str) -> Option<bool> {
     }
     match argv.first()?.as_str() {
         "grep" | "rg" => Some(true),
-        "diff" | "cmp" | "test" => Some(false),
+        "diff" | "cmp" | "test" | "[" => Some(false),
         _ => None,
     }
 }
@@ -112,6 +112,7 @@ mod tests {
         assert_eq!(one_is_an_answer("grep x file"), Some(true));
         assert_eq!(one_is_an_answer("rg -n x"), Some(true));
         assert_eq!(one_is_an_answer("diff a b"), Some(false));
+        assert_eq!(one_is_an_answer("[ -f a ]"), Some(false));
         for other in [
             "grep x f; true",
             "cat f | grep x",

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::line::{brief, streams, without_nul};
+use super::line::{brief, one_is_an_answer, streams, without_nul};
 use super::view::StateView;
 use super::{Brings, ShellTools, no_shell};
 use crate::count::Count;
@@ -58,7 +58,7 @@ pub(crate) struct RunInput {
     max_output_chars: Count<OUTPUT_CHARS, OUTPUT_MOST_CHARS>,
 }
 
-/// A command that ended with 0 (agent-runtime 10.3).
+/// A command that ended well (agent-runtime 10.3).
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RunOutput {
@@ -117,7 +117,11 @@ where
         .to_model(|_, output| streams(output))
         .to_user(|input, output| UserText {
             title: format!("Ran {}", brief(&input.call().command)),
-            summary: format!("exit code 0 in {} ms", output.get("durationMs").unwrap_or(&Value::Null)),
+            summary: format!(
+                "exit code {} in {} ms",
+                output.get("exitCode").unwrap_or(&Value::Null),
+                output.get("durationMs").unwrap_or(&Value::Null)
+            ),
         })
         .build()
 }
@@ -174,8 +178,14 @@ impl Runs {
         if let Some(command_id) = command_id {
             context.shell(finished(command_id, &input.command, &cwd, &ran));
         }
-        if exit_code != Some(0) {
-            return Err(ToolFailure::command(exit_code, signal, ended_words(&ran)));
+        match (exit_code, one_is_an_answer(&input.command)) {
+            (Some(0), _) => {}
+            (Some(1), Some(nothing_found)) => {
+                if nothing_found {
+                    context.nothing_found();
+                }
+            }
+            _ => return Err(ToolFailure::command(exit_code, signal, ended_words(&ran))),
         }
         let (_, (_, shell_state)) = self.shell.after(context, |_, _| ()).await?;
         Ok(RunOutput {

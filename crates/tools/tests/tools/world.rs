@@ -194,13 +194,14 @@ impl World {
         let hand =
             portcullis_tools::hand::Hand::new(Launcher::this_program(), mounts, rules, book, HandSettings::default());
         let reads = ReadHand { hand: hand.clone(), files: shell.files.clone(), book: gate.shells() };
-        let shells = Shells::new(ShellParts {
+        let parts = ShellParts {
             hand: hand.clone(),
             book: gate.shells(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             entropy: self.ids.clone(),
-        });
+        };
+        let shells = Shells::new(parts, portcullis_base::limits::SHELL_IDLE);
         let mut tools = read_tools(shell.clone(), reads.clone()).expect("bash");
         tools.extend(run_tools(shell.clone(), hand.clone()).expect("shell_run"));
         tools.extend(persistent_tools(shell.clone(), shells.clone()).expect("the persistent shell"));

@@ -41,8 +41,7 @@ impl Calls {
             Some(function) => (function.name.unwrap_or_default(), function.arguments.map(wire::arguments_text)),
             None => (String::new(), None),
         };
-        let known = self.0.iter().rposition(|growing| growing.index == entry.index);
-        let goes_on = known.filter(|at| self.0[*at].goes_on(&id, &name));
+        let goes_on = self.place(entry.index, &id, &name);
         let growing = match goes_on {
             Some(at) => &mut self.0[at],
             None => {
@@ -61,6 +60,18 @@ impl Calls {
             call.name = name;
         }
         call.arguments.push_str(&arguments.unwrap_or_default());
+    }
+
+    /// Which call a piece belongs to; `None`: a new one.
+    fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let at_index = |growing: &Growing| growing.index == index;
+        let by_id = self.0.iter().rposition(|growing| at_index(growing) && !id.is_empty() && growing.call.id == id);
+        match by_id.or_else(|| self.0.iter().rposition(at_index)) {
+            Some(at) => self.0[at].goes_on(id, name).then_some(at),
+            // Arguments and nothing else, at a place where no call began: they are the last one's.
+            None if id.is_empty() && name.is_empty() => self.0.len().checked_sub(1),
+            None => None,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -83,6 +94,6 @@ impl Growing {
             return true;
         }
         // A name again: some servers repeat it with every piece, others begin the next call.
-        name == call.name && wire::raw(&call.arguments).is_none()
+        name == call.name && !(call.arguments.trim_end().ends_with('}') && wire::raw(&call.arguments).is_some())
     }
 }

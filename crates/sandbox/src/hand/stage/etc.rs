@@ -21,16 +21,23 @@ const FILES: &[&str] = &[
     "inputrc",
     "locale.conf",
     "magic",
+    "ssl/openssl.cnf",
+    "ssl/cert.pem",
+    "pki/tls/openssl.cnf",
+    "pki/tls/cert.pem",
 ];
 
 /// With the host's network only: who is found there is the host's matter.
 const NETWORK_FILES: &[&str] = &["resolv.conf", "hosts", "host.conf", "gai.conf"];
 
-/// Bound read-only by [`super::root`].
+/// Bound read-only by [`super::root`]. Of certificates only what is public: beside it lie private keys, and who
+/// starts us may be root, whom no mode keeps out.
 pub(super) const FOLDERS: &[&str] = &[
     "alternatives",
-    "ssl",
-    "pki",
+    "ssl/certs",
+    "pki/ca-trust",
+    "pki/java",
+    "pki/tls/certs",
     "ca-certificates",
     "crypto-policies",
     "ld.so.conf.d",
@@ -72,6 +79,9 @@ pub(super) fn fill(etc: &Path, orders: &Orders) -> std::io::Result<()> {
 
 fn copy(from: &Path, to: &Path) {
     let Ok(meta) = from.symlink_metadata() else { return };
+    if let Some(folder) = to.parent() {
+        let _ = std::fs::create_dir_all(folder);
+    }
     if meta.is_symlink() {
         // `/etc/resolv.conf` is often a link into `/run`, which is not in the view: take the content.
         let inside = std::fs::read_link(from)

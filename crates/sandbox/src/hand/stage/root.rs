@@ -76,7 +76,7 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
     let mut pinned = Vec::new();
     for (index, (order, source)) in (0_u32..).zip(orders.mounts.iter().zip(&sources)) {
         let failed = |errno| Failure { step: Step::View, errno, index };
-        if order.kind == MountKind::Guard {
+        if matches!(order.kind, MountKind::Guard | MountKind::Pin) {
             pin_way_to(order, orders, &ours, &mut pinned).map_err(failed)?;
         }
         place(order, source.as_ref(), &ours).map_err(failed)?;
@@ -179,7 +179,7 @@ fn etc_folder(orders: &Orders) -> Staged<()> {
         if from.is_dir() {
             let Ok(fd) = rustix::fs::open(&from, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { continue };
             let to = format!("etc/{name}");
-            make_folder(&to)?;
+            std::fs::create_dir_all(&to).map_err(failed)?;
             attach(&read_only_tree(&fd)?, &at(&to)?).map_err(Failure::at(Step::SystemBind))?;
         }
     }
@@ -263,15 +263,10 @@ fn kernel_at_least(major: u32, minor: u32) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
-/// Makes a mount of every folder between a guarded place and its bind. A mount cannot be renamed; else
-/// `.git` could be moved away and another one, with hooks of its own, be put in its place.
-fn pin_way_to<'a>(
-    guard: &'a MountOrder,
-    orders: &Orders,
-    ours: &Ours,
-    pinned: &mut Vec<&'a Path>,
-) -> Result<(), Errno> {
-    let place = as_path(&guard.place);
+/// Makes a mount of every folder between a place and its bind. A mount cannot be renamed; else `.git` could be
+/// moved away and another one, with hooks of its own, be put in its place.
+fn pin_way_to<'a>(held: &'a MountOrder, orders: &Orders, ours: &Ours, pinned: &mut Vec<&'a Path>) -> Result<(), Errno> {
+    let place = as_path(&held.place);
     if ours.find(place)?.is_none() {
         return Ok(());
     }
@@ -300,6 +295,8 @@ fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours) -> Result<()
             let target = ours.walk(place, folder)?.ok_or(Errno::NOENT)?;
             attach(tree, &target)
         }
+        // Its way is all there is to it.
+        MountKind::Pin => Ok(()),
         MountKind::Guard => {
             let Some(target) = ours.find(place)? else { return Ok(()) };
             let tree = clone_tree(&target)?;

@@ -21,12 +21,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::live::{Current, Live, exit_words};
+use super::live::{Current, Live, Outcome, exit_words};
 use super::shells::{Shells, Wanted};
 use super::sink::{Capture, Captured};
 use super::wait::Uncollected;
 use crate::files::failure;
-use crate::hand::named;
+use crate::hand::{named, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::one_is_an_answer;
 use crate::shell::live::{Change, LiveShell as _};
@@ -170,14 +170,15 @@ impl Persistent {
         let changes = match &over.outcome {
             Ok(done) => self.carry(context, &live, &known, &done.report),
             Err(_) => {
-                self.shells.end(context, "died").await;
+                self.shells.end_of(context, &live).await;
                 Vec::new()
             }
         };
         self.remember(context, &live, &job.line, &cwd, &over);
         let failed = over.exit_code() != Some(0);
-        let stderr = over.captured.tails.text(Stream::Stderr);
-        let denials = if failed { named(&live.start.seen, stderr.as_bytes()) } else { Vec::new() };
+        let (stderr, stdout) = (over.captured.tails.text(Stream::Stderr), over.captured.tails.text(Stream::Stdout));
+        let denials =
+            if failed { named(&live.start.seen, stderr.as_bytes(), Some(stdout.as_bytes())) } else { Vec::new() };
         for denial in &denials {
             context.warn(denial.to_string());
         }
@@ -243,7 +244,8 @@ impl Persistent {
             let text = "the shell was closed before the command could run in it; try again";
             ToolFailure::new("shell_died", text).retryable(true)
         };
-        let (outcome, sink) = outcome.map_err(|_| gone())?;
+        let Outcome { end: outcome, sink, appeared } = outcome.map_err(|_| gone())?;
+        tell_appeared(context, &self.shells.hand().virtual_places(appeared));
         let (stdout, stderr) = sink.back().map(Capture::finish).ok_or_else(gone)?;
         let timed_out = context.is_cancelled() && duration >= context.timeout();
         let mut now = live.now();

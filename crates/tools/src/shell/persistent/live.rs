@@ -1,6 +1,7 @@
 //! One shell that runs in this process: a task owns it, everyone else asks that task.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +36,12 @@ struct Order {
 }
 
 /// How a command ended, and what it was captured with.
-pub(super) type Outcome = (Result<Finished, Died>, Box<dyn Ends>);
+pub(super) struct Outcome {
+    pub(super) end: Result<Finished, Died>,
+    pub(super) sink: Box<dyn Ends>,
+    /// Guarded places, in the view, that are there since this command.
+    pub(super) appeared: Vec<PathBuf>,
+}
 
 /// A sink that can be taken back.
 pub(super) trait Ends: Sink {
@@ -209,12 +215,12 @@ impl Live {
     pub(super) async fn quiet(&self, command: Vec<u8>) -> Result<u8, Gone> {
         let stop = CancellationToken::new();
         let stopping = stop.clone();
-        let (outcome, _) = tokio::select! {
+        let outcome = tokio::select! {
             biased;
             outcome = self.exec(command, Box::new(()), stop) => outcome?,
             () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(Gone),
         };
-        outcome.map(|done| done.report.status).map_err(|_| Gone)
+        outcome.end.map(|done| done.report.status).map_err(|_| Gone)
     }
 }
 
@@ -232,6 +238,8 @@ async fn attend(
 ) -> Over {
     let mut used = clock.monotonic();
     let look = (life.idle / LOOKS).clamp(LOOK_LEAST, LOOK_MOST);
+    // What was told once is not told again.
+    let mut known: Vec<PathBuf> = Vec::new();
     loop {
         let order = tokio::select! {
             biased;
@@ -270,10 +278,13 @@ async fn attend(
                 () = told.closed() => {}
             }
         };
-        let outcome = shell.exec(&command, &mut *sink, stopped).await;
+        let end = shell.exec(&command, &mut *sink, stopped).await;
         used = clock.monotonic();
-        let died = outcome.is_err();
-        let _ = told.send((outcome, sink));
+        let died = end.is_err();
+        let mut appeared = shell.running().appeared();
+        appeared.retain(|place| !known.contains(place));
+        known.extend(appeared.iter().cloned());
+        let _ = told.send(Outcome { end, sink, appeared });
         if died {
             return if close.is_cancelled() { Over::Closed } else { Over::Died };
         }

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use super::live::{Current, Life, Live, Now, Start};
 use super::wait::Uncollected;
 use super::words::{Small, preview};
-use crate::hand::{Hand, Reach, Seen};
+use crate::hand::{Hand, Reach, Seen, tell_unheld};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::{no_shell, unseen};
 
@@ -159,6 +159,15 @@ impl Shells {
         self.0.tasks.wait().await;
     }
 
+    /// Takes a shell out that died of its command. If the session has another one by now, that is left alone, and
+    /// whoever put it there has told of this one.
+    pub(super) async fn end_of(&self, context: &ToolContext, died: &Arc<Live>) {
+        let session = context.caller().session_id;
+        if self.live().get(&session).is_some_and(|live| Arc::ptr_eq(live, died)) {
+            self.end(context, "died").await;
+        }
+    }
+
     /// Takes a shell out and ends it. What became of it is told.
     pub(super) async fn end(&self, context: &ToolContext, reason: &str) -> Option<ShellId> {
         let live = self.live().remove(&context.caller().session_id)?;
@@ -229,6 +238,8 @@ impl Shells {
         let broken = |error: StartError| ToolFailure::new("shell_not_started", error.to_string()).retryable(true);
         let own = line(&mut plan.launch).map_err(|error| broken(error.into()))?;
         let running = hand.launch(plan).await?;
+        let unheld = running.unheld().iter().map(|one| one.place().to_owned());
+        tell_unheld(context, running.posture(), &hand.virtual_places(unheld));
         let shell = Shell::begin(running, own, program, Arc::clone(entropy)).await.map_err(broken)?;
         context.shell(ShellFact::Opened {
             shell_id: start.id,
