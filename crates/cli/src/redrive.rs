@@ -26,7 +26,7 @@ pub async fn run(world: &World, args: &ReplayArgs, globals: &Globals, term: &Ter
     let done = drive.run().await?;
     let ended = if done.diverged.is_some() { Ended::Failed } else { Ended::Done };
     let agreed = format!(
-        "{} was asked {} and made {} as recorded",
+        "{} answered {} and made {} as recorded",
         model.name(),
         render::count(done.requests, "request"),
         render::count(done.calls, "call")

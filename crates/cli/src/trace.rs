@@ -285,7 +285,7 @@ fn row(text: &mut String, span: &Span, depth: usize, scale: &Scale) {
         ("call", Some(code)) if code != "ok" => format!("{} {code}", span.name),
         _ => span.name.clone(),
     };
-    let label = safe_line(&format!("{}{label}", "  ".repeat(depth)), NAMES - 1);
+    let label = format!("{}{}", "  ".repeat(depth), safe_line(&label, NAMES - 1 - 2 * depth));
     let time = match span.to {
         Some(to) => render::span(u64::try_from(to.since(span.from).as_micros()).unwrap_or(u64::MAX)),
         None => "open".to_owned(),

@@ -81,20 +81,17 @@ struct Quiet {
     open: Option<String>,
 }
 
-/// A fork begins after a whole append, where no call and no model request was open: a call that is half done in one log
-/// cannot be finished in two.
+/// A fork begins where no call and no model request was open: a call that is half done in one log cannot be finished in
+/// two. An append may be cut there: what rides in one is chosen for speed, not for meaning.
 fn quiet(events: &[Event], asked: usize) -> Quiet {
     let mut state = State::default();
     let (mut at, mut left_out) = (0, None);
     for (n, event) in events[..asked].iter().enumerate() {
         state.apply(event);
-        let whole = events.get(n + 1).is_none_or(|next| next.append_id != event.append_id);
-        let open = open_in(&state);
+        left_out = open_in(&state);
         // The first event makes the session: there is always at least that.
-        if n == 0 || (whole && open.is_none()) {
+        if n == 0 || left_out.is_none() {
             at = n + 1;
-        } else if n + 1 == asked {
-            left_out = Some(open.unwrap_or_else(|| "its append goes on".to_owned()));
         }
     }
     Quiet { at, state: State::fold(&events[..at]), open: left_out }
