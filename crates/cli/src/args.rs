@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use portcullis_base::{AskId, GrantId, IsolationLevel, SessionId};
+use portcullis_base::{AskId, EventId, GrantId, InvocationId, IsolationLevel, SessionId, WakeId};
 
 use crate::{config, values};
 
@@ -51,6 +51,12 @@ pub struct Globals {
     /// [default: managed]
     #[arg(long, global = true, value_enum, value_name = "NAME")]
     pub profile: Option<ProfileName>,
+    /// Who works: PROVIDER/MODEL (anthropic, openai, openai-chat, gemini) or scripted:FILE [env: PORTCULLIS_MODEL]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Another address than the model provider's own; without --model, a server that speaks Chat Completions
+    #[arg(long, global = true, value_name = "URL")]
+    pub base_url: Option<String>,
     /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
     #[arg(long, global = true, value_enum, value_name = "HOW")]
@@ -110,6 +116,9 @@ pub enum Command {
         #[command(subcommand)]
         what: Option<Sessions>,
     },
+    /// Take up sessions that are due, many at once; any number of workers may run
+    #[command(after_help = WORKER_HELP)]
+    Worker(WorkerArgs),
     /// The tools that are offered here, and those that are not
     Tools {
         #[command(subcommand)]
@@ -235,11 +244,137 @@ pub enum Policy {
     },
 }
 
+/// How `sessions wake` ends.
+const WAKE_EXITS: &str = "Exit codes: 0 done, or nothing was due, 1 the model failed, 2 wrong usage, 3 waits for an \
+answer, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
+
+/// How `worker` ends, and what it does.
+const WORKER_HELP: &str = "Without --watch it stops when nothing is due, after 10 sessions at most. With --json it prints \
+one document for each session it took up, and at the end why it stopped: idle, max_cycles, idle_timeout or \
+interrupted.\nCtrl-C or SIGTERM ends it within 10 s: what runs is cancelled, and whoever comes next goes on.\nExit \
+codes: 0 done, 2 wrong usage, 5 the store or the machine failed, 130 interrupted by Ctrl-C.";
+
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    /// Go on when nothing is due, and take up what becomes due
+    #[arg(long)]
+    pub watch: bool,
+    /// Take up so many sessions at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_cycles: Option<u64>,
+    /// With --watch: leave when nothing was done for this long, such as 10m
+    #[arg(long, value_name = "TIME", value_parser = values::span, requires = "watch")]
+    pub idle_timeout: Option<Duration>,
+    /// Run so many sessions at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub at_once: Option<u16>,
+    /// Only this session; may be given more than once
+    #[arg(long, value_name = "ID")]
+    pub session: Vec<SessionId>,
+}
+
+/// What became of a call, as a person found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Happened {
+    Happened,
+    DidNotHappen,
+}
+
 #[derive(Debug, Subcommand, Default)]
 pub enum Sessions {
     /// Sessions, newest first
     #[default]
     List,
+    /// Begin a session in this workspace; a worker, or `sessions wake`, runs it
+    New {
+        /// What it is to do; without it the session waits for `sessions send`
+        message: Option<String>,
+        /// A name to know it by
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+    },
+    /// Tell a session something; it is heard at its next turn
+    Send {
+        /// The session
+        session: SessionId,
+        /// The words, or - for standard input
+        message: String,
+    },
+    /// Stop what a session does: running calls, asks that wait, wakes that are queued
+    Interrupt {
+        /// The session
+        session: SessionId,
+        /// Why, for the model
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Give the result of a custom tool that a session waits for
+    Answer {
+        /// The session
+        session: SessionId,
+        /// The result, or - for standard input
+        output: String,
+        /// Which call, as `sessions status` names it [default: the only one that waits]
+        #[arg(long, value_name = "EVENT")]
+        request: Option<EventId>,
+        /// It failed
+        #[arg(long)]
+        error: bool,
+    },
+    /// Run one wake of a session here: everything that is pending or due
+    #[command(after_help = WAKE_EXITS)]
+    Wake {
+        /// The session
+        session: SessionId,
+    },
+    /// Where a session stands: what waits, what is due, who holds it
+    Status {
+        /// The session
+        session: SessionId,
+    },
+    /// Calls that had begun when their process died, and nobody knows how they ended
+    Unknown {
+        /// Only of this session
+        session: Option<SessionId>,
+    },
+    /// Say what became of such a call; it is never run again by itself
+    Resolve {
+        /// The invocation, as `sessions unknown` lists it
+        invocation: InvocationId,
+        /// What you found out
+        #[arg(value_enum)]
+        what: Happened,
+        /// How you know
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Draw what a wake did and how long each part took
+    Trace {
+        /// The session
+        session: SessionId,
+        /// Which wake [default: the newest]
+        #[arg(long, value_name = "WAKE")]
+        wake: Option<WakeId>,
+        /// Every wake
+        #[arg(long, conflicts_with = "wake")]
+        all: bool,
+    },
+    /// A new session that goes on alone from a place in this one, which stays as it is
+    #[command(
+        after_help = "Everything up to that event is copied, with the artifacts it names. Where a call or a model request \
+was open there, the fork begins before it, and says so. Queued wakes are not taken along, and a wake that was open is \
+closed: the fork does nothing until somebody speaks to it, or input that nobody had taken up yet is taken up."
+    )]
+    Fork {
+        /// The session
+        session: SessionId,
+        /// The last event that the fork shares with it
+        #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(u64).range(1..))]
+        at: u64,
+        /// A name to know the fork by
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+    },
     /// One session and its calls
     Show {
         /// The session
@@ -366,7 +501,8 @@ pub struct GcArgs {
 pub struct ReplayArgs {
     /// The session
     pub session: SessionId,
-    /// Step through in words, or fold the log and compare with what is stored
+    /// Step through in words; fold the log and compare with what is stored; or ask another model (--model) the same
+    /// and name the first call that differs
     #[arg(long, value_enum, default_value_t)]
     pub mode: ReplayMode,
     /// Stop after this event
@@ -380,4 +516,5 @@ pub enum ReplayMode {
     #[default]
     Inspect,
     Rebuild,
+    Redrive,
 }

@@ -151,7 +151,7 @@ pub fn misused(error: &clap::Error) -> ! {
 
 /// A command of the design (cli.md) that this version cannot do.
 fn to_come(error: &clap::Error) -> Option<&str> {
-    const TO_COME: [&str; 9] = ["run", "serve", "mcp", "worker", "demo", "agents", "check", "vault", "keys"];
+    const TO_COME: [&str; 8] = ["run", "serve", "mcp", "demo", "agents", "check", "vault", "keys"];
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
@@ -190,6 +190,7 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
                 RuntimeError::Grant(_) => Ended::Failed,
                 RuntimeError::Halted(Halt::PersistFailed(error)) => store_ending(error),
                 RuntimeError::Workspace(_) => Ended::Usage,
+                RuntimeError::Refused(_) => Ended::Failed,
                 RuntimeError::NoObservation(_) => Ended::Failed,
                 RuntimeError::Withdrawn(_) => Ended::Interrupted,
                 _ => Ended::Broken,
@@ -218,9 +219,11 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
 /// What a person asked for and is not there is failed work; the rest is the store's fault.
 fn store_ending(error: &StoreError) -> Ended {
     match error {
-        StoreError::NoSession(_) | StoreError::Erased(_) | StoreError::NoAsk(_) | StoreError::AskSettled { .. } => {
-            Ended::Failed
-        }
+        StoreError::NoSession(_)
+        | StoreError::Erased(_)
+        | StoreError::Terminated(_)
+        | StoreError::NoAsk(_)
+        | StoreError::AskSettled { .. } => Ended::Failed,
         StoreError::AskExpired(_) => Ended::Denied,
         _ => Ended::Broken,
     }
@@ -235,6 +238,11 @@ pub fn outlive_file_limits() -> io::Result<()> {
 /// Ctrl-C from now on. One listener for a whole wait: between two, a Ctrl-C would be lost.
 pub fn interrupts() -> io::Result<Signal> {
     signal(SignalKind::interrupt())
+}
+
+/// SIGTERM from now on.
+pub fn terminations() -> io::Result<Signal> {
+    signal(SignalKind::terminate())
 }
 
 /// Waits for `work`, saying so in `words` if it takes long. The first Ctrl-C fires `cancel` and waits on,

@@ -19,27 +19,36 @@ mod draft;
 mod exit;
 mod export;
 mod export_check;
+mod fork;
 mod gc;
 mod grants;
 mod home;
 mod import;
 mod mapped;
+mod operator;
 mod person;
 mod policy;
 mod progress;
 mod project;
 mod rebuild;
+mod redrive;
 mod render;
 mod replay;
 mod rm;
 mod search;
 mod sessions;
 mod spinner;
+mod status;
+mod thinker;
 mod tools;
+mod trace;
 mod tree;
 mod trust;
+mod unknown;
 mod values;
+mod wake;
 mod watch;
+mod worker;
 mod world;
 
 use std::process::ExitCode;
@@ -76,6 +85,7 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
             }
             Command::Policy { what } => policy::run(what, globals, term).await,
             Command::Sessions { what } => sessions::run(what.unwrap_or_default(), globals, term).await,
+            Command::Worker(args) => worker::run(&args, globals, term).await,
             Command::Tools { what } => tools::run(&what.unwrap_or_default(), globals, term),
             Command::Audit { what } => audit::run(what, globals, term).await,
             Command::Gc(args) => gc::run(&args, globals, term).await,

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
 use crate::exit::Ended;
-use crate::rebuild;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::World;
+use crate::{rebuild, redrive};
 
 pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let world = World::existing(globals)?;
@@ -19,6 +19,7 @@ pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::R
     match args.mode {
         ReplayMode::Inspect => inspect(&world, args, term).await,
         ReplayMode::Rebuild => rebuild::run(&world, args, term).await,
+        ReplayMode::Redrive => redrive::run(&world, args, globals, term).await,
     }
 }
 

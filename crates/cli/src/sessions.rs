@@ -18,7 +18,7 @@ use crate::exit::{Ended, failed, interrupts};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
-use crate::{export, import, rm, search, tree};
+use crate::{export, fork, import, operator, rm, search, status, trace, tree, unknown, wake};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -35,6 +35,24 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             exists(&world, session).await?;
             events(&world, &mut cursor, follow, term).await?;
         }
+        Sessions::New { message, name } => operator::new(message.as_deref(), name, globals, term).await?,
+        Sessions::Send { session, message } => operator::send(globals, session, &message, term).await?,
+        Sessions::Interrupt { session, note } => {
+            operator::interrupt(globals, session, note.as_deref(), term).await?;
+        }
+        Sessions::Answer { session, output, request, error } => {
+            operator::answer(globals, session, request, (&output, error), term).await?;
+        }
+        Sessions::Wake { session } => return wake::run(session, globals, term).await,
+        Sessions::Status { session } => status::run(&World::existing(globals)?, session, term).await?,
+        Sessions::Unknown { session } => unknown::list(&World::existing(globals)?, session, term).await?,
+        Sessions::Resolve { invocation, what, note } => {
+            unknown::resolve(&World::existing(globals)?, invocation, what, note.as_deref(), term).await?;
+        }
+        Sessions::Trace { session, wake, all } => {
+            trace::run(&World::existing(globals)?, session, (wake, all), term).await?;
+        }
+        Sessions::Fork { session, at, name } => fork::run(&World::existing(globals)?, session, at, name, term).await?,
         Sessions::Tree { session } => tree::run(&World::existing(globals)?, session, term).await?,
         Sessions::Search { words, limit } => {
             search::run(&World::existing(globals)?, &words, usize::from(limit), term).await?;

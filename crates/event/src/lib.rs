@@ -29,7 +29,7 @@ pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
 pub use upcast::upcast;
-pub use writers::{client_may_append, outbox_may_append};
+pub use writers::{client_may_append, is_input, outbox_may_append};
 
 use portcullis_base::{Digest, SessionId, TenantId};
 

@@ -65,6 +65,26 @@ const OUTBOX: &[&str] = &[
     "ledger.session_deleted",
 ];
 
+/// Types that ask something of a session: one that is terminated takes none of them (H18).
+const INPUT: &[&str] = &[
+    "user.message",
+    "user.define_outcome",
+    "user.interrupt",
+    "user.tool_confirmation",
+    "user.custom_tool_result",
+    "user.tool_result",
+    "system.message",
+    "tool.queued",
+    "tool.permission.replied",
+    "wake.queued",
+];
+
+/// Whether events of this type ask something of a session.
+#[must_use]
+pub fn is_input(kind: &EventType) -> bool {
+    INPUT.contains(&kind.as_str())
+}
+
 /// Whether a client may append events of this type.
 #[must_use]
 pub fn client_may_append(kind: &EventType) -> bool {

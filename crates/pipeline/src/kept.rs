@@ -16,6 +16,28 @@ use crate::step::Halt;
 /// What is longer than this does not stand in an event: a log is read whole, and often.
 const CARRIED_INLINE: usize = 32 * 1024;
 
+impl Gate {
+    /// The state of a session as the log says it is now, whoever holds it.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn state(&self, session: portcullis_base::SessionId) -> Result<State, StoreError> {
+        let key = portcullis_store::SessionKey { tenant: self.tenant(), session };
+        folded(&**self.store(), key).await
+    }
+}
+
+/// The state of a session from its newest snapshot and what came after, without claiming it.
+///
+/// # Errors
+/// If the store failed.
+pub async fn folded(
+    store: &dyn portcullis_store::Store,
+    key: portcullis_store::SessionKey,
+) -> Result<State, StoreError> {
+    Ok(crate::session::load_state(store, key).await?.0)
+}
+
 impl Session {
     /// From now on everything that is written belongs to this wake.
     pub fn enter_wake(&self, wake: Option<WakeId>) {

@@ -74,6 +74,7 @@ pub use grants::{GrantBook, GrantError, NewGrant, Remembered, Revocation, Terms}
 pub use held::BaselineBook;
 pub use intent::Proposal;
 pub use isolation::{Isolated, Isolation};
+pub use kept::folded;
 pub use menu::{MenuEntry, Offer, Turn};
 pub use progress::Progress;
 pub use recorded::Sought;
@@ -82,4 +83,5 @@ pub use session::{Observation, Session};
 pub use shell_book::{Environment, ShellBook, ShellError, ShellSeen};
 pub use spool::SoFar;
 pub use step::Halt;
+pub use stored_input::input_hash;
 pub use task_book::{Standing, TaskBook, TaskError, TaskSeen};

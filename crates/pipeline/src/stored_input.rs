@@ -81,7 +81,8 @@ fn holds_float(value: &Value) -> bool {
 
 /// The hash an approval is bound to: of the canonical JSON (tool-contract §4), so that an input has one hash
 /// whether it comes from its proposer or from the log; of the text itself where it is no JSON.
-pub(crate) fn input_hash(input: &str) -> Digest {
+#[must_use]
+pub fn input_hash(input: &str) -> Digest {
     let canonical = parsed(input).and_then(|value| canonical_json(&value).ok());
     Digest::of(canonical.map_or(Cow::Borrowed(input), Cow::Owned).as_bytes())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portcullis_base::{AppendId, Entropy, EventId, SessionId, limits};
 use portcullis_event::facts::{Block, UserInterrupt, UserMessage};
 use portcullis_event::{Actor, EventBody};
-use portcullis_harness::{Harness, NoExtras, Settings, Watcher, Woken};
+use portcullis_harness::{Harness, NoExtras, Post, Settings, Watcher, Woken};
 use portcullis_model::Model;
 use portcullis_store::{Commit, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ pub struct AgentParts {
 /// A model at work in the sessions of a runtime.
 pub struct Agent {
     runtime: Runtime,
-    harness: Harness,
+    harness: Arc<Harness>,
 }
 
 impl Runtime {
@@ -48,7 +48,7 @@ impl Runtime {
             sandbox: parts.sandbox,
             extras: Arc::new(NoExtras),
         };
-        Agent { runtime: self.clone(), harness }
+        Agent { runtime: self.clone(), harness: Arc::new(harness) }
     }
 
     /// Tells a session something. It is durable when this returns, and reaches the model at the next turn boundary.
@@ -94,6 +94,16 @@ impl Agent {
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// A place where a worker can run wakes of this runtime's workspace.
+    #[must_use]
+    pub fn post(&self) -> Post {
+        Post {
+            gate: self.runtime.gate.clone(),
+            harness: Arc::clone(&self.harness),
+            keep: Arc::new(self.runtime.clone()),
+        }
     }
 
     /// Runs one wake of a session: everything that is pending or due, until the model is done, somebody must answer, or

@@ -41,6 +41,9 @@ pub enum RuntimeError {
     /// The ask was settled, but its call left no observation that can be found.
     #[error("ask {0} is settled, and its call has no observation yet")]
     NoObservation(AskId),
+    /// An operator's word that fits nothing the session waits for.
+    #[error(transparent)]
+    Refused(#[from] crate::Refused),
     /// No ask was shown by that event.
     #[error("event {0} asks nothing; name the `agent.tool_use` of an ask, or the ask itself")]
     NothingAsked(EventId),

@@ -27,6 +27,7 @@ mod agent;
 mod builder;
 mod call;
 mod error;
+mod ingress;
 #[cfg(doctest)]
 mod opacity;
 mod queue;
@@ -39,6 +40,7 @@ pub use agent::{Agent, AgentParts};
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
+pub use ingress::Refused;
 pub use replies::{Answer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 

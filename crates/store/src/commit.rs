@@ -88,6 +88,9 @@ pub struct Commit {
     /// What the writer believes the last seq is. If only clients appended meanwhile, the store
     /// chains the events after theirs and commits; it is not an error.
     pub expected_seq: Option<u64>,
+    /// The writer decided by what the log says up to here: if anybody appended since, nothing is written
+    /// ([`crate::StoreError::MovedOn`]), and the writer looks again.
+    pub only_at: Option<u64>,
     pub events: Vec<Draft>,
     /// Scheduler keys this append takes; a conflict refuses the whole commit.
     pub take: Vec<LockKey>,
@@ -114,6 +117,7 @@ impl Commit {
             writer,
             append_id,
             expected_seq: None,
+            only_at: None,
             events,
             take: Vec::new(),
             free: Vec::new(),

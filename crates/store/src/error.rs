@@ -14,6 +14,12 @@ pub enum StoreError {
     NoSession(SessionId),
     #[error("session {0} was erased; what is left of it are hashes, and nothing is added to it")]
     Erased(SessionId),
+    /// H18: what is said to a session that ended is refused, never queued.
+    #[error("session {0} is terminated and takes nothing more; begin another with `portcullis sessions new`")]
+    Terminated(SessionId),
+    /// The writer's decision was made on an older log ([`crate::Commit::only_at`]): read, decide and commit again.
+    #[error("session {session} has moved on to event {found} meanwhile; look again")]
+    MovedOn { session: SessionId, found: u64 },
     #[error("session {0} exists already")]
     SessionExists(SessionId),
     /// Another worker took the session over. The holder stops for good: it writes nothing more.

@@ -117,7 +117,9 @@ impl Head {
             self.work_due_at = None;
             self.reckon();
         } else {
-            self.has_work(now);
+            // It was served just now: what is left waits from here on, behind those who waited longer (5.2, fairness).
+            self.work_due_at = Some(now);
+            self.reckon();
         }
     }
 }

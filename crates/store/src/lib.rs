@@ -13,6 +13,7 @@ mod commit;
 pub mod conformance;
 mod erase;
 mod error;
+mod fork;
 mod gc;
 mod head;
 mod import;
@@ -37,6 +38,7 @@ pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, 
 pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Tombstone, Writer};
 pub use erase::{plan_erase, was_erased};
 pub use error::{DISK_FULL, StoreError};
+pub use fork::{Fork, ForkError, Forked, fork};
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use head::{Head, NextWake};
 pub use import::{Import, Imported, plan_import};

@@ -11,7 +11,7 @@ use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated, WakeState}
 use portcullis_event::fold::Wakes;
 use portcullis_event::{
     AskState, CheckpointKey, Draft, Event, EventBody, EventType, IntentState, RowChange, SessionStatus, chain_hash,
-    client_may_append, head_change, ledger_of, operator_log_of, outbox_may_append, rows,
+    client_may_append, head_change, is_input, ledger_of, operator_log_of, outbox_may_append, rows,
 };
 
 use crate::erase::erasure;
@@ -92,6 +92,9 @@ pub(crate) fn plan_any(commit: &Commit, plan: Plan<'_>) -> Result<Planned, Store
         Writer::Client | Writer::Outbox { .. } => (None, None),
     };
 
+    if commit.writer == Writer::Client && !created {
+        check_ingress(commit, &head)?;
+    }
     let mut events = Vec::with_capacity(commit.events.len());
     for draft in &commit.events {
         let event = seal(draft, commit.append_id, worker_id, fence, &head);
@@ -208,6 +211,20 @@ fn check_writer(commit: &Commit) -> Result<(), StoreError> {
     }
 }
 
+/// Agent-runtime 3.3, in the transaction of the append: no input reaches a session that ended, and a decision that was
+/// made on an older log is made again.
+fn check_ingress(commit: &Commit, head: &Head) -> Result<(), StoreError> {
+    let session = commit.key.session;
+    let input = commit.events.iter().any(|draft| is_input(&draft.kind));
+    if input && head.status == SessionStatus::Terminated {
+        return Err(StoreError::Terminated(session));
+    }
+    match commit.only_at {
+        Some(seen) if seen != head.last_seq => Err(StoreError::MovedOn { session, found: head.last_seq }),
+        _ => Ok(()),
+    }
+}
+
 fn is_creation(draft: &Draft) -> bool {
     draft.kind.as_str() == "session.created"
 }
@@ -219,7 +236,7 @@ fn may_create(commit: &Commit) -> bool {
     reserved || (commit.writer == Writer::Client && commit.events.first().is_some_and(is_creation))
 }
 
-fn seal(
+pub(crate) fn seal(
     draft: &Draft,
     append_id: AppendId,
     worker_id: Option<portcullis_base::WorkerId>,

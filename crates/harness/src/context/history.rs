@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use portcullis_base::{EventId, IntentId, MessageId};
+use portcullis_base::{EventId, IntentId, MessageId, SessionId};
 use portcullis_event::facts::{Block, Carried};
 use portcullis_event::{Body, Event};
 use portcullis_model::{AnswerPart, UserPart};
-use portcullis_pipeline::{Halt, Session};
+use portcullis_pipeline::{ArtifactShelf, Halt, Session};
 use serde::de::DeserializeOwned;
 
 use super::media::media_of;
@@ -48,6 +48,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    async fn open<T: DeserializeOwned>(&self, carried: &Carried) -> Result<T, Halt> {
+        open(&self.session.gate().shelf(), self.session.key().session, carried).await
+    }
+
     async fn take(&mut self, event: &Event) -> Result<(), Halt> {
         match &*event.body_ref() {
             Body::UserMessage(said) => {
@@ -57,9 +61,9 @@ impl Reader<'_> {
                 self.said.insert(event.id, said.content.clone());
             }
             Body::ModelRequestStart(start) => {
-                let added: Vec<Added> = open(self.session, &start.context).await?;
+                let added: Vec<Added> = self.open(&start.context).await?;
                 if let Some(system) = &start.system {
-                    let system: String = open(self.session, system).await?;
+                    let system: String = self.open(system).await?;
                     self.context.system = Some(system.into());
                 }
                 let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
@@ -67,7 +71,7 @@ impl Reader<'_> {
             }
             Body::ModelRequestEnd(end) if !end.is_error => {
                 let parts: Vec<AnswerPart> = match &end.parts {
-                    Some(parts) => open(self.session, parts).await?,
+                    Some(parts) => self.open(parts).await?,
                     None => Vec::new(),
                 };
                 self.context.answered(end.message_id, parts, event.seq);
@@ -78,13 +82,13 @@ impl Reader<'_> {
             Body::Observed(observed) => {
                 let message = self.intents.remove(&observed.intent_id);
                 if message.is_some() && message == self.context.newest.as_ref().map(|newest| newest.message_id) {
-                    let media = media_of(self.session, observed).await;
+                    let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
                     let verifies = verifies(self.session, &observed.tool);
                     self.context.observed(observed, media, event.seq, verifies);
                 }
             }
             Body::ContextCompacted(compacted) => {
-                let summary: String = open(self.session, &compacted.summary).await?;
+                let summary: String = self.open(&compacted.summary).await?;
                 self.context.compact(summary, compacted.kept_from_seq);
             }
             _ => {}
@@ -110,14 +114,17 @@ pub(crate) fn said(content: &[Block]) -> UserPart {
 }
 
 /// What a fact carries.
-pub(crate) async fn open<T: DeserializeOwned>(session: &Session, carried: &Carried) -> Result<T, Halt> {
+pub(crate) async fn open<T: DeserializeOwned>(
+    shelf: &ArtifactShelf,
+    session: SessionId,
+    carried: &Carried,
+) -> Result<T, Halt> {
     let broken = |what: String| Halt::PersistFailed(portcullis_store::StoreError::Corrupt(what));
     match carried {
         Carried::Inline(value) => serde_json::from_value(value.clone())
             .map_err(|fault| broken(format!("a fact carries what it may not: {fault}"))),
         Carried::Artifact(artifact) => {
-            let shelf = session.gate().shelf();
-            let opened = shelf.open(artifact.id, Some(session.key().session)).await;
+            let opened = shelf.open(artifact.id, Some(session)).await;
             let (_, window) = opened.map_err(|fault| broken(fault.to_string()))?;
             let bytes = window.slice(0, window.len()).map_err(|fault| broken(fault.to_string()))?;
             serde_json::from_slice(&bytes).map_err(|fault| broken(format!("a fact carries what it may not: {fault}")))

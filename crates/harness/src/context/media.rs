@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use portcullis_base::SessionId;
 use portcullis_event::{ContentFormat, Observed};
 use portcullis_model::{Media, MediaKind, ResultPart};
-use portcullis_pipeline::Session;
+use portcullis_pipeline::ArtifactShelf;
 
 /// The media of an observation. One whose bytes are gone is left out: its place in the text says what it was.
-pub(crate) async fn media_of(session: &Session, observed: &Observed) -> Vec<ResultPart> {
+pub(crate) async fn media_of(shelf: &ArtifactShelf, session: SessionId, observed: &Observed) -> Vec<ResultPart> {
     let mut found = Vec::new();
     for part in &observed.content {
         let Some(artifact) = &part.artifact else { continue };
@@ -16,8 +17,7 @@ pub(crate) async fn media_of(session: &Session, observed: &Observed) -> Vec<Resu
             (ContentFormat::ArtifactRef, "application/pdf") => MediaKind::Pdf,
             _ => continue,
         };
-        let shelf = session.gate().shelf();
-        let Ok((_, window)) = shelf.open(artifact.id, Some(session.key().session)).await else { continue };
+        let Ok((_, window)) = shelf.open(artifact.id, Some(session)).await else { continue };
         let Ok(bytes) = window.slice(0, window.len()) else { continue };
         found.push(ResultPart::Media(Media { kind, mime: artifact.mime.clone(), bytes: Arc::from(bytes) }));
     }

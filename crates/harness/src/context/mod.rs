@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::verify::{CallFact, verifications_of};
 
-pub(crate) use history::said;
+pub(crate) use history::{open, said};
 pub(crate) use media::media_of;
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use summary::Digested;
@@ -78,7 +78,7 @@ pub(crate) struct TurnMark {
 }
 
 impl Context {
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             conversation: Conversation::new(),
             hash: Digest::of(b"portcullis-context-1"),

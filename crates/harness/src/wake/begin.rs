@@ -85,13 +85,21 @@ impl<'a> Wake<'a> {
         if found.inputs.is_empty() && found.due.is_empty() && !found.unsettled && found.open.is_none() {
             return Ok(None);
         }
+        let context = Context::load(session, None).await?;
+        let only_unsettled = found.inputs.is_empty() && found.due.is_empty() && found.open.is_none();
+        if only_unsettled && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
+            // Calls that no model made, in a session of `portcullis call` for one: they are seen through, and no model is
+            // asked about them.
+            session.attend_until(cancel).await?;
+            return Ok(None);
+        }
         let wake_id = found.open.unwrap_or_else(|| WakeId::make(&*harness.ids, now));
         session.enter_wake(Some(wake_id));
         let mut wake = Self {
             harness,
             session,
             wake_id,
-            context: Context::load(session, None).await?,
+            context,
             facts: Append::new(),
             turn: None,
             tools: None,

@@ -58,7 +58,7 @@ impl Wake<'_> {
                 Disposition::Settled(observation) => {
                     let observed = observation.session_view();
                     watcher.see(Live::CallEnded { input: &call.arguments, observed });
-                    let media = media_of(self.session, observed).await;
+                    let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
                     let seq = self.session.with_state(|state| state.seq) + 1;
                     let verifies = verifies(self.session, &observed.tool);
                     for verification in self.context.observed(observed, media, seq, verifies) {

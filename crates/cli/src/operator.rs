@@ -1,0 +1,92 @@
+//! `sessions new|send|interrupt|answer`: what operators say to a session. Each is one durable append, checked in it.
+
+use portcullis::{Runtime, SessionId};
+use portcullis_base::EventId;
+use serde_json::json;
+
+use crate::args::Globals;
+use crate::call;
+use crate::exit::usage;
+use crate::person;
+use crate::render::{self, Term};
+use crate::thinker;
+use crate::world::{World, workspace};
+
+/// Characters of a message that become a session's name.
+const NAME_CHARS: usize = 60;
+
+pub async fn new(message: Option<&str>, name: Option<String>, globals: &Globals, term: &Term) -> anyhow::Result<()> {
+    let settings = thinker::settings(globals)?;
+    let folder = workspace(globals)?;
+    settings.policy(&folder)?;
+    let words = message.map(words).transpose()?;
+    let world = World::open(settings, term)?;
+    let runtime = world.runtime(&folder, "portcullis sessions")?;
+    let named = name.or_else(|| words.as_deref().map(|words| render::safe_line(words, NAME_CHARS)));
+    let session = runtime.create_session(named.as_deref().unwrap_or("session")).await?;
+    let event = match &words {
+        Some(words) => Some(runtime.say(session, &person::login(), words).await?),
+        None => None,
+    };
+    let next = match event {
+        Some(_) => world.command(&format!("sessions wake {session}")),
+        None => world.command(&format!("sessions send {session} 'MESSAGE'")),
+    };
+    if term.json {
+        return term.document(&json!({"session_id": session, "event_id": event, "commands": [next]}));
+    }
+    term.print(&session.to_string())?;
+    term.note(&format!("go on with: {next}"));
+    Ok(())
+}
+
+pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &Term) -> anyhow::Result<()> {
+    let words = words(message)?;
+    let (world, runtime) = opened(globals, session).await?;
+    let event = runtime.say(session, &person::login(), &words).await?;
+    told(&world, session, event, "said", term)
+}
+
+pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>, term: &Term) -> anyhow::Result<()> {
+    let (world, runtime) = opened(globals, session).await?;
+    let event = runtime.interrupt(session, &person::login(), note).await?;
+    told(&world, session, event, "interrupted", term)
+}
+
+pub async fn answer(
+    globals: &Globals,
+    session: SessionId,
+    request: Option<EventId>,
+    (output, error): (&str, bool),
+    term: &Term,
+) -> anyhow::Result<()> {
+    let output = if output == "-" { call::input("-")? } else { output.to_owned() };
+    let (world, runtime) = opened(globals, session).await?;
+    let event = runtime.answer(session, &person::login(), request, (&output, error)).await?;
+    told(&world, session, event, "answered", term)
+}
+
+async fn opened(globals: &Globals, session: SessionId) -> anyhow::Result<(World, Runtime)> {
+    let world = World::existing(globals)?;
+    let runtime = world.runtime_of(session, "portcullis sessions").await?;
+    Ok((world, runtime))
+}
+
+/// What was typed, or came in; nothing at all is a mistake.
+fn words(text: &str) -> anyhow::Result<String> {
+    let text = if text == "-" { call::input("-")? } else { text.to_owned() };
+    match text.trim().is_empty() {
+        true => Err(usage("the message is empty; say what the session is to do")),
+        false => Ok(text),
+    }
+}
+
+fn told(world: &World, session: SessionId, event: EventId, what: &str, term: &Term) -> anyhow::Result<()> {
+    let next = world.command(&format!("sessions wake {session}"));
+    if term.json {
+        return term.document(&json!({"session_id": session, "event_id": event, "commands": [next]}));
+    }
+    term.print(&format!("{what}: {event}"))?;
+    term.note(&format!("a worker takes it up, or: {next}"));
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! `replay --mode redrive`: another model over the recorded facts. It names the first call that differs; nothing runs.
+
+use std::sync::Arc;
+
+use portcullis::harness::{CallSeen, Redrive, Redriven};
+use serde_json::json;
+
+use crate::args::{Globals, ReplayArgs};
+use crate::exit::Ended;
+use crate::render::{self, Term, safe_line};
+use crate::thinker;
+use crate::world::{World, key};
+
+/// The word by which programs know it (tool-contract §23).
+const DIVERGED: &str = "replay_diverged";
+
+pub async fn run(world: &World, args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let model = thinker::choose(globals, term).await?;
+    let drive = Redrive {
+        store: Arc::clone(&world.store) as _,
+        artifacts: world.artifacts()? as _,
+        key: key(args.session),
+        until: args.until,
+        model: Arc::clone(&model),
+    };
+    let done = drive.run().await?;
+    let ended = if done.diverged.is_some() { Ended::Failed } else { Ended::Done };
+    let agreed = format!(
+        "{} answered {} and made {} as recorded",
+        model.name(),
+        render::count(done.requests, "request"),
+        render::count(done.calls, "call")
+    );
+    let Redriven { requests, calls, last_seq, diverged } = &done;
+    if term.json {
+        term.document(&json!({
+            "session_id": args.session,
+            "model": model.name().to_string(),
+            "requests": requests,
+            "calls": calls,
+            "last_seq": last_seq,
+            "code": diverged.as_ref().map(|_| DIVERGED),
+            "diverged_at": diverged.as_ref().map(|found| found.seq),
+            "diverged": diverged,
+        }))?;
+        return Ok(ended);
+    }
+    match diverged {
+        None => term.print(&format!("{agreed}; nothing differs, and nothing was executed"))?,
+        Some(found) => {
+            term.print(&agreed)?;
+            term.error(&format!(
+                "{DIVERGED}: at event {}, request {}, call {}: recorded {}, proposed {}; nothing was executed",
+                found.seq,
+                found.request,
+                found.call,
+                words(found.recorded.as_ref()),
+                words(found.proposed.as_ref())
+            ));
+        }
+    }
+    Ok(ended)
+}
+
+fn words(call: Option<&CallSeen>) -> String {
+    match call {
+        None => "no call".to_owned(),
+        Some(call) => format!("{} {}", safe_line(&call.tool, 80), safe_line(&call.input.to_string(), 200)),
+    }
+}

@@ -1,0 +1,116 @@
+//! `sessions unknown|resolve`: calls that had begun when their process died, and what a person found out about them.
+
+use portcullis::SessionId;
+use portcullis_base::InvocationId;
+use portcullis_event::LOCAL_TENANT;
+use portcullis_event::facts::Resolution;
+use portcullis_pipeline::folded;
+use portcullis_store::{IntentRow, Log as _};
+use serde_json::json;
+
+use crate::args::Happened;
+use crate::exit::failed;
+use crate::person;
+use crate::render::{self, Term, safe_line};
+use crate::world::{World, key};
+
+/// One such call.
+struct Unknown {
+    session: SessionId,
+    invocation: InvocationId,
+    row: Option<IntentRow>,
+}
+
+/// Those of a session.
+async fn of(world: &World, session: SessionId) -> anyhow::Result<Vec<Unknown>> {
+    let state = folded(&*world.store, key(session)).await?;
+    if state.progress.unknown.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = world.store.intents(key(session), false).await?;
+    let found = state.progress.unknown.iter().map(|invocation| Unknown {
+        session,
+        invocation: *invocation,
+        row: rows.iter().find(|row| row.invocation_id == Some(*invocation)).cloned(),
+    });
+    Ok(found.collect())
+}
+
+pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
+    let sessions = match session {
+        Some(session) => {
+            world.created(session).await?;
+            vec![session]
+        }
+        None => world.store.logs(LOCAL_TENANT).await?,
+    };
+    let mut all = Vec::new();
+    for session in sessions {
+        all.extend(of(world, session).await?);
+    }
+    if term.json {
+        let rows: Vec<_> = all
+            .iter()
+            .map(|call| {
+                json!({
+                    "session_id": call.session,
+                    "invocation_id": call.invocation,
+                    "intent_id": call.row.as_ref().map(|row| row.intent_id),
+                    "tool": call.row.as_ref().map(|row| row.tool.as_str()),
+                    "commands": [resolve_command(world, call.invocation)],
+                })
+            })
+            .collect();
+        return term.document(&json!({"unknown": rows}));
+    }
+    if all.is_empty() {
+        term.note("no call has an unknown outcome");
+        return Ok(());
+    }
+    let line = |call: &Unknown| {
+        let tool = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| safe_line(&row.tool, 40));
+        let intent = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| row.intent_id.to_string());
+        vec![call.invocation.to_string(), tool, intent, call.session.to_string()]
+    };
+    term.print(&render::table(&["INVOCATION", "TOOL", "INTENT", "SESSION"], all.iter().map(line).collect()))?;
+    term.note(&format!("say what became of one with: {}", resolve_command(world, all[0].invocation)));
+    Ok(())
+}
+
+fn resolve_command(world: &World, invocation: InvocationId) -> String {
+    world.command(&format!("sessions resolve {invocation} happened"))
+}
+
+pub async fn resolve(
+    world: &World,
+    invocation: InvocationId,
+    what: Happened,
+    note: Option<&str>,
+    term: &Term,
+) -> anyhow::Result<()> {
+    let session = session_of(world, invocation).await?;
+    let runtime = world.runtime_of(session, "portcullis sessions").await?;
+    let resolution = match what {
+        Happened::Happened => Resolution::Happened,
+        Happened::DidNotHappen => Resolution::DidNotHappen,
+    };
+    let event = runtime.resolve(session, &person::login(), (invocation, resolution), note).await?;
+    if term.json {
+        return term.document(&json!({
+            "session_id": session, "invocation_id": invocation, "resolution": resolution, "event_id": event,
+        }));
+    }
+    Ok(term.print(&format!("recorded: {invocation} {}", render::word(&resolution).replace('_', " ")))?)
+}
+
+/// The session in which a call ran.
+async fn session_of(world: &World, invocation: InvocationId) -> anyhow::Result<SessionId> {
+    for session in world.store.logs(LOCAL_TENANT).await? {
+        let rows = world.store.intents(key(session), false).await?;
+        if rows.iter().any(|row| row.invocation_id == Some(invocation)) {
+            return Ok(session);
+        }
+    }
+    let list = world.command("sessions unknown");
+    Err(failed(format!("no call {invocation} in this store; those whose outcome is unknown: {list}")))
+}
