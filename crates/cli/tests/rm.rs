@@ -131,3 +131,20 @@ fn on_a_terminal_a_person_is_asked() {
         assert_eq!(rest.contains("nothing was erased"), code == 1, "{rest}");
     }
 }
+
+#[test]
+fn nothing_of_an_erased_session_lingers_in_pages_that_were_split_while_others_wrote() {
+    let world = World::new();
+    world.write("a.txt", "zebrafish-needle\n");
+    let session = world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let other = tempfile::tempdir().expect("a folder");
+    let there = other.path().display().to_string();
+    for n in 0..14 {
+        fs::write(other.path().join(format!("{n}.txt")), format!("{n} ").repeat(2_000)).expect("a file");
+        let input = format!(r#"{{"file_path":"{n}.txt"}}"#);
+        world.run(&["--workspace", &there, "call", "read", &input]).ends(0);
+    }
+    assert!(!stands(&world, "zebrafish").is_empty());
+    world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    assert_eq!(stands(&world, "zebrafish"), [] as [std::path::PathBuf; 0], "no byte of it is left");
+}

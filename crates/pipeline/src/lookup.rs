@@ -123,13 +123,19 @@ fn not_offered(session: &SessionShared, intent: &Intent, exists: bool) -> Refusa
         }
         None => {
             let names = || intent.turn.iter().flat_map(|turn| turn.offer.entries.keys().map(ToolName::as_str));
-            let known: Vec<&str> = names().take(24).collect();
+            let known: Vec<&str> = names().take(NAMED).collect();
+            let more = names().count().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let meant = did_you_mean(&tool, names());
-            let text = format!("there is no tool `{tool}`{meant}; the tools of this turn are: {}", known.join(", "));
+            let text =
+                format!("there is no tool `{tool}`{meant}; the tools of this turn are: {}{more}", known.join(", "));
             Refusal::new(Code::UnknownTool, text)
         }
     }
 }
+
+/// Tools that are named to whoever named none; the others are counted.
+const NAMED: usize = 64;
 
 /// `tool.intent` and `tool.lookup`. Sensitive values and known secrets never enter the event; the
 /// sensitive ones are sealed beside it until the intent settles, so that an approved call still runs.

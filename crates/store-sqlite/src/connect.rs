@@ -88,6 +88,9 @@ impl Place {
             conn.pragma_update(None, "synchronous", synchronous)?;
             conn.pragma_update(None, "foreign_keys", true)?;
             conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
+            // A page that is split leaves no copy of what stood in it: an erased session could else be read there. It costs
+            // no writes, since such pages are written anyway.
+            conn.pragma_update_and_check(None, "secure_delete", "fast", |_| Ok(()))?;
             // What a savepoint would undo is kept in memory, not in a file of its own for every append.
             conn.pragma_update(None, "temp_store", "memory")?;
             // The write-ahead log stays when the last process leaves: making it anew would cost

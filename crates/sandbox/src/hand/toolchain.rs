@@ -81,7 +81,7 @@ const TOO_WIDE: &[&str] = &["/", "/tmp", "/var", "/home", "/root", "/opt", "/mnt
 
 /// Read-only: variable, usual place in the home, and the parts to bind (none: all of it).
 const HOMES: &[(&str, &str, &[&str])] = &[
-    ("RUSTUP_HOME", ".rustup", &["toolchains", "settings.toml"]),
+    ("RUSTUP_HOME", ".rustup", &["toolchains", "settings.toml", "update-hashes"]),
     ("CARGO_HOME", ".cargo", &["bin"]),
     ("NVM_DIR", ".nvm", &["versions", "alias", "nvm.sh"]),
     ("FNM_DIR", ".local/share/fnm", &["node-versions", "aliases"]),
