@@ -136,8 +136,11 @@ fn ctrl_c_ends_the_command_and_the_session_goes_on_later() {
     while !world.workspace.join("started").exists() {
         std::thread::yield_now();
     }
+    let since = std::time::Instant::now();
     interrupt(&child);
     let ran: Ran = child.wait_with_output().expect("ends").into();
+    // Far less than the time after which the command would be stopped anyway.
+    assert!(since.elapsed() < std::time::Duration::from_secs(60), "{:?}", since.elapsed());
     let ran = ran.ends(130).warns("interrupted; go on with: portcullis run --session sesn_");
     let more = world.run(&["run", "go on", "--session", &ran.id("sesn_"), "--model", &model]).ends(0);
     assert!(more.out.contains("Fixed sum.sh"), "{}", more.out);

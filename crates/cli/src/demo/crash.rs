@@ -60,7 +60,7 @@ pub async fn run(
     let model = played("demo-crash", &SCRIPT.replace("@TAG@", &tag))?;
     let work = Work { world, runtime, session, model, before: 0, globals };
     told(&see_through(&work, screen, term).await?, screen)?;
-    let observed = work.observed().await?;
+    let observed = work.observed(0).await?;
     let unknown = observed.iter().filter(|seen| seen.code.known() == Some(Code::OutcomeUnknown)).count();
     let times = fs::read_to_string(place.folder.join(BEGAN)).unwrap_or_default().lines().count();
     screen.line(&format!(

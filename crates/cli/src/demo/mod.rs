@@ -13,7 +13,6 @@ use portcullis::hand::Launcher;
 use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
 use portcullis_event::facts::FinalVerdict;
-use portcullis_event::{Body, Observed};
 use serde_json::json;
 
 use crate::args::{ApprovalMode, DemoArgs, Globals};
@@ -56,7 +55,7 @@ pub async fn run(args: &DemoArgs, globals: &Globals, term: &Term) -> anyhow::Res
     let work = Work { world: &world, runtime, session, model, before: 0, globals };
     let began = Instant::now();
     let outcome = see_through(&work, &screen, term).await?;
-    let passes = work.observed().await?.iter().rev().find(|seen| seen.tool == "bash").is_some_and(|seen| seen.ok);
+    let passes = work.observed(0).await?.iter().rev().find(|seen| seen.tool == "bash").is_some_and(|seen| seen.ok);
     let verdict = told(&outcome, &screen)?;
     screen.line(&styled(DIM, &spent(&work.used().await?, began)));
     if args.keep.is_some() {
@@ -179,21 +178,5 @@ fn look_at(work: &Work<'_>, screen: &Screen) {
     screen.line(&format!("session {session}; look at what happened:"));
     for words in [format!("sessions trace {session}"), format!("audit verify {session}"), format!("replay {session}")] {
         screen.line(&format!("  {}", work.world.command(&words)));
-    }
-}
-
-impl Work<'_> {
-    /// What every call of this run came to.
-    async fn observed(&self) -> anyhow::Result<Vec<Observed>> {
-        let mut all = Vec::new();
-        let gather = |events: &[portcullis_event::Event]| {
-            all.extend(events.iter().filter_map(|event| match event.body() {
-                Body::Observed(observed) => Some(*observed),
-                _ => None,
-            }));
-            Ok(())
-        };
-        self.world.each_page(self.session, self.before, gather).await?;
-        Ok(all)
     }
 }

@@ -140,10 +140,9 @@ impl Drive<'_> {
                     Box::new(answer)
                 }
                 None => {
-                    // What is typed now answers the question.
-                    let typed = self.typed.take();
-                    let again = typed.is_some();
-                    drop(typed);
+                    // What is typed from now on answers the question.
+                    let again = self.typed.is_some();
+                    self.say_typed().await?;
                     let workspace = ask.workspace.clone();
                     let row = ask.row.clone();
                     let answered = asks::at_terminal(self.world, ask, &self.term, &mut self.interrupts).await?;
@@ -175,6 +174,15 @@ impl Drive<'_> {
             }
         }
         Ok((!left.is_empty()).then_some(Outcome::Waits(left)))
+    }
+
+    /// Stops listening, and tells the session what was typed and not heard yet. Whether there was anything.
+    pub async fn say_typed(&mut self) -> anyhow::Result<bool> {
+        let left = self.typed.take().map(Typed::finish).unwrap_or_default();
+        for line in &left {
+            self.runtime.say(self.session, &person::login(), line).await?;
+        }
+        Ok(!left.is_empty())
     }
 
     /// Waits until a failed request is tried again; `false` if somebody does not want to.

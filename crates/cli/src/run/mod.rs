@@ -1,10 +1,12 @@
 //! `run`: a model at work in this workspace, until it is done or somebody must answer.
 
 mod asks;
+mod changes;
 pub mod drive;
 pub mod model;
 pub mod screen;
 mod session;
+mod talk;
 mod typed;
 
 use std::path::Path;
@@ -14,8 +16,8 @@ use std::time::Instant;
 use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, Profile, Runtime, SessionId, SystemIds};
-use portcullis_event::Body;
 use portcullis_event::facts::SessionUsage;
+use portcullis_event::{Body, Observed};
 use portcullis_store::Log as _;
 use serde_json::{Value, json};
 
@@ -70,10 +72,16 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         typed: None,
     };
     let began = Instant::now();
-    let outcome = drive.go().await;
+    let ended = match prompt.is_none() && term.interactive() {
+        true => talk::talk(&work, &mut drive).await,
+        false => match drive.go().await {
+            Ok(outcome) => work.end(outcome, &screen, began).await,
+            Err(error) => Err(error),
+        },
+    };
     // What a persistent shell holds does not outlive the run.
     work.runtime.shutdown().await;
-    work.end(outcome?, &screen, began).await
+    ended
 }
 
 /// What is to be done, in the user's words.
@@ -210,6 +218,20 @@ impl Work<'_> {
         }
         screen.line(&format!("{} {again}", styled(BOLD, "then go on with:")));
         json!({"stop": "requires_action", "asks": documents, "commands": [again]})
+    }
+
+    /// What every call after this event came to.
+    pub async fn observed(&self, after: u64) -> anyhow::Result<Vec<Observed>> {
+        let mut all = Vec::new();
+        let gather = |events: &[portcullis_event::Event]| {
+            all.extend(events.iter().filter_map(|event| match event.body() {
+                Body::Observed(observed) => Some(*observed),
+                _ => None,
+            }));
+            Ok(())
+        };
+        self.world.each_page(self.session, after, gather).await?;
+        Ok(all)
     }
 
     /// What the requests of this run used.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use portcullis::{Runtime, SessionId};
 use portcullis_event::{LOCAL_TENANT, SessionStatus};
-use portcullis_store::{Log as _, StoreError};
+use portcullis_store::Log as _;
 
 use super::title;
 use crate::args::{Globals, RunArgs};
@@ -43,7 +43,7 @@ async fn newest(world: &World, folder: &Path) -> Result<(SessionId, String), any
     let here = folder.to_string_lossy();
     let calls = call_session(folder);
     let later = next_call_session(calls);
-    let all = world.store.sessions(LOCAL_TENANT, LOOKED_AT).await.map_err(StoreError::from)?;
+    let all = world.store.sessions(LOCAL_TENANT, LOOKED_AT).await?;
     let found = all.into_iter().find(|summary| {
         let of_calls = summary.session_id == calls || summary.session_id == later;
         summary.row.workspace.as_deref() == Some(&*here)

@@ -40,6 +40,27 @@ impl Typed {
     }
 }
 
+impl Typed {
+    /// Stops listening; what was typed and not heard yet.
+    pub fn finish(mut self) -> Vec<String> {
+        self.stop();
+        let mut left = Vec::new();
+        while let Ok(line) = self.receive.try_recv() {
+            left.extend(Some(line.trim().to_owned()).filter(|line| !line.is_empty()));
+        }
+        left
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.receive.close();
+        if let Some(reader) = self.reader.take() {
+            // It has nothing to tell.
+            let _ = reader.join();
+        }
+    }
+}
+
 fn read(send: &mpsc::Sender<String>, stop: &AtomicBool) {
     let stdin = io::stdin();
     // The terminal gives whole lines; one that is longer than this comes in pieces.
@@ -68,11 +89,6 @@ fn read(send: &mpsc::Sender<String>, stop: &AtomicBool) {
 
 impl Drop for Typed {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.receive.close();
-        if let Some(reader) = self.reader.take() {
-            // It has nothing to tell.
-            let _ = reader.join();
-        }
+        self.stop();
     }
 }
