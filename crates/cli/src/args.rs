@@ -48,7 +48,7 @@ pub struct Globals {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub color: Color,
     /// What tools do where no rule speaks: each by its own default (managed), or reads run and the rest asks (code)
-    /// [default: managed]
+    /// [default: code for `run`, else managed]
     #[arg(long, global = true, value_enum, value_name = "NAME")]
     pub profile: Option<ProfileName>,
     /// Who works: PROVIDER/MODEL (anthropic, openai, openai-chat, gemini) or scripted:FILE [env: PORTCULLIS_MODEL]
@@ -94,6 +94,8 @@ pub enum ApprovalMode {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Hand work to a model in this workspace; what changes anything asks first
+    Run(RunArgs),
     /// Put one tool call through the whole gate and print what it gave
     Call(CallArgs),
     /// Calls that wait for a person: list, show, answer
@@ -140,6 +142,27 @@ pub enum Command {
         /// Which shell
         shell: Shell,
     },
+}
+
+/// How `run` ends.
+const RUN_EXITS: &str = "Ctrl-C once interrupts what runs and keeps the session, twice leaves.\nExit codes: 0 done, 1 the \
+model failed, 2 wrong usage, 3 waits for an answer, 5 the store or the machine failed, or the session is in use, 130 \
+interrupted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXITS)]
+pub struct RunArgs {
+    /// What is to be done, or - for standard input; without it, on a terminal, a conversation
+    pub prompt: Option<String>,
+    /// Go on with this session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<SessionId>,
+    /// Go on with the newest session of this workspace
+    #[arg(long = "continue", conflicts_with = "session")]
+    pub resume: bool,
+    /// Fail where a scripted model has no turn that fits
+    #[arg(long)]
+    pub strict_script: bool,
 }
 
 /// How `call` and `approvals allow` end, which is what scripts ask.

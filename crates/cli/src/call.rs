@@ -18,6 +18,9 @@ use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, call_session, key, next_call_session, workspace};
 use crate::{ask_view, person};
 
+/// Who holds a session meanwhile, for whoever comes across it.
+const CALLED: &str = "portcullis call";
+
 pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let input = input(&args.input)?;
     let settings = Settings::load(globals)?;
@@ -30,7 +33,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     }
     let world = World::open(settings, term)?;
     let (runtime, session) = match args.session {
-        Some(session) => (of_session(&world, session, globals, term).await?, session),
+        Some(session) => (of_session(&world, session, globals, CALLED, term).await?, session),
         None => in_workspace(&world, &here?).await?,
     };
     let running = runtime.begin(session, &args.tool, &input);
@@ -86,7 +89,7 @@ fn held(outcome: Result<CallOutcome, RuntimeError>) -> anyhow::Result<CallOutcom
 
 /// The workspace's own session, made by its first call.
 async fn in_workspace(world: &World, folder: &std::path::Path) -> anyhow::Result<(Runtime, SessionId)> {
-    let runtime = world.runtime(folder, "portcullis call")?;
+    let runtime = world.runtime(folder, CALLED)?;
     let mut session = call_session(folder);
     while let Some(head) = world.store.head(key(session)).await? {
         if !world.is_erased(session, &head).await? {
@@ -115,7 +118,13 @@ async fn made_here(world: &World, session: SessionId, folder: &std::path::Path) 
 }
 
 /// A named session runs where it was made; a --workspace that says otherwise is a mistake.
-async fn of_session(world: &World, session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<Runtime> {
+pub async fn of_session(
+    world: &World,
+    session: SessionId,
+    globals: &Globals,
+    called: &str,
+    term: &Term,
+) -> anyhow::Result<Runtime> {
     if let Some(made_in) = world.created(session).await?.workspace {
         let here = workspace(globals);
         let elsewhere = here.as_ref().map_or(true, |here| here != std::path::Path::new(&made_in));
@@ -130,7 +139,7 @@ async fn of_session(world: &World, session: SessionId, globals: &Globals, term: 
             term.note(&format!("session {session} works in {}, not here", render::exact(&made_in, 4_096)));
         }
     }
-    world.runtime_of(session, "portcullis call").await
+    world.runtime_of(session, called).await
 }
 
 /// `JSON`, `@FILE` or `-`. What is in it is for the gate to judge.

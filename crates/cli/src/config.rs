@@ -31,6 +31,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
     ("sandbox", &["minimum", "network", "shell_idle"]),
+    ("model", &["default", "base_url", "timeout", "window"]),
     ("rules", &[]),
 ];
 
@@ -47,7 +48,18 @@ struct UserFile {
     minimum: IsolationLevel,
     network: NetworkAccess,
     shell_idle: Duration,
+    model: ModelChoice,
     rules: Vec<Rule>,
+}
+
+/// Which model works, and how it is spoken to.
+#[derive(Debug, Clone, Default)]
+pub struct ModelChoice {
+    /// `PROVIDER/MODEL` or `scripted:FILE`; without it the first that the environment has a key for.
+    pub name: Option<String>,
+    pub base_url: Option<String>,
+    pub timeout: Option<Duration>,
+    pub window: Option<u64>,
 }
 
 impl Default for UserFile {
@@ -63,6 +75,7 @@ impl Default for UserFile {
             minimum: IsolationLevel::Full,
             network: NetworkAccess::Disabled,
             shell_idle: limits::SHELL_IDLE,
+            model: ModelChoice::default(),
             rules: Vec::new(),
         }
     }
@@ -95,6 +108,7 @@ pub struct Settings {
     /// How long a persistent shell is kept that nobody uses.
     pub shell_idle: Duration,
     pub profile: Profile,
+    pub model: ModelChoice,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
     pub chosen: Chosen,
     /// The user's file, if there is one.
@@ -143,6 +157,14 @@ impl Settings {
             (None, None) => file.approvals,
         };
         permitted(approvals, &enterprise)?;
+        let model = ModelChoice {
+            name: globals.model.clone().map_or_else(|| variable("PORTCULLIS_MODEL"), |name| Ok(Some(name)))?,
+            base_url: globals.base_url.clone(),
+            ..file.model.clone()
+        };
+        // An address of the file belongs to the model of the file.
+        let base_url = model.base_url.or_else(|| file.model.base_url.filter(|_| model.name.is_none()));
+        let model = ModelChoice { name: model.name.or(file.model.name), base_url, ..model };
         Ok(Self {
             database: store.unwrap_or_else(|| home.database()),
             artifacts: artifacts.unwrap_or_else(|| home.artifacts()),
@@ -161,6 +183,7 @@ impl Settings {
                 Some(ProfileName::Code) => Profile::Code,
                 Some(ProfileName::Managed) | None => Profile::Managed,
             },
+            model,
             chosen,
             user_file,
             enterprise,
@@ -342,6 +365,15 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         other => Err(format!("`{other}` is not one of disabled, enabled")),
     })?;
     let shell_idle = document.value(&tables, ("sandbox", "shell_idle"), |v| duration(&text_of(v)?))?;
+    let model = ModelChoice {
+        name: document.value(&tables, ("model", "default"), text_of)?,
+        base_url: document.value(&tables, ("model", "base_url"), text_of)?,
+        timeout: document.value(&tables, ("model", "timeout"), |v| duration(&text_of(v)?))?,
+        window: document.value(&tables, ("model", "window"), |v| match v {
+            DeValue::Integer(n) => n.as_str().parse().map_err(|_| format!("`{n}` is not a number of tokens")),
+            _ => Err("must be a number of tokens".to_owned()),
+        })?,
+    };
     Ok(UserFile {
         store,
         durability: durability.unwrap_or(default.durability),
@@ -353,6 +385,7 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         minimum: minimum.unwrap_or(default.minimum),
         network: network.unwrap_or(default.network),
         shell_idle: shell_idle.unwrap_or(default.shell_idle),
+        model,
         rules: parse_rules(text, file, Layer::User)?,
     })
 }

@@ -151,7 +151,7 @@ pub fn misused(error: &clap::Error) -> ! {
 
 /// A command of the design (cli.md) that this version cannot do.
 fn to_come(error: &clap::Error) -> Option<&str> {
-    const TO_COME: [&str; 8] = ["run", "serve", "mcp", "demo", "agents", "check", "vault", "keys"];
+    const TO_COME: [&str; 6] = ["serve", "mcp", "agents", "check", "vault", "keys"];
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }

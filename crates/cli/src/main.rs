@@ -24,6 +24,7 @@ mod gc;
 mod grants;
 mod home;
 mod import;
+mod keys;
 mod mapped;
 mod operator;
 mod person;
@@ -35,6 +36,7 @@ mod redrive;
 mod render;
 mod replay;
 mod rm;
+mod run;
 mod search;
 mod sessions;
 mod spinner;
@@ -65,10 +67,10 @@ fn main() -> ExitCode {
     exit::plain_panics();
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
     let term = Term::new(&cli.globals);
-    exit::report(&term, run(cli, &term))
+    exit::report(&term, dispatch(cli, &term))
 }
 
-fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
+fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
     if let Command::Completions { shell } = cli.command {
         return completions::run(shell, term);
     }
@@ -78,6 +80,7 @@ fn run(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
         exit::outlive_file_limits()?;
         let globals = &cli.globals;
         match cli.command {
+            Command::Run(args) => run::run(&args, globals, term).await,
             Command::Call(args) => call::run(&args, globals, term).await,
             Command::Approvals { what } => approvals::run(what.unwrap_or_default(), globals, term).await,
             Command::Grants { what } => {

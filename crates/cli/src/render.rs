@@ -74,6 +74,13 @@ impl Term {
         out.flush()
     }
 
+    /// A piece of a line, as it comes.
+    pub fn piece(self, text: &str) -> io::Result<()> {
+        let mut out = AutoStream::new(io::stdout().lock(), self.color);
+        out.write_all(text.as_bytes())?;
+        unread_is_fine(out.flush())
+    }
+
     /// Bytes as they are, as a part of a stream.
     pub fn bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
         self.write_bytes(bytes).map_err(ReaderLeft::or)

@@ -2,76 +2,21 @@
 //! a line, and only Ctrl-C, or a reader that leaves, ends the watch.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::os::fd::AsFd as _;
-use std::time::{Duration, Instant};
 
 use portcullis::Reply;
 use portcullis_base::AskId;
 use portcullis_store::Notices as _;
-use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
-};
 use tokio::signal::unix::Signal;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
 use crate::exit::{Ended, interrupts};
+use crate::keys::{Key, Keys};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
-
-/// How long an ask stands on the screen before a key can answer it: a key that bounced, or was meant
-/// for the ask before, comes sooner.
-const ARMING: Duration = Duration::from_millis(500);
-
-/// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it (a panic unwinds,
-/// too) restores what was.
-struct KeyMode {
-    before: Termios,
-}
-
-impl KeyMode {
-    fn enter() -> io::Result<Self> {
-        let stdin = io::stdin();
-        let before = tcgetattr(stdin.as_fd())?;
-        let mut keys = before.clone();
-        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
-        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(stdin.as_fd(), OptionalActions::Now, &keys)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for KeyMode {
-    fn drop(&mut self) {
-        // The terminal is gone or it is restored; there is no third thing to do.
-        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before);
-    }
-}
-
-/// A key, and when it was read.
-type Key = (u8, Instant);
-
-/// Bytes of standard input; the channel closes at its end. The thread ends with the process: a
-/// blocked read cannot be called back.
-fn keys() -> mpsc::Receiver<Key> {
-    let (send, receive) = mpsc::channel(16);
-    std::thread::spawn(move || {
-        let mut byte = [0u8; 1];
-        loop {
-            match rustix::io::read(io::stdin().as_fd(), &mut byte) {
-                Ok(1) if send.blocking_send((byte[0], Instant::now())).is_ok() => {}
-                Err(rustix::io::Errno::INTR) => {}
-                _ => return,
-            }
-        }
-    });
-    receive
-}
 
 /// What ends a wait.
 enum Woke {
@@ -85,7 +30,7 @@ struct Watch<'a> {
     term: &'a Term,
     changes: watch::Receiver<u64>,
     /// Where a person sits.
-    keys: Option<mpsc::Receiver<Key>>,
+    keys: Option<Keys>,
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
@@ -93,9 +38,9 @@ struct Watch<'a> {
 
 pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
     let interactive = term.interactive();
-    let _mode = if interactive { Some(KeyMode::enter()?) } else { None };
+    let keys = if interactive { Some(Keys::listen()?) } else { None };
     let (changes, interrupts) = (world.store.changes(), interrupts()?);
-    let mut watch = Watch { world, term, changes, keys: interactive.then(keys), interrupts, seen: BTreeSet::new() };
+    let mut watch = Watch { world, term, changes, keys, interrupts, seen: BTreeSet::new() };
     term.note(if interactive {
         "waiting for asks of every session; q or Ctrl-C leaves"
     } else {
@@ -127,7 +72,7 @@ impl Watch<'_> {
         // Without a terminal nobody types, and that there is no input ends nothing.
         let typed = async {
             match &mut self.keys {
-                Some(keys) => keys.recv().await,
+                Some(keys) => keys.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -151,28 +96,12 @@ impl Watch<'_> {
         self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))
     }
 
-    /// Throws away what was typed before now: nobody can have meant an ask that was not on the screen.
-    /// `false` to leave.
-    async fn arm(&mut self) -> bool {
-        tokio::select! {
-            () = tokio::time::sleep(ARMING) => {}
-            _ = self.interrupts.recv() => return false,
-        }
-        // The terminal is gone or it is emptied; a lost one shows as the end of the keys.
-        let _ = tcflush(io::stdin().as_fd(), QueueSelector::IFlush);
-        while self.keys.as_mut().is_some_and(|keys| keys.try_recv().is_ok()) {}
-        true
-    }
-
     /// Shows one ask and takes its key; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
         let whole = Whole::load(self.world, ask).await?;
         self.term.print(&whole.text(self.world, false))?;
-        if !self.arm().await {
-            return Ok(false);
-        }
-        // One that the reading thread holds already slips past the emptying; its time gives it away.
-        let armed = Instant::now();
+        let Some(keys) = &mut self.keys else { return Ok(true) };
+        let Some(armed) = keys.arm(&mut self.interrupts).await else { return Ok(false) };
         let can_remember = whole.asked.grantable.is_some();
         let remember = if can_remember { "t this session   p this project   " } else { "" };
         self.term.note(&styled(BOLD, &format!("a allow once   {remember}d deny   s skip   q leave")));

@@ -311,7 +311,7 @@ fn repeated_flags(settings: &Settings) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &[u8]) -> String {
+pub fn quoted(word: &[u8]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=+@%,".contains(c);
     match std::str::from_utf8(word) {
         Ok(text) if !text.is_empty() && text.chars().all(plain) => text.to_owned(),

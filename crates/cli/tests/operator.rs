@@ -57,7 +57,8 @@ fn h18_a_session_that_is_unknown_or_terminated_takes_no_input() {
     let (world, model) = scripted(HELLO);
     let session = told(&world, "hello?");
     let unknown = "sesn_00000000000000000000000001";
-    for verb in [&["send", unknown, "x"][..], &["interrupt", unknown], &["answer", unknown, "x"], &["status", unknown]] {
+    for verb in [&["send", unknown, "x"][..], &["interrupt", unknown], &["answer", unknown, "x"], &["status", unknown]]
+    {
         let words: Vec<&str> = ["sessions"].iter().chain(verb).copied().collect();
         world.run(&words).ends(1).warns("no session");
     }
@@ -94,7 +95,10 @@ fn check09_a_custom_call_takes_one_answer_and_the_next_wake_goes_on_with_it() {
     let session = told(&world, "how warm is it in Bern?");
     wake(&world, &session, &model).ends(3).says(&format!("sessions answer {session} --request sevt_"));
     let waits = status(&world, &session);
-    assert_eq!((&waits["status"], &waits["pending_custom_tool"]["name"]), (&"requires_action".into(), &"weather".into()));
+    assert_eq!(
+        (&waits["status"], &waits["pending_custom_tool"]["name"]),
+        (&"requires_action".into(), &"weather".into())
+    );
     let request = waits["pending_custom_tool"]["id"].as_str().expect("an id").to_owned();
     let length = events(&world, &session).len();
     let other = "sevt_00000000000000000000000001";
@@ -108,7 +112,8 @@ fn check09_a_custom_call_takes_one_answer_and_the_next_wake_goes_on_with_it() {
             world.command(&words).spawn().expect("it starts")
         })
         .collect();
-    let mut ends: Vec<_> = both.into_iter().map(|child| child.wait_with_output().expect("ends").status.code()).collect();
+    let mut ends: Vec<_> =
+        both.into_iter().map(|child| child.wait_with_output().expect("ends").status.code()).collect();
     ends.sort_unstable();
     assert_eq!(ends, [Some(0), Some(1)]);
     world.run(&["sessions", "answer", &session, "13 degrees"]).ends(1).warns("waits for no result");

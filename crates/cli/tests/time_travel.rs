@@ -88,7 +88,8 @@ fn a_fork_goes_on_alone_and_the_parents_head_is_unchanged() {
     assert_eq!(texts(&log), texts(&copied));
 
     // It stands still until somebody speaks to it, and then goes its own way.
-    let other = script(&world, "other.toml", "[[turn]]\ntext = \"I was told to stop here.\"\n[[turn]]\ntext = \"Stopped.\"\n");
+    let other =
+        script(&world, "other.toml", "[[turn]]\ntext = \"I was told to stop here.\"\n[[turn]]\ntext = \"Stopped.\"\n");
     wake(&world, &fork, &other).ends(0).says("nothing is due");
     world.run(&["sessions", "send", &fork, "stop here"]).ends(0);
     wake(&world, &fork, &other).ends(0).says("Stopped.");

@@ -12,7 +12,7 @@ use crate::common::{Ran, World, store};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Rules under which commands run without being asked about.
-pub const SHELL_RUNS: &str = "[[rules]]\nid = \"test-shell\"\neffect = \"allow\"\ntool = \"shell_run\"\n";
+pub const SHELL_RUNS: &str = "[[rules]]\nid = \"test-shell\"\neffect = \"allow\"\naction = \"shell_run\"\n";
 
 /// A world with a script beside its workspace; the word that names the model.
 pub fn scripted(text: &str) -> (World, String) {

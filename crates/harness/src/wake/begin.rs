@@ -32,17 +32,21 @@ struct Found {
 }
 
 fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
+    let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
+    // Another process may have run what waited (`approvals allow`): the model has yet to hear of it.
+    let moved_on = !waits && state.session.status == SessionStatus::RequiresAction;
     let all_wakes: Vec<WakeQueued> = state.wakes.pending().cloned().collect();
     Found {
         inputs: state.inbox.pending().to_vec(),
         due: all_wakes.iter().filter(|wake| wake.due_at <= now).cloned().collect(),
         all_wakes,
         interrupted: state.inbox.interrupted(),
-        unsettled: state.asks.answered().next().is_some()
+        unsettled: moved_on
+            || state.asks.answered().next().is_some()
             || !state.session.queued.is_empty()
             || state.intents.open().any(|intent| intent.ask_id.is_none()),
         open: state.progress.open.as_ref().map(|open| open.wake_id),
-        waits: state.asks.pending().next().is_some() || !state.progress.custom.is_empty(),
+        waits,
         status: status_word(state.session.status),
         unknown: state.progress.unknown.len(),
     }
@@ -87,7 +91,8 @@ impl<'a> Wake<'a> {
         }
         let context = Context::load(session, None).await?;
         let only_unsettled = found.inputs.is_empty() && found.due.is_empty() && found.open.is_none();
-        if only_unsettled && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
+        let said = found.status == status_word(SessionStatus::RequiresAction);
+        if only_unsettled && !said && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
             // Calls that no model made, in a session of `portcullis call` for one: they are seen through, and no model is
             // asked about them.
             session.attend_until(cancel).await?;
@@ -121,7 +126,20 @@ impl<'a> Wake<'a> {
         if found.unsettled {
             // What an answer lets run belongs to this wake, so the wake is in the log before it (5.4, step 9).
             wake.flush().await?;
-            for attended in session.attend_until(cancel).await? {
+            // Whoever interrupts means what an answer let run as well.
+            let stop = cancel.child_token();
+            let moved = {
+                let mut attending = std::pin::pin!(session.attend_until(&stop));
+                tokio::select! {
+                    biased;
+                    moved = &mut attending => moved?,
+                    () = wake.interrupt_comes() => {
+                        stop.cancel();
+                        attending.await?
+                    }
+                }
+            };
+            for attended in moved {
                 wake.attended(attended).await?;
             }
             wake.context = Context::load(session, None).await?;

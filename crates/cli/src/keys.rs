@@ -1,0 +1,129 @@
+//! Single keys from the terminal, for questions that take one. Whoever stops listening leaves what is typed later to others.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+};
+use tokio::signal::unix::Signal;
+use tokio::sync::mpsc;
+
+/// How long a question stands on the screen before a key can answer it: a key that bounced, or was meant for the question
+/// before, comes sooner.
+const ARMING: Duration = Duration::from_millis(500);
+
+/// How soon the reader notices that nobody listens any more.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Keys that are read and not yet asked for.
+const AHEAD: usize = 16;
+
+/// The most bytes of one typed line.
+const LINE_MAX: usize = 4_096;
+
+/// A key, and when it was read.
+pub type Key = (u8, Instant);
+
+/// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it (a panic unwinds, too) restores what was.
+pub struct Keys {
+    before: Termios,
+    receive: mpsc::Receiver<Key>,
+    stop: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Keys {
+    pub fn listen() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin().as_fd())?;
+        let (send, receive) = mpsc::channel(AHEAD);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut keys = Self { before, receive, stop: Arc::clone(&stop), reader: None };
+        keys.one_by_one()?;
+        keys.reader = Some(std::thread::spawn(move || read(&send, &stop)));
+        Ok(keys)
+    }
+
+    fn one_by_one(&self) -> io::Result<()> {
+        let mut mode = self.before.clone();
+        mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+        mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+        Ok(tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &mode)?)
+    }
+
+    /// The next key; `None` where the input ended.
+    pub async fn next(&mut self) -> Option<Key> {
+        self.receive.recv().await
+    }
+
+    /// Throws away what was typed before now: nobody can have meant a question that was not on the screen. `None` if
+    /// Ctrl-C came. A key that the reading thread holds already slips past; its time, before the one given, tells.
+    pub async fn arm(&mut self, interrupts: &mut Signal) -> Option<Instant> {
+        tokio::select! {
+            () = tokio::time::sleep(ARMING) => {}
+            _ = interrupts.recv() => return None,
+        }
+        // The terminal is gone or it is emptied; a lost one shows as the end of the keys.
+        let _ = tcflush(io::stdin().as_fd(), QueueSelector::IFlush);
+        while self.receive.try_recv().is_ok() {}
+        Some(Instant::now())
+    }
+
+    /// A whole line, with the terminal's own editing; `None` where the input ended.
+    pub async fn line(&mut self) -> Option<String> {
+        tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before).ok()?;
+        let mut bytes = Vec::new();
+        let ended = loop {
+            match self.receive.recv().await {
+                Some((b'\n' | b'\r', _)) => break true,
+                Some((byte, _)) if bytes.len() < LINE_MAX => bytes.push(byte),
+                Some(_) => {}
+                None => break false,
+            }
+        };
+        self.one_by_one().ok()?;
+        ended.then(|| String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+}
+
+/// Bytes of standard input, until nobody wants them; the channel closes at their end.
+fn read(send: &mpsc::Sender<Key>, stop: &AtomicBool) {
+    let stdin = io::stdin();
+    let mut byte = [0u8; 1];
+    while !stop.load(Ordering::Relaxed) {
+        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut ready, Some(&GLANCE)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(_) => return,
+        }
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        match rustix::io::read(stdin.as_fd(), &mut byte) {
+            Ok(1) if send.blocking_send((byte[0], Instant::now())).is_ok() => {}
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // One that waits for room in the channel goes on with an error.
+        self.receive.close();
+        if let Some(reader) = self.reader.take() {
+            // It has nothing to tell.
+            let _ = reader.join();
+        }
+        // The terminal is gone or it is restored; there is no third thing to do.
+        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before);
+    }
+}

@@ -1,0 +1,40 @@
+//! Which model works: by flag, by configuration, or the first that the environment has a key for.
+
+use std::sync::Arc;
+
+use portcullis::SystemClock;
+use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
+
+use crate::config::Settings;
+use crate::exit::usage;
+use crate::render::Term;
+
+/// The model of this run. Nothing is sent, except where a server of one's own is asked for the name of its model.
+pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> anyhow::Result<Arc<dyn Model>> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let chosen = &settings.model;
+    let mut model = ModelSettings::new(Arc::new(SystemClock::new()));
+    model.base_url.clone_from(&chosen.base_url);
+    model.timeout = chosen.timeout;
+    model.window = chosen.window;
+    model.strict_script = strict_script;
+    if !chosen.name.as_deref().is_some_and(|name| name.starts_with("scripted:")) {
+        tls();
+    }
+    let catalog = Catalog::new(model, &environment);
+    let wrong = |error: ModelError| usage(error.to_string());
+    match &chosen.name {
+        Some(name) => catalog.open_text(name).map_err(wrong),
+        None => {
+            let found = catalog.first().await.map_err(wrong)?;
+            term.note(&format!("model: {} ({})", found.model.name(), found.because));
+            Ok(found.model)
+        }
+    }
+}
+
+/// Before the first model that is spoken to, and not for commands that speak to none: it costs their start nothing.
+fn tls() {
+    // Whoever comes second finds it installed, which is what is wanted.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

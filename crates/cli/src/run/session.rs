@@ -1,0 +1,57 @@
+//! The session that a run works in: a new one, one by its id, or the newest of this workspace.
+
+use std::path::Path;
+
+use portcullis::{Runtime, SessionId};
+use portcullis_event::{LOCAL_TENANT, SessionStatus};
+use portcullis_store::{Log as _, StoreError};
+
+use super::title;
+use crate::args::{Globals, RunArgs};
+use crate::call;
+use crate::exit::failed;
+use crate::render::{DIM, Term, safe_line, styled};
+use crate::world::{World, call_session, next_call_session};
+
+const CALLED: &str = "portcullis run";
+
+/// How many sessions are looked through for the newest of a workspace.
+const LOOKED_AT: usize = 1_000;
+
+pub async fn open(
+    world: &World,
+    args: &RunArgs,
+    globals: &Globals,
+    (folder, named): (&Path, &str),
+    term: &Term,
+) -> anyhow::Result<(Runtime, SessionId)> {
+    if let Some(session) = args.session {
+        return Ok((call::of_session(world, session, globals, CALLED, term).await?, session));
+    }
+    let runtime = world.runtime(folder, CALLED)?;
+    if args.resume {
+        let (session, name) = newest(world, folder).await?;
+        term.note(&styled(DIM, &format!("going on with {session}: {}", safe_line(&name, 60))));
+        return Ok((runtime, session));
+    }
+    let session = runtime.create_session(&title(named)).await?;
+    Ok((runtime, session))
+}
+
+/// The newest session of a workspace that is not the one of its calls.
+async fn newest(world: &World, folder: &Path) -> Result<(SessionId, String), anyhow::Error> {
+    let here = folder.to_string_lossy();
+    let calls = call_session(folder);
+    let later = next_call_session(calls);
+    let all = world.store.sessions(LOCAL_TENANT, LOOKED_AT).await.map_err(StoreError::from)?;
+    let found = all.into_iter().find(|summary| {
+        let of_calls = summary.session_id == calls || summary.session_id == later;
+        summary.row.workspace.as_deref() == Some(&*here)
+            && summary.head.status != SessionStatus::Terminated
+            && !of_calls
+    });
+    match found {
+        Some(summary) => Ok((summary.session_id, summary.row.title.unwrap_or_default())),
+        None => Err(failed(format!("no session of {here} to go on with; leave --continue out to begin one"))),
+    }
+}
