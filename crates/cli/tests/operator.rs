@@ -152,7 +152,7 @@ fn h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
 
 const SLEEPS: &str = r#"
 [[turn]]
-calls = [{ name = "shell_run", input = { command = "echo begun > begun.txt; sleep 600" } }]
+calls = [{ name = "bash", input = { command = "echo begun > begun.txt; sleep 600" } }]
 [[turn]]
 text = "I do not know how that ended."
 "#;
@@ -171,7 +171,7 @@ fn h36_a_call_of_a_killed_wake_is_unknown_until_a_person_says_what_became_of_it(
     wake(&world, &session, &model).ends(0).says("I do not know");
     assert!(!world.workspace.join("begun.txt").exists(), "it is never run again by itself");
     assert_eq!(codes(&events(&world, &session)), ["outcome_unknown"]);
-    let invocation = world.run(&["sessions", "unknown"]).ends(0).says("shell_run").id("inv_");
+    let invocation = world.run(&["sessions", "unknown"]).ends(0).says("bash").id("inv_");
     let listed = world.run(&["sessions", "unknown", &session, "--json"]).ends(0).json();
     assert_eq!(listed["unknown"][0]["invocation_id"], invocation.as_str());
     let nothing = "inv_00000000000000000000000001";

@@ -48,7 +48,7 @@ fn check06_a_queued_wake_fires_once_at_its_time_across_a_restart() {
 
 const EFFECT: &str = r#"
 [[turn]]
-calls = [{ name = "shell_run", input = { command = "echo ran >> ran.txt; sleep 0.3" } }]
+calls = [{ name = "bash", input = { command = "echo ran >> ran.txt; sleep 0.3" } }]
 [[turn]]
 text = "It is done."
 "#;
@@ -94,7 +94,7 @@ fn check05_two_workers_one_is_killed_and_nothing_is_lost_or_done_twice() {
 
 const SLOW: &str = r#"
 [[turn]]
-calls = [{ name = "shell_run", input = { command = "echo ran >> ran.txt; sleep 3" } }]
+calls = [{ name = "bash", input = { command = "echo ran >> ran.txt; sleep 3" } }]
 [[turn]]
 text = "It is done."
 "#;
@@ -195,7 +195,8 @@ fn an_approval_given_elsewhere_is_taken_up_by_a_worker_and_calls_of_nobody_ask_n
 
     // A call from the command line whose process died has no model: it is settled, and none is asked.
     world.configure(SHELL_RUNS);
-    let mut call = world.command(&["call", "shell_run", r#"{"command":"echo x > begun.txt; sleep 600"}"#]);
+    let mut call =
+        world.command(&["--profile", "code", "call", "bash", r#"{"command":"echo x > begun.txt; sleep 600"}"#]);
     let mut call = call.spawn().expect("it starts");
     until("its command runs", || world.workspace.join("begun.txt").exists());
     signal(&call, Signal::KILL);

@@ -11,8 +11,21 @@ use crate::common::{Ran, World, store};
 /// How long a condition is waited for on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Rules under which commands run without being asked about.
-pub const SHELL_RUNS: &str = "[[rules]]\nid = \"test-shell\"\neffect = \"allow\"\naction = \"shell_run\"\n";
+/// Rules under which the commands of these scripts run without being asked about.
+pub const SHELL_RUNS: &str = r#"
+[[rules]]
+action = "*"
+argv = ["echo"]
+effect = "allow"
+[[rules]]
+action = "*"
+argv = ["sleep"]
+effect = "allow"
+[[rules]]
+action = "*"
+path = "/workspace/**"
+effect = "allow"
+"#;
 
 /// A world with a script beside its workspace; the word that names the model.
 pub fn scripted(text: &str) -> (World, String) {
