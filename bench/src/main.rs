@@ -18,6 +18,7 @@ mod simulation;
 mod spool;
 mod startup;
 mod table;
+mod turns;
 mod world;
 
 use anyhow::Result;
@@ -52,13 +53,14 @@ fn main() -> Result<()> {
     run("search", &|| task(Box::pin(search::run())))?;
     run("hand", &|| task(Box::pin(hand::run())))?;
     run("shell", &|| task(Box::pin(shell::run())))?;
+    run("turns", &|| task(Box::pin(turns::run())))?;
     run("startup", &startup::run)?;
     run("simulation", &simulation::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand shell startup \
-         simulation"
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand shell turns \
+         startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

@@ -94,6 +94,8 @@ pub enum ApprovalMode {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// See it work: a scripted model mends a small real project; no key, no network
+    Demo(DemoArgs),
     /// Hand work to a model in this workspace; what changes anything asks first
     Run(RunArgs),
     /// Put one tool call through the whole gate and print what it gave
@@ -142,6 +144,23 @@ pub enum Command {
         /// Which shell
         shell: Shell,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 the test passes at the end and the answer is supported (--crash: one call is unknown \
+and nothing ran twice), 1 not so."
+)]
+pub struct DemoArgs {
+    /// Lay the project out in this folder, which must be empty or new, and leave it there
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Kill a process of the demo in the middle of a command, and go on with another
+    #[arg(long)]
+    pub crash: bool,
+    /// For the demo itself: what the process does that will be killed
+    #[arg(long, value_name = "SESSION:TAG", hide = true)]
+    pub stage: Option<String>,
 }
 
 /// How `run` ends.

@@ -236,7 +236,7 @@ fn variable(name: &str) -> anyhow::Result<Option<String>> {
 }
 
 /// Only the organisation can forbid it, and nothing here can overrule that.
-fn permitted(approvals: ApprovalMode, enterprise: &EnterprisePolicy) -> anyhow::Result<()> {
+pub fn permitted(approvals: ApprovalMode, enterprise: &EnterprisePolicy) -> anyhow::Result<()> {
     if approvals == ApprovalMode::Allow && !enterprise.approvals_allow() {
         let path = EnterprisePolicy::PATH;
         return Err(usage(format!("{path} forbids `--approvals allow`; answer each ask with `portcullis approvals`")));

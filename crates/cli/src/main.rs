@@ -14,6 +14,7 @@ mod call;
 mod completions;
 mod config;
 mod dead_rules;
+mod demo;
 mod doctor;
 mod draft;
 mod exit;
@@ -80,6 +81,7 @@ fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
         exit::outlive_file_limits()?;
         let globals = &cli.globals;
         match cli.command {
+            Command::Demo(args) => demo::run(&args, globals, term).await,
             Command::Run(args) => run::run(&args, globals, term).await,
             Command::Call(args) => call::run(&args, globals, term).await,
             Command::Approvals { what } => approvals::run(what.unwrap_or_default(), globals, term).await,

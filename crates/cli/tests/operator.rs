@@ -121,6 +121,16 @@ fn check09_a_custom_call_takes_one_answer_and_the_next_wake_goes_on_with_it() {
     assert_eq!(count(&events(&world, &session), "user.custom_tool_result"), 1);
 }
 
+#[test]
+fn h26_an_interrupt_closes_a_custom_call_at_once() {
+    let (world, model) = scripted(CUSTOM);
+    let session = told(&world, "how warm is it in Bern?");
+    wake(&world, &session, &model).ends(3);
+    world.run(&["sessions", "interrupt", &session]).ends(0);
+    world.run(&["sessions", "answer", &session, "12 degrees"]).ends(1).warns("waits for no result");
+    assert_eq!(status(&world, &session)["pending_custom_tool"], serde_json::Value::Null);
+}
+
 const WRITES: &str = r#"
 [[turn]]
 calls = [{ name = "write", input = { file_path = "new.txt", content = "made" } }]

@@ -168,8 +168,7 @@ fn a_worker_stops_when_told_to_and_says_why() {
     // Ctrl-C.
     let child = worker(&world, &model, &[]);
     common::interrupt(&child);
-    let ended: Ran = child.wait_with_output().expect("ends").into();
-    let ended = ended.ends(130);
+    let ended = child.output().ends(130);
     assert!(ended.out.contains(r#""reason":"interrupted""#), "{}", ended.out);
 }
 

@@ -46,6 +46,8 @@ pub struct Drive<'a> {
     pub agent: &'a Agent,
     pub session: SessionId,
     pub approvals: ApprovalMode,
+    /// Who answers, where no person does.
+    pub by: &'static str,
     pub screen: Arc<Screen>,
     pub term: Term,
     pub interrupts: Signal,
@@ -165,7 +167,7 @@ impl Drive<'_> {
             self.screen.document(&said);
             if channel == "flag" {
                 let word = if allows { "allowed" } else { "refused" };
-                self.screen.line(&styled(DIM, &format!("{word} by --approvals: {tool} ({id})")));
+                self.screen.line(&styled(DIM, &format!("{word} by {}: {tool} ({id})", self.by)));
             }
             if let Some(grant) = grant {
                 let revoke = self.world.command(&format!("grants revoke {grant}"));

@@ -1,9 +1,9 @@
 //! `run`: a model at work in this workspace, until it is done or somebody must answer.
 
 mod asks;
-mod drive;
+pub mod drive;
 pub mod model;
-mod screen;
+pub mod screen;
 mod session;
 mod typed;
 
@@ -49,7 +49,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     let work = Work { world: &world, runtime, session, model, before, globals };
     let screen = Arc::new(Screen::new(*term, false));
-    let agent = work.agent(&screen)?;
+    let agent = work.agent(&screen);
     screen.document(&json!({
         "type": "session", "session_id": session, "workspace": work.runtime.workspace(),
         "model": work.model.name().to_string(), "resumed": args.session.is_some() || args.resume,
@@ -63,6 +63,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         agent: &agent,
         session,
         approvals: world.settings.approvals,
+        by: "--approvals",
         screen: Arc::clone(&screen),
         term: *term,
         interrupts: interrupts()?,
@@ -103,18 +104,18 @@ pub fn guidance(folder: &Path, term: &Term) -> Option<Guidance> {
 }
 
 /// A run, with what is needed to say how it went.
-struct Work<'a> {
-    world: &'a World,
-    runtime: Runtime,
-    session: SessionId,
-    model: Arc<dyn Model>,
+pub struct Work<'a> {
+    pub world: &'a World,
+    pub runtime: Runtime,
+    pub session: SessionId,
+    pub model: Arc<dyn Model>,
     /// The last event before it.
-    before: u64,
-    globals: &'a Globals,
+    pub before: u64,
+    pub globals: &'a Globals,
 }
 
 impl Work<'_> {
-    fn agent(&self, screen: &Arc<Screen>) -> anyhow::Result<Agent> {
+    pub fn agent(&self, screen: &Arc<Screen>) -> Agent {
         let settings = &self.world.settings;
         let folder = self.runtime.workspace().unwrap_or(Path::new("."));
         let wakes = Wakes {
@@ -124,7 +125,7 @@ impl Work<'_> {
             other_tries: 1,
             ..Wakes::default()
         };
-        Ok(self.runtime.agent(AgentParts {
+        self.runtime.agent(AgentParts {
             model: Arc::clone(&self.model),
             settings: wakes,
             watcher: Arc::clone(screen) as _,
@@ -134,7 +135,7 @@ impl Work<'_> {
                 settings.minimum,
                 settings.network.as_str()
             ),
-        }))
+        })
     }
 
     /// The command that goes on with this session.
@@ -212,7 +213,7 @@ impl Work<'_> {
     }
 
     /// What the requests of this run used.
-    async fn used(&self) -> anyhow::Result<SessionUsage> {
+    pub async fn used(&self) -> anyhow::Result<SessionUsage> {
         let mut used = SessionUsage::default();
         let count = |events: &[portcullis_event::Event]| {
             for event in events {
@@ -246,7 +247,7 @@ fn done(end: &WakeEnd, screen: &Screen) -> Ended {
 }
 
 /// Tokens, requests and calls on one line.
-fn spent(used: &SessionUsage, began: Instant) -> String {
+pub fn spent(used: &SessionUsage, began: Instant) -> String {
     let cached = match used.cache_read_input_tokens {
         0 => String::new(),
         cached => format!(" ({cached} from the cache)"),

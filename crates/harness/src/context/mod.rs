@@ -9,6 +9,7 @@ mod media;
 mod prompt;
 mod summary;
 mod verifies;
+mod wake_message;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub(crate) use media::media_of;
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use summary::Digested;
 pub(crate) use verifies::verifies;
+pub(crate) use wake_message::wake_message;
 
 /// Something that a request adds in the user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
 
 use super::{Harness, Wake};
-use crate::context::{Added, Context};
+use crate::context::{Added, Context, wake_message};
 use crate::live::Live;
 
 /// What there is to do.
@@ -147,6 +147,7 @@ impl<'a> Wake<'a> {
         if found.open.is_some() && found.unknown > 0 {
             wake.note_recovery();
         }
+        wake.added.extend(harness.extras.notes(session).into_iter().map(Added::Text));
         Ok(Some(wake))
     }
 
@@ -169,6 +170,10 @@ impl<'a> Wake<'a> {
             self.session.note(&mut self.facts, None, &span);
             let running = StatusRunning { previous_status: found.status.to_owned() };
             self.session.note(&mut self.facts, None, &running);
+            if self.harness.settings.directive {
+                let session = self.session.key().session;
+                self.added.extend(self.session.with_state(|state| wake_message(session, state)).map(Added::Text));
+            }
         }
         self.consume(&found.inputs);
         if found.interrupted {

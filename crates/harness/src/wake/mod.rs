@@ -33,6 +33,24 @@ pub struct Harness {
     pub entropy: Arc<dyn Entropy>,
     /// What stands between commands and the machine, in one line for the prompt.
     pub sandbox: String,
+    /// What others know that a wake should be told.
+    pub extras: Arc<dyn Extras>,
+}
+
+/// What the managed tools bring to a wake: grades of outcomes, changed setups, what was recalled. Everything it says is
+/// a fact of the runtime: a note never quotes what a tool or a page said (L67).
+pub trait Extras: Send + Sync {
+    /// Notes for the first request of a wake, in the order of agent-runtime 6.7.
+    fn notes(&self, session: &Session) -> Vec<String>;
+}
+
+/// Nothing more.
+pub struct NoExtras;
+
+impl Extras for NoExtras {
+    fn notes(&self, _session: &Session) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// How a wake ended.
