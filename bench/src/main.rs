@@ -19,6 +19,7 @@ mod spool;
 mod startup;
 mod table;
 mod turns;
+mod waiting;
 mod world;
 
 use anyhow::Result;
@@ -53,13 +54,14 @@ fn main() -> Result<()> {
     run("search", &|| task(Box::pin(search::run())))?;
     run("hand", &|| task(Box::pin(hand::run())))?;
     run("shell", &|| task(Box::pin(shell::run())))?;
+    run("waiting", &|| task(Box::pin(waiting::run())))?;
     run("turns", &|| task(Box::pin(turns::run())))?;
     run("startup", &startup::run)?;
     run("simulation", &simulation::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
-        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand shell turns \
+        "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand shell waiting turns \
          startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.

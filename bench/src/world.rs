@@ -21,8 +21,13 @@ struct Nothing {
 
 /// A tool that only looks, and at nothing: what is measured around it is the gate.
 pub fn nothing() -> Result<Tool> {
+    asking(Semantics::read_only())
+}
+
+/// The same with other semantics, such as a policy that asks.
+pub fn asking(semantics: Semantics) -> Result<Tool> {
     Ok(Tool::builder::<Nothing, String>("Does nothing.")
-        .semantics(Semantics::read_only())
+        .semantics(semantics)
         .execute(|_, _| async { Ok("done".to_owned()) })
         .build()?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portcullis::harness::{CallSeen, Redrive, Redriven};
 use serde_json::json;
 
-use crate::args::{Globals, ReplayArgs};
+use crate::args::ReplayArgs;
 use crate::exit::Ended;
 use crate::render::{self, Term, safe_line};
 use crate::thinker;
@@ -14,8 +14,8 @@ use crate::world::{World, key};
 /// The word by which programs know it (tool-contract §23).
 const DIVERGED: &str = "replay_diverged";
 
-pub async fn run(world: &World, args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
-    let model = thinker::choose(globals, term).await?;
+pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
+    let model = thinker::choose(&world.settings, term).await?;
     let drive = Redrive {
         store: Arc::clone(&world.store) as _,
         artifacts: world.artifacts()? as _,

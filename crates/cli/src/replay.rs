@@ -19,7 +19,7 @@ pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::R
     match args.mode {
         ReplayMode::Inspect => inspect(&world, args, term).await,
         ReplayMode::Rebuild => rebuild::run(&world, args, term).await,
-        ReplayMode::Redrive => redrive::run(&world, args, globals, term).await,
+        ReplayMode::Redrive => redrive::run(&world, args, term).await,
     }
 }
 

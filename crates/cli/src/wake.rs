@@ -28,9 +28,9 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         )));
     };
     world.created(session).await?;
-    let model = thinker::choose(globals, term).await?;
+    let model = thinker::choose(&world.settings, term).await?;
     let runtime = world.runtime_of(session, "portcullis sessions wake").await?;
-    let agent = thinker::agent(&runtime, &model, &world.settings);
+    let agent = thinker::agent(&runtime, &model, &world.settings, term);
     let cancel = CancellationToken::new();
     let words = format!("{} works", model.name());
     let (woken, interrupted) = interruptible(term, &words, &cancel, agent.wake(session, &cancel)).await?;

@@ -27,14 +27,14 @@ const WORKSPACES: usize = 64;
 
 pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = thinker::settings(globals)?;
-    let model = thinker::choose(globals, term).await?;
+    let model = thinker::choose(&settings, term).await?;
     let world = Arc::new(World::open(settings, term)?);
     for session in &args.session {
         world.created(*session).await?;
     }
     let clock = Arc::new(SystemClock::new());
     let worker = WorkerId::make(world.ids(), clock.now());
-    let crew = Arc::new(Workspaces { world: Arc::clone(&world), model, open: Mutex::default() });
+    let crew = Arc::new(Workspaces { world: Arc::clone(&world), model, term: *term, open: Mutex::default() });
     let teller = *term;
     let worker = Worker {
         store: Arc::clone(&world.store) as _,
@@ -89,6 +89,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
 struct Workspaces {
     world: Arc<World>,
     model: Arc<dyn Model>,
+    term: Term,
     open: Mutex<HashMap<PathBuf, Arc<Place>>>,
 }
 
@@ -115,7 +116,7 @@ impl Workspaces {
             return Ok(Arc::clone(place));
         }
         let runtime = self.world.runtime_of(session, "portcullis worker").await?;
-        let agent = thinker::agent(&runtime, &self.model, &self.world.settings);
+        let agent = thinker::agent(&runtime, &self.model, &self.world.settings, &self.term);
         let place = Arc::new(Place { runtime, agent });
         if open.len() >= WORKSPACES {
             let idle: Vec<PathBuf> = open

@@ -32,7 +32,7 @@ fn a_misspelt_tool_is_named_and_ends_alike_everywhere() {
 #[test]
 fn commands_that_are_not_there_yet_say_so_in_one_sentence() {
     let world = World::new();
-    for name in ["worker", "serve", "mcp"] {
+    for name in ["serve", "mcp", "vault"] {
         world.run(&[name]).ends(2).one_error_line().warns(&format!("`portcullis {name}` is not there yet"));
         let ran = world.run(&["--json", name, "--listen", "x"]).ends(2);
         assert_eq!(ran.json()["error"]["exit"], 2);

@@ -121,6 +121,16 @@ fn check09_a_custom_call_takes_one_answer_and_the_next_wake_goes_on_with_it() {
     assert_eq!(count(&events(&world, &session), "user.custom_tool_result"), 1);
 }
 
+#[test]
+fn h26_an_interrupt_closes_a_custom_call_at_once() {
+    let (world, model) = scripted(CUSTOM);
+    let session = told(&world, "how warm is it in Bern?");
+    wake(&world, &session, &model).ends(3);
+    world.run(&["sessions", "interrupt", &session]).ends(0);
+    world.run(&["sessions", "answer", &session, "12 degrees"]).ends(1).warns("waits for no result");
+    assert_eq!(status(&world, &session)["pending_custom_tool"], serde_json::Value::Null);
+}
+
 const WRITES: &str = r#"
 [[turn]]
 calls = [{ name = "write", input = { file_path = "new.txt", content = "made" } }]
@@ -152,7 +162,7 @@ fn h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
 
 const SLEEPS: &str = r#"
 [[turn]]
-calls = [{ name = "shell_run", input = { command = "echo begun > begun.txt; sleep 600" } }]
+calls = [{ name = "bash", input = { command = "echo begun > begun.txt; sleep 600" } }]
 [[turn]]
 text = "I do not know how that ended."
 "#;
@@ -171,7 +181,7 @@ fn h36_a_call_of_a_killed_wake_is_unknown_until_a_person_says_what_became_of_it(
     wake(&world, &session, &model).ends(0).says("I do not know");
     assert!(!world.workspace.join("begun.txt").exists(), "it is never run again by itself");
     assert_eq!(codes(&events(&world, &session)), ["outcome_unknown"]);
-    let invocation = world.run(&["sessions", "unknown"]).ends(0).says("shell_run").id("inv_");
+    let invocation = world.run(&["sessions", "unknown"]).ends(0).says("bash").id("inv_");
     let listed = world.run(&["sessions", "unknown", &session, "--json"]).ends(0).json();
     assert_eq!(listed["unknown"][0]["invocation_id"], invocation.as_str());
     let nothing = "inv_00000000000000000000000001";

@@ -60,6 +60,9 @@ fn l70_redrive_names_the_first_diverging_call_and_executes_nothing() {
     let two = r#"calls = [{ name = "grep", input = { pattern = "hello" } }, { name = "read", input = { file_path = "a.txt" } }]"#;
     let more = script(&world, "more.toml", &text(two));
     redrive(&more, &[]).ends(1).warns("call 2: recorded no call, proposed read");
+    let pattern = r#"calls = [{ name = "grep", input = { pattern = "other" } }]"#;
+    let other = script(&world, "pattern.toml", &text(pattern));
+    redrive(&other, &[]).ends(1).warns(r#"recorded grep {"pattern":"hello"}, proposed grep {"pattern":"other"}"#);
     // Up to there nothing differs.
     redrive(&more, &["--until", "17"]).ends(0);
     assert_eq!(head(&world, &session), before, "nothing was written");

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use portcullis_base::{AppendId, IntentId, TurnId, WakeId, limits};
 use portcullis_contract::Caller;
-use portcullis_event::{Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, Stamp, State};
+use portcullis_event::{
+    Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, SessionStatus, Stamp, State,
+};
 use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -320,7 +322,9 @@ impl Session {
             // A wake that is open is work by itself, and so is input, unless it has to wait for an answer (3.3).
             let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
             let said = !state.inbox.pending().is_empty() && !waits;
-            let nothing_left = nothing_left && !said && state.progress.open.is_none();
+            // What waited was run by somebody who asks no model (`approvals allow`): the model has yet to hear of it.
+            let unheard = !waits && state.session.status == SessionStatus::RequiresAction;
+            let nothing_left = nothing_left && !said && !unheard && state.progress.open.is_none();
             // A call that was begun here and could not be settled is work for the next one, who comes only to what
             // is due (S9, S11).
             let all_wait = state.intents.open().all(|intent| intent.state == IntentState::Parked);

@@ -101,7 +101,7 @@ fn prompt(args: &RunArgs, term: &Term) -> anyhow::Result<Option<String>> {
 }
 
 /// The workspace's own words to whoever works in it. One that cannot be read is told, and left out.
-fn guidance(folder: &Path, term: &Term) -> Option<Guidance> {
+pub fn guidance(folder: &Path, term: &Term) -> Option<Guidance> {
     GUIDANCE.iter().find_map(|name| match config::read(&folder.join(name)) {
         Ok(text) => text.map(|text| Guidance { name: (*name).to_owned(), text }),
         Err(error) => {

@@ -11,8 +11,21 @@ use crate::common::{Ran, World, store};
 /// How long a condition is waited for on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Rules under which commands run without being asked about.
-pub const SHELL_RUNS: &str = "[[rules]]\nid = \"test-shell\"\neffect = \"allow\"\ntool = \"shell_run\"\n";
+/// Rules under which the commands of these scripts run without being asked about.
+pub const SHELL_RUNS: &str = r#"
+[[rules]]
+action = "*"
+argv = ["echo"]
+effect = "allow"
+[[rules]]
+action = "*"
+argv = ["sleep"]
+effect = "allow"
+[[rules]]
+action = "*"
+path = "/workspace/**"
+effect = "allow"
+"#;
 
 /// A world with a script beside its workspace; the word that names the model.
 pub fn scripted(text: &str) -> (World, String) {
@@ -60,11 +73,43 @@ pub fn status(world: &World, session: &str) -> Value {
     world.run(&["sessions", "status", session, "--json"]).ends(0).json()
 }
 
+/// A process that does not outlive its test.
+pub struct Process(Option<Child>);
+
+impl std::ops::Deref for Process {
+    type Target = Child;
+    fn deref(&self) -> &Child {
+        self.0.as_ref().expect("it is there until it is taken")
+    }
+}
+
+impl std::ops::DerefMut for Process {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it is there until it is taken")
+    }
+}
+
+impl Process {
+    pub fn output(mut self) -> Ran {
+        self.0.take().expect("it is there").wait_with_output().expect("it ends").into()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// A worker that stays.
-pub fn worker(world: &World, model: &str, more: &[&str]) -> Child {
+pub fn worker(world: &World, model: &str, more: &[&str]) -> Process {
     let mut command = world.command(&["worker", "--watch", "--json", "--model", model]);
     command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().expect("it starts")
+    Process(Some(command.spawn().expect("it starts")))
 }
 
 /// Waits until something is so.

@@ -100,6 +100,8 @@ impl Progress {
                 };
                 self.custom.insert(event.id, request);
             }
+            // It closes what a client was asked for, at once: an answer that comes after it is void (3.3, H26).
+            Body::UserInterrupt(_) => self.custom.clear(),
             Body::UserCustomToolResult(result) => {
                 self.custom.remove(&result.custom_tool_use_id);
             }

@@ -91,7 +91,8 @@ impl<'a> Wake<'a> {
         }
         let context = Context::load(session, None).await?;
         let only_unsettled = found.inputs.is_empty() && found.due.is_empty() && found.open.is_none();
-        if only_unsettled && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
+        let said = found.status == status_word(SessionStatus::RequiresAction);
+        if only_unsettled && !said && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
             // Calls that no model made, in a session of `portcullis call` for one: they are seen through, and no model is
             // asked about them.
             session.attend_until(cancel).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{AskId, SessionId};
-use portcullis_event::facts::{AskClosed, Closing, Reply};
+use portcullis_event::facts::{AskClosed, Closing, Reply, StatusTerminated};
 use portcullis_event::{AskState, Draft};
 
 use super::{Make, setup, whole};
@@ -113,4 +113,31 @@ pub async fn s11_an_ask_that_is_closed_unanswered_makes_its_session_due(make: Ma
         let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
         assert!(due.is_some(), "{state:?}: if its holder dies now, somebody comes");
     }
+}
+
+/// Refused in the append itself, not queued (agent-runtime 3.3).
+pub async fn h18_a_terminated_session_takes_no_input(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let (key, ask) = park(&world, store).await;
+    let ended = StatusTerminated { previous_status: "idle".to_owned(), stop_reason: "terminated".to_owned() };
+    store.commit(client(&world, key, world.draft(&ended))).await.expect("terminated");
+    let before = whole(store, key).await.len();
+    for input in [world.queued("more"), world.replied(ask, Reply::AllowOnce)] {
+        assert_eq!(store.commit(client(&world, key, input)).await, Err(StoreError::Terminated(key.session)));
+    }
+    assert_eq!(whole(store, key).await.len(), before);
+}
+
+/// What a client decided by reading is written only if the log still ends where it read.
+pub async fn a_decision_made_on_an_older_log_is_not_committed(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let seen = whole(store, key).await.len() as u64;
+    let decided = || Commit { only_at: Some(seen), ..world.input(key, "decided") };
+    store.commit(decided()).await.expect("nobody came between");
+    let late = store.commit(decided()).await;
+    assert_eq!(late, Err(StoreError::MovedOn { session: key.session, found: seen + 1 }));
+    assert_eq!(whole(store, key).await.len() as u64, seen + 1);
 }

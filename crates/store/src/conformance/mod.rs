@@ -69,6 +69,8 @@ macro_rules! conformance {
             s10_racing_answers_have_one_winner
             s10_an_expired_ask_takes_no_answer
             s10_an_unknown_ask_takes_no_answer
+            h18_a_terminated_session_takes_no_input
+            a_decision_made_on_an_older_log_is_not_committed
             s11_a_release_does_not_forget_what_came_meanwhile
             s11_an_ask_that_is_closed_unanswered_makes_its_session_due
             s12_input_makes_a_session_due_and_a_block_holds_it
