@@ -5,7 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use async_trait::async_trait;
 use portcullis::harness::{Crew, Post, Worker, WorkerSettings, WorkerStop};
-use portcullis::{CallOutcome, CancellationToken, DefaultPolicy, Runtime, Semantics, SessionId, SystemClock, SystemIds};
+use portcullis::{
+    CallOutcome, CancellationToken, DefaultPolicy, Runtime, Semantics, SessionId, SystemClock, SystemIds,
+};
 use portcullis_base::{Clock as _, WorkerId};
 use portcullis_store::HostLiveness;
 
@@ -56,7 +58,10 @@ pub async fn run() -> Result<Vec<Row>> {
     }
     let grown = peak.grown_kib()?;
     Ok(vec![Row {
-        what: format!("growth of the process while {} sessions more wait for an approval, a worker included", SESSIONS - WARM),
+        what: format!(
+            "growth of the process while {} sessions more wait for an approval, a worker included",
+            SESSIONS - WARM
+        ),
         measured: format!("{grown} KiB"),
         anchor: "what SQLite and the allocator keep".to_owned(),
         must: format!("≤ {NOISE_KIB} KiB"),

@@ -94,6 +94,12 @@ async fn a_message_is_answered_and_a_read_in_the_loop_costs_one_commit() {
     appends.dedup();
     // Creation, the message, the first request; the read with the second request; the end.
     assert_eq!(appends.len(), 5, "{:?}", world.kinds().await);
+    let usage = events.iter().rev().find_map(|event| match &*event.body_ref() {
+        portcullis_event::Body::SessionUsage(usage) => Some(**usage),
+        _ => None,
+    });
+    let usage = usage.expect("what the session has used so far");
+    assert_eq!((usage.wakes, usage.turns, usage.input_tokens, usage.output_tokens), (1, 2, 20, 10));
     let heard = world.brain.requests();
     assert!(heard[1].starts_with(&heard[0]), "request 2 begins with the bytes of request 1");
     assert!(heard[1].contains("hello"), "{}", heard[1]);
@@ -400,4 +406,18 @@ async fn l67_injection_text_in_a_tools_output_never_leaves_tool_result_position(
             assert!(!message["Assistant"].to_string().contains("IGNORE-ALL-RULES"));
         }
     }
+}
+
+#[tokio::test]
+async fn h26_an_interrupt_and_nothing_else_ends_the_wake_without_a_request() {
+    let world = world(Brain::new([vec![call("c1", "write", WRITE)]])).await;
+    world.runtime.say(world.session, "me", "make it").await.expect("said");
+    executed(world.wake().await);
+    world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+    assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(world.brain.requests().len(), 1, "nobody was asked again");
+    assert_eq!(world.wake().await, Woken::Idle);
+    let kinds = world.kinds().await;
+    let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
+    assert_eq!(count("tool.intent"), count("tool.observation"), "the call is settled as superseded");
 }

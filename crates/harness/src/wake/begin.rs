@@ -115,6 +115,9 @@ impl<'a> Wake<'a> {
             added: Vec::new(),
             cancel,
             said: std::collections::HashMap::new(),
+            unfolded: portcullis_event::facts::ModelUsage::default(),
+            only_stop: found.interrupted
+                && found.inputs.iter().all(|input| matches!(input.said, Said::Interrupt { .. })),
             stop: None,
             shrunk: false,
         };

@@ -170,7 +170,13 @@ impl Wake<'_> {
             Some(After::Sleep { enforced }) => (LoopOutcome::Sleep, enforced),
             None => (LoopOutcome::Sleep, false),
         };
-        let usage = self.session.with_state(|state| state.progress.usage);
+        // With the answer of this very append, and this wake.
+        let mut usage = self.session.with_state(|state| state.progress.usage);
+        usage.input_tokens += self.unfolded.input_tokens;
+        usage.output_tokens += self.unfolded.output_tokens;
+        usage.cache_read_input_tokens += self.unfolded.cache_read_input_tokens;
+        usage.cache_creation_input_tokens += self.unfolded.cache_creation_input_tokens;
+        usage.wakes += u64::from(result != SpanResult::Error);
         self.session.note(&mut self.facts, None, &usage);
         let span = SpanCompleted {
             span_id: self.wake_id,

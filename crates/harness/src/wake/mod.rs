@@ -112,6 +112,10 @@ pub(crate) struct Wake<'a> {
     pub(crate) cancel: &'a CancellationToken,
     /// What people said that no request has shown yet.
     pub(crate) said: std::collections::HashMap<EventId, Vec<portcullis_event::facts::Block>>,
+    /// Tokens of an answer that is not durable yet.
+    pub(crate) unfolded: portcullis_event::facts::ModelUsage,
+    /// Somebody wants it to stop, and said nothing else.
+    pub(crate) only_stop: bool,
     /// Why the newest answer ended.
     pub(crate) stop: Option<portcullis_model::Stop>,
     /// The conversation was shrunk because the provider said it was too long.
@@ -137,6 +141,9 @@ impl Harness {
 
 impl Wake<'_> {
     async fn run(&mut self) -> Result<WakeEnd, Halt> {
+        if self.only_stop {
+            return self.interrupted().await;
+        }
         loop {
             if let Some(end) = self.run_calls().await? {
                 return Ok(end);
@@ -177,6 +184,7 @@ impl Wake<'_> {
 
     /// Makes what was gathered durable.
     pub(crate) async fn flush(&mut self) -> Result<(), Halt> {
+        self.unfolded = portcullis_event::facts::ModelUsage::default();
         self.session.commit(std::mem::take(&mut self.facts)).await
     }
 

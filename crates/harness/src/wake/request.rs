@@ -238,6 +238,7 @@ impl Wake<'_> {
             parts: carried,
         };
         self.session.note(&mut self.facts, Some(turn.turn_id), &end);
+        self.unfolded = end.model_usage.unwrap_or_default();
         self.stop = Some(answer.stop);
         let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
         let text: String = parts
