@@ -22,6 +22,10 @@ fn problem(package: &Package) -> Option<String> {
             "{name} {version} is forbidden: {why} (`cargo tree -i {name} --all-features` says who brings it)"
         ));
     }
+    let used = |(other, _): &&(&str, &str)| package.member && package.declared.iter().any(|declared| declared == other);
+    if let Some((other, why)) = rules::NOT_OURS.iter().find(used) {
+        return Some(format!("{name} may not use {other}: {why}"));
+    }
     let Some(licence) = &package.licence else {
         return Some(format!("{name} {version} names no licence"));
     };
@@ -45,7 +49,8 @@ mod tests {
             ("copyleft", Some("GPL-3.0-only"), Some("GPL-3.0-only")),
             ("silent", None, Some("names no licence")),
             ("odd", Some("MIT OR"), Some("not a licence expression")),
-            ("chrono", Some("MIT"), Some("forbidden")),
+            ("aws-lc-sys", Some("MIT"), Some("forbidden")),
+            ("chrono", Some("MIT"), None),
         ];
         for (name, licence, expected) in cases {
             let found = problem(&Package {
@@ -61,5 +66,20 @@ mod tests {
                 _ => panic!("{name}: expected {expected:?}, found {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn what_others_may_bring_our_own_crates_may_not_use() {
+        let ours = |member| {
+            problem(&Package {
+                name: "portcullis-cli".to_owned(),
+                version: "1.0.0".to_owned(),
+                licence: Some("MIT".to_owned()),
+                declared: vec!["chrono".to_owned()],
+                member,
+            })
+        };
+        assert!(ours(true).is_some_and(|found| found.contains("may not use chrono")));
+        assert_eq!(ours(false), None);
     }
 }

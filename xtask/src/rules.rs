@@ -41,8 +41,10 @@ pub const FORBIDDEN: &[(&str, &str)] = &[
     ("openssl-sys", "TLS is rustls with ring"),
     ("sqlx", "it pins an old libsqlite3-sys"),
     ("serde_yaml", "it is no longer maintained"),
-    ("chrono", "time is jiff, behind `Clock`"),
 ];
+
+/// Crates that ours may not use themselves, and why; others may bring them (`reedline` brings `chrono`).
+pub const NOT_OURS: &[(&str, &str)] = &[("chrono", "time is jiff, behind `Clock`")];
 
 /// Licences we accept, each as one SPDX term (an exception belongs to its term).
 pub const LICENCES: &[&str] = &[
