@@ -63,16 +63,22 @@ fn filter() -> impl Strategy<Value = String> {
 
 fn pipeline() -> impl Strategy<Value = (String, String)> {
     let errors = prop::sample::select(&["", " 2>/dev/null", " 2>/dev/null", " >/dev/null"][..]);
-    (source(), errors, prop::collection::vec(filter(), 0..3)).prop_map(|((mut ours, mut theirs), errors, filters)| {
-        for line in [&mut ours, &mut theirs] {
-            line.push_str(errors);
-            for filter in &filters {
-                line.push_str(" | ");
-                line.push_str(filter);
+    (source(), errors, prop::collection::vec(filter(), 0..3)).prop_map(
+        |((mut ours, mut theirs), errors, mut filters)| {
+            // The folder has another name here and there, which is compared whole: a filter would see the difference.
+            if ours == "pwd" {
+                filters.clear();
             }
-        }
-        (ours, theirs)
-    })
+            for line in [&mut ours, &mut theirs] {
+                line.push_str(errors);
+                for filter in &filters {
+                    line.push_str(" | ");
+                    line.push_str(filter);
+                }
+            }
+            (ours, theirs)
+        },
+    )
 }
 
 fn line() -> impl Strategy<Value = (String, String)> {
