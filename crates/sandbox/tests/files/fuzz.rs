@@ -106,7 +106,8 @@ proptest! {
             let place = ws.join(parts.join("/"));
             if found.kind().is_some() {
                 prop_assert_eq!(place.canonicalize().expect("there"), place.clone(), "{:?} goes through a link", raw);
-                if !raw.starts_with('/') {
+                // The folder is called otherwise on the host, so `../workspace` means nothing there.
+                if !raw.starts_with('/') && raw.split('/').all(|part| part != "workspace") {
                     prop_assert_eq!(ws.join(plain(&raw)).canonicalize().expect("there"), place.clone(), "{:?} is {}", raw, name);
                 }
             }
