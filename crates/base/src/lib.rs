@@ -20,6 +20,7 @@ mod nearest;
 mod random;
 mod risk;
 mod trust;
+mod verification;
 mod window;
 
 pub use artifact::{ArtifactKind, ArtifactRef};
@@ -36,4 +37,5 @@ pub use nearest::{edits, nearest};
 pub use random::{Entropy, IdGen, SeededIds, SystemIds};
 pub use risk::{Effect, EffectSet, Risk, RiskSet};
 pub use trust::Trust;
+pub use verification::VerificationKind;
 pub use window::Window;

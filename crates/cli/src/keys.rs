@@ -7,19 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
 };
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 
+use crate::typing::comes;
+
 /// How long a question stands on the screen before a key can answer it: a key that bounced, or was meant for the question
 /// before, comes sooner.
 const ARMING: Duration = Duration::from_millis(500);
-
-/// How soon the reader notices that nobody listens any more.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Keys that are read and not yet asked for.
 const AHEAD: usize = 16;
@@ -96,16 +94,7 @@ impl Keys {
 fn read(send: &mpsc::Sender<Key>, stop: &AtomicBool) {
     let stdin = io::stdin();
     let mut byte = [0u8; 1];
-    while !stop.load(Ordering::Relaxed) {
-        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut ready, Some(&GLANCE)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(_) => return,
-        }
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
+    while comes(stop) {
         match rustix::io::read(stdin.as_fd(), &mut byte) {
             Ok(1) if send.blocking_send((byte[0], Instant::now())).is_ok() => {}
             Err(rustix::io::Errno::INTR) => {}

@@ -47,6 +47,7 @@ mod tools;
 mod trace;
 mod tree;
 mod trust;
+mod typing;
 mod unknown;
 mod values;
 mod wake;

@@ -1,5 +1,6 @@
 //! Readable governance metadata of a tool (tool-contract 3.2).
 
+pub use portcullis_base::VerificationKind;
 use portcullis_base::{EffectSet, Risk, RiskSet};
 use serde::{Deserialize, Serialize};
 
@@ -114,26 +115,6 @@ pub struct Variable {
     pub scoped: bool,
     /// What it is for.
     pub description: String,
-}
-
-/// What a success of this tool proves (§24).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerificationKind {
-    /// Tests passed.
-    Tests,
-    /// It builds.
-    Build,
-    /// A linter is content.
-    Lint,
-    /// Types check.
-    Typecheck,
-    /// A file is as it should be.
-    FileState,
-    /// A service answers.
-    Service,
-    /// Something else.
-    Custom,
 }
 
 /// Everything the gate, the scheduler and a catalog know of a tool. Part of `definition_version`.

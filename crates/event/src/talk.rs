@@ -139,6 +139,9 @@ pub struct ModelRequestEnd {
     /// The parts of the answer in their order, opaque ones byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Carried>,
+    /// Calls whose arguments stand there masked or cut: nobody may run them from there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub masked_calls: Vec<String>,
 }
 
 /// The oldest messages gave way to a summary.

@@ -1,20 +1,8 @@
 //! The payloads of checking: what facts say about the work, what the answer claimed, and what was learnt.
 
+pub use portcullis_base::VerificationKind;
 use portcullis_base::{AgentId, EventId, LearningId, MessageId, ObservationId, SessionId};
 use serde::{Deserialize, Serialize};
-
-/// What was verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerificationKind {
-    Tests,
-    Build,
-    Lint,
-    Typecheck,
-    FileState,
-    Service,
-    Custom,
-}
 
 /// How it came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

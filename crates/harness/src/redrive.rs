@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Settings;
-use crate::context::{Added, Context, media_of, open, said};
+use crate::context::{Added, Context, calls_of, media_of, open, said};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
@@ -212,13 +212,7 @@ impl Driving<'_> {
         };
         self.done.requests += 1;
         let answer = self.drive.model.ask(&request, &|_| {}).await.map_err(RedriveError::Model)?;
-        let calls = |parts: &[AnswerPart]| -> Vec<Call> {
-            let calls = parts.iter().filter_map(|part| match part {
-                AnswerPart::Call(call) => Some(call.clone()),
-                _ => None,
-            });
-            calls.collect()
-        };
+        let calls = |parts: &[AnswerPart]| calls_of(parts, &[]);
         let (then, now) = (calls(&recorded), calls(&answer.parts));
         for n in 0..then.len().max(now.len()) {
             if self.same(end.message_id, then.get(n), now.get(n), &menu) {
@@ -247,7 +241,9 @@ impl Driving<'_> {
             }
             other => other,
         });
-        self.context.answered(end.message_id, parts.collect(), seq);
+        let parts: Vec<AnswerPart> = parts.collect();
+        let calls = calls(&parts);
+        self.context.answered(end.message_id, parts, calls, seq);
         Ok(())
     }
 

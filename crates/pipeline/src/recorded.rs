@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::gate::{Disposition, Gate};
 use crate::session::Observation;
+use crate::stored_input;
 
 /// Events looked at at once.
 const PAGE: usize = 500;
@@ -91,6 +92,23 @@ impl Gate {
         self.inner.redactor.redact_value(&mut masked);
         let name = self.inner.redactor.redact_text(tool);
         (masked == value && name == tool).then_some(value)
+    }
+
+    /// What may be kept of the arguments of a call: masked as its `tool.intent` masks them, and no longer (L69). `None`:
+    /// all of it, to the byte.
+    #[must_use]
+    pub fn masked_input(&self, session: SessionId, tool: &str, input: &str) -> Option<String> {
+        let live = self.inner.effective(tool, session);
+        let schemas: Vec<&Value> = live.iter().map(|registered| seam::input_schema(&registered.tool)).collect();
+        let written = stored_input::written(input, &schemas, &self.inner.redactor).value;
+        let proposed = serde_json::from_str(input).unwrap_or_else(|_| Value::String(input.to_owned()));
+        if written == proposed {
+            return None;
+        }
+        Some(match written {
+            Value::String(text) => text,
+            value => value.to_string(),
+        })
     }
 
     /// On whose behalf calls are made.

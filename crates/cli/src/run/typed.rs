@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
-/// How soon the reader notices that nobody listens any more.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+use crate::typing::comes;
+
 /// Lines that are read and not yet heard.
 const AHEAD: usize = 16;
 
@@ -65,13 +64,7 @@ fn read(send: &mpsc::Sender<String>, stop: &AtomicBool) {
     let stdin = io::stdin();
     // The terminal gives whole lines; one that is longer than this comes in pieces.
     let mut bytes = [0u8; 4_096];
-    while !stop.load(Ordering::Relaxed) {
-        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-        match poll(&mut ready, Some(&GLANCE)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(_) => return,
-        }
+    while comes(stop) {
         match rustix::io::read(stdin.as_fd(), &mut bytes) {
             Ok(0) => return,
             Ok(n) => {

@@ -26,6 +26,23 @@ pub struct Input {
 }
 
 impl Input {
+    /// What an event says to the session, if it does.
+    #[must_use]
+    pub fn of(event: &Event, body: &Body) -> Option<Self> {
+        let said = match body {
+            Body::UserMessage(said) => Said::Message { content: said.content.clone() },
+            Body::SystemMessage(said) => Said::System { content: said.content.clone() },
+            Body::UserInterrupt(said) => Said::Interrupt { note: said.note.clone() },
+            Body::UserCustomToolResult(result) => Said::CustomResult {
+                custom_tool_use_id: result.custom_tool_use_id,
+                content: result.content.clone(),
+                is_error: result.is_error,
+            },
+            _ => return None,
+        };
+        Some(Self { event_id: event.id, seq: event.seq, at: event.at, said })
+    }
+
     /// The type word of its event.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -46,21 +63,10 @@ pub struct Inbox {
 
 impl Inbox {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
-        let said = match body {
-            Body::UserMessage(said) => Said::Message { content: said.content.clone() },
-            Body::SystemMessage(said) => Said::System { content: said.content.clone() },
-            Body::UserInterrupt(said) => Said::Interrupt { note: said.note.clone() },
-            Body::UserCustomToolResult(result) => Said::CustomResult {
-                custom_tool_use_id: result.custom_tool_use_id,
-                content: result.content.clone(),
-                is_error: result.is_error,
-            },
-            Body::InputConsumed(consumed) => {
-                return self.pending.retain(|input| !consumed.event_ids.contains(&input.event_id));
-            }
-            _ => return,
-        };
-        self.pending.push(Input { event_id: event.id, seq: event.seq, at: event.at, said });
+        if let Body::InputConsumed(consumed) = body {
+            self.pending.retain(|input| !consumed.event_ids.contains(&input.event_id));
+        }
+        self.pending.extend(Input::of(event, body));
     }
 
     /// What waits.

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use portcullis_base::{EventId, IntentId, MessageId, SessionId};
-use portcullis_event::facts::{Block, Carried};
+use portcullis_base::{EventId, IntentId, MessageId, QueuedWakeId, SessionId};
+use portcullis_event::facts::{Block, Carried, WakeQueued};
+use portcullis_event::fold::{Input, Said};
 use portcullis_event::{Body, Event};
-use portcullis_model::{AnswerPart, UserPart};
+use portcullis_model::{AnswerPart, Call, UserPart};
 use portcullis_pipeline::{ArtifactShelf, Halt, Session};
 use serde::de::DeserializeOwned;
 
 use super::media::media_of;
-use super::{Added, Context, verifies};
+use super::{Added, Context, Unshown, verifies};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
@@ -19,7 +20,13 @@ impl Context {
     /// Folds the log of a session into the conversation that its next request begins with. `until`: the seq of the last
     /// event to take in.
     pub(crate) async fn load(session: &Session, until: Option<u64>) -> Result<Self, Halt> {
-        let mut reader = Reader { session, context: Self::empty(), said: HashMap::new(), intents: HashMap::new() };
+        let mut reader = Reader {
+            session,
+            context: Self::empty(),
+            said: HashMap::new(),
+            queued: HashMap::new(),
+            intents: HashMap::new(),
+        };
         let store = std::sync::Arc::clone(session.gate().store());
         let mut after = 0;
         loop {
@@ -41,8 +48,10 @@ impl Context {
 struct Reader<'a> {
     session: &'a Session,
     context: Context,
-    /// What people said, until a request shows it.
-    said: HashMap<EventId, Vec<Block>>,
+    /// What people said, until a wake takes it up.
+    said: HashMap<EventId, Input>,
+    /// Wakes that wait, until one takes them up.
+    queued: HashMap<QueuedWakeId, WakeQueued>,
     /// Which message the open intents belong to: calls from outside the loop are not the model's.
     intents: HashMap<IntentId, MessageId>,
 }
@@ -53,13 +62,9 @@ impl Reader<'_> {
     }
 
     async fn take(&mut self, event: &Event) -> Result<(), Halt> {
-        match &*event.body_ref() {
-            Body::UserMessage(said) => {
-                self.said.insert(event.id, said.content.clone());
-            }
-            Body::SystemMessage(said) => {
-                self.said.insert(event.id, said.content.clone());
-            }
+        let body = &*event.body_ref();
+        self.said.extend(Input::of(event, body).map(|input| (event.id, input)));
+        match body {
             Body::ModelRequestStart(start) => {
                 let added: Vec<Added> = self.open(&start.context).await?;
                 if let Some(system) = &start.system {
@@ -68,13 +73,26 @@ impl Reader<'_> {
                 }
                 let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
                 self.context.ask(parts);
+                self.context.unshown = Unshown::default();
             }
             Body::ModelRequestEnd(end) if !end.is_error => {
                 let parts: Vec<AnswerPart> = match &end.parts {
                     Some(parts) => self.open(parts).await?,
                     None => Vec::new(),
                 };
-                self.context.answered(end.message_id, parts, event.seq);
+                let calls = calls_of(&parts, &end.masked_calls);
+                self.context.answered(end.message_id, parts, calls, event.seq);
+            }
+            Body::InputConsumed(consumed) => {
+                let taken = consumed.event_ids.iter().filter_map(|id| self.said.remove(id));
+                self.context.unshown.inputs.extend(taken);
+            }
+            Body::WakeQueued(wake) => {
+                self.queued.insert(wake.queued_wake_id, (**wake).clone());
+            }
+            Body::WakeConsumed(consumed) => {
+                let taken = consumed.queued_wake_ids.iter().filter_map(|id| self.queued.remove(id));
+                self.context.unshown.wakes.extend(taken);
             }
             Body::IntentProposed(intent) => {
                 self.intents.insert(intent.intent_id, intent.message_id);
@@ -100,13 +118,29 @@ impl Reader<'_> {
         match added {
             Added::Text(text) => Some(UserPart::Text(text)),
             Added::Said(event) => {
-                let content = self.said.remove(&event)?;
-                self.context.digested.said(&content);
-                Some(said(&content))
+                let taken = self.context.unshown.inputs.iter().find(|input| input.event_id == event)?;
+                let (Said::Message { content } | Said::System { content }) = &taken.said else { return None };
+                self.context.digested.said(content);
+                Some(said(content))
             }
         }
     }
 }
+
+/// The calls of an answer that was kept. One whose arguments were masked is not run with the mask: it says so instead, and
+/// the gate refuses that like any text that is no input.
+pub(crate) fn calls_of(parts: &[AnswerPart], masked: &[String]) -> Vec<Call> {
+    let calls = parts.iter().filter_map(|part| match part {
+        AnswerPart::Call(call) => Some(call.clone()),
+        _ => None,
+    });
+    let unkept = |call: Call| Call { arguments: NOT_KEPT.to_owned(), ..call };
+    calls.map(|call| if masked.contains(&call.id) { unkept(call) } else { call }).collect()
+}
+
+/// Instead of arguments that held what may not be kept.
+const NOT_KEPT: &str =
+    "(the arguments held a value that is not kept, and the process that had them is gone; call again)";
 
 /// What a person said, as it is sent.
 pub(crate) fn said(content: &[Block]) -> UserPart {

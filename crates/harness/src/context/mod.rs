@@ -15,13 +15,14 @@ use std::sync::Arc;
 
 use portcullis_base::{Digest, EventId, MessageId};
 use portcullis_event::Observed;
-use portcullis_event::facts::{Verification, VerificationKind};
+use portcullis_event::facts::{Verification, VerificationKind, WakeQueued};
+use portcullis_event::fold::Input;
 use portcullis_model::{AnswerPart, Call, Conversation, Message, ResultPart, ToolResult, UserPart};
 use serde::{Deserialize, Serialize};
 
 use crate::verify::{CallFact, verifications_of};
 
-pub(crate) use history::{open, said};
+pub(crate) use history::{calls_of, open, said};
 pub(crate) use media::media_of;
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use summary::Digested;
@@ -41,6 +42,7 @@ pub(crate) enum Added {
 /// A call of the newest answer, and what came of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
+    /// As the model made it. In the conversation it may stand masked.
     pub(crate) call: Call,
     pub(crate) result: Option<ToolResult>,
 }
@@ -61,6 +63,7 @@ pub(crate) struct Context {
     /// Characters so far, for the estimate of tokens.
     chars: usize,
     pub(crate) newest: Option<Newest>,
+    pub(crate) unshown: Unshown,
     /// The system prompt that the last request had.
     pub(crate) system: Option<Arc<str>>,
     /// Where each answer that could stay after a compaction begins.
@@ -68,6 +71,13 @@ pub(crate) struct Context {
     pub(crate) facts: crate::verify::Facts,
     /// What has been done so far, for a summary.
     pub(crate) digested: Digested,
+}
+
+/// What was taken up and no request has shown: a process ended, somebody interrupted, or the request was never made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unshown {
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) wakes: Vec<WakeQueued>,
 }
 
 /// An answer by its place in the log and in the conversation.
@@ -84,6 +94,7 @@ impl Context {
             hash: Digest::of(b"portcullis-context-1"),
             chars: 0,
             newest: None,
+            unshown: Unshown::default(),
             system: None,
             turns: Vec::new(),
             facts: crate::verify::Facts::default(),
@@ -127,12 +138,9 @@ impl Context {
         }
     }
 
-    /// The model answered.
-    pub(crate) fn answered(&mut self, message_id: MessageId, parts: Vec<AnswerPart>, seq: u64) {
-        let calls = parts.iter().filter_map(|part| match part {
-            AnswerPart::Call(call) => Some(Asked { call: call.clone(), result: None }),
-            _ => None,
-        });
+    /// The model answered with `parts`, as they are kept. `calls` are its calls as they are to be run.
+    pub(crate) fn answered(&mut self, message_id: MessageId, parts: Vec<AnswerPart>, calls: Vec<Call>, seq: u64) {
+        let calls = calls.into_iter().map(|call| Asked { call, result: None });
         let text = parts.iter().filter_map(|part| match part {
             AnswerPart::Text(text) => Some(text.as_str()),
             _ => None,

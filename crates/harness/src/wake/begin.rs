@@ -13,14 +13,13 @@ use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
 
 use super::{Harness, Wake};
-use crate::context::{Added, Context, wake_message};
+use crate::context::{Added, Context, Unshown, wake_message};
 use crate::live::Live;
 
 /// What there is to do.
 struct Found {
     inputs: Vec<Input>,
     due: Vec<WakeQueued>,
-    all_wakes: Vec<WakeQueued>,
     interrupted: bool,
     /// An ask was answered or closed, or a dead holder left something.
     unsettled: bool,
@@ -35,11 +34,9 @@ fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
     let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     // Another process may have run what waited (`approvals allow`): the model has yet to hear of it.
     let moved_on = !waits && state.session.status == SessionStatus::RequiresAction;
-    let all_wakes: Vec<WakeQueued> = state.wakes.pending().cloned().collect();
     Found {
         inputs: state.inbox.pending().to_vec(),
-        due: all_wakes.iter().filter(|wake| wake.due_at <= now).cloned().collect(),
-        all_wakes,
+        due: state.wakes.pending().filter(|wake| wake.due_at <= now).cloned().collect(),
         interrupted: state.inbox.interrupted(),
         unsettled: moved_on
             || state.asks.answered().next().is_some()
@@ -89,7 +86,8 @@ impl<'a> Wake<'a> {
         if found.inputs.is_empty() && found.due.is_empty() && !found.unsettled && found.open.is_none() {
             return Ok(None);
         }
-        let context = Context::load(session, None).await?;
+        let mut context = Context::load(session, None).await?;
+        let unshown = std::mem::take(&mut context.unshown);
         let only_unsettled = found.inputs.is_empty() && found.due.is_empty() && found.open.is_none();
         let said = found.status == status_word(SessionStatus::RequiresAction);
         if only_unsettled && !said && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
@@ -122,7 +120,7 @@ impl<'a> Wake<'a> {
             shrunk: false,
         };
         harness.watcher.see(Live::WakeBegan { wake_id });
-        wake.first_facts(&found);
+        wake.first_facts(&found, &unshown);
         if found.interrupted {
             wake.supersede().await?;
         }
@@ -142,8 +140,8 @@ impl<'a> Wake<'a> {
                     }
                 }
             };
-            for attended in moved {
-                wake.attended(attended).await?;
+            for attended in &moved {
+                wake.attended(attended);
             }
             wake.context = Context::load(session, None).await?;
         }
@@ -154,7 +152,7 @@ impl<'a> Wake<'a> {
         Ok(Some(wake))
     }
 
-    fn first_facts(&mut self, found: &Found) {
+    fn first_facts(&mut self, found: &Found, unshown: &Unshown) {
         if found.open.is_none() {
             let activation = activation(found);
             let summary = match &activation.kind {
@@ -178,17 +176,15 @@ impl<'a> Wake<'a> {
                 self.added.extend(self.session.with_state(|state| wake_message(session, state)).map(Added::Text));
             }
         }
+        self.show(&unshown.inputs);
+        self.added.extend(woken_by(&unshown.wakes).map(Added::Text));
         self.consume(&found.inputs);
         if found.interrupted {
-            let queued_wake_ids: Vec<_> = found.all_wakes.iter().map(|wake| wake.queued_wake_id).collect();
-            if !queued_wake_ids.is_empty() {
-                let cancelled = WakeCancelled { queued_wake_ids, by: "user.interrupt".to_owned() };
-                self.session.note(&mut self.facts, None, &cancelled);
-            }
+            self.cancel_wakes();
         } else if !found.due.is_empty() {
             let queued_wake_ids = found.due.iter().map(|wake| wake.queued_wake_id).collect();
             self.session.note(&mut self.facts, None, &WakeConsumed { queued_wake_ids });
-            self.added.push(Added::Text(woken_by(&found.due)));
+            self.added.extend(woken_by(&found.due).map(Added::Text));
         }
     }
 
@@ -197,11 +193,18 @@ impl<'a> Wake<'a> {
         if inputs.is_empty() {
             return;
         }
-        if self.context.is_empty() && self.added.is_empty() {
+        self.show(inputs);
+        let event_ids: Vec<_> = inputs.iter().map(|input| input.event_id).collect();
+        self.processed.extend(&event_ids);
+        self.session.note(&mut self.facts, None, &InputConsumed { event_ids });
+    }
+
+    /// Puts what people said into the next request, behind the project's guidance if it is the first.
+    fn show(&mut self, inputs: &[Input]) {
+        if self.context.is_empty() && self.added.is_empty() && !inputs.is_empty() {
             self.added.extend(self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance))));
         }
         for input in inputs {
-            self.processed.push(input.event_id);
             match &input.said {
                 Said::Message { content } | Said::System { content } => {
                     self.said.insert(input.event_id, content.clone());
@@ -218,8 +221,16 @@ impl<'a> Wake<'a> {
                 }
             }
         }
-        let event_ids = inputs.iter().map(|input| input.event_id).collect();
-        self.session.note(&mut self.facts, None, &InputConsumed { event_ids });
+    }
+
+    /// Whoever interrupts means what was to come by itself as well.
+    pub(super) fn cancel_wakes(&mut self) {
+        let queued_wake_ids: Vec<_> =
+            self.session.with_state(|state| state.wakes.pending().map(|wake| wake.queued_wake_id).collect());
+        if !queued_wake_ids.is_empty() {
+            let cancelled = WakeCancelled { queued_wake_ids, by: "user.interrupt".to_owned() };
+            self.session.note(&mut self.facts, None, &cancelled);
+        }
     }
 
     /// An interrupt ends whatever waits for an answer; an answer that comes in the same moment is void (H26).
@@ -276,13 +287,13 @@ fn activation(found: &Found) -> Activation {
     }
 }
 
-fn woken_by(due: &[WakeQueued]) -> String {
+fn woken_by(due: &[WakeQueued]) -> Option<String> {
     let mut text = String::new();
     for wake in due {
         let _ =
             writeln!(text, "[session-event] runtime.wake: {} — {}", wake.reason, wake.note.as_deref().unwrap_or("-"));
     }
-    text.trim_end().to_owned()
+    (!due.is_empty()).then(|| text.trim_end().to_owned())
 }
 
 /// The workspace's guidance, as what it is: words of the project, which change no rule.

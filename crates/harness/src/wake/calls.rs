@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_base::{Code, EventId};
-use portcullis_event::facts::{Disposition as Acked, LoopOutcome, SpanCompleted, SpanResult, StatusIdle, StopReason};
+use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal};
 
 use super::{Stopped, Wake, WakeEnd};
@@ -76,7 +76,7 @@ impl Wake<'_> {
     }
 
     /// What attending moved on, for whoever watches.
-    pub(super) async fn attended(&mut self, attended: Attended) -> Result<(), Halt> {
+    pub(super) fn attended(&self, attended: &Attended) {
         match &attended.disposition {
             Disposition::Settled(observation) => {
                 let observed = observation.session_view();
@@ -87,7 +87,6 @@ impl Wake<'_> {
             }
             Disposition::Parked(ask) => self.harness.watcher.see(Live::Waiting { ask: *ask }),
         }
-        Ok(())
     }
 
     fn any_waits(&self) -> bool {
@@ -113,24 +112,8 @@ impl Wake<'_> {
             waiting.map(|intent| intent.tool.clone()).collect::<Vec<_>>().join(", ")
         });
         let summary = format!("Awaiting confirmation to run {tools}.");
-        let idle = StatusIdle {
-            previous_status: "running".to_owned(),
-            stop_reason: StopReason::RequiresAction { event_ids: event_ids.clone() },
-            summary: Some(summary.clone()),
-        };
-        self.session.note(&mut self.facts, None, &idle);
-        let span = SpanCompleted {
-            span_id: self.wake_id,
-            span_kind: "wake".to_owned(),
-            name: "session_run".to_owned(),
-            result: SpanResult::Blocked,
-            summary,
-            error_code: None,
-            disposition: Acked::Acked,
-            outcome: LoopOutcome::Sleep,
-            enforced_by_runtime: false,
-        };
-        self.session.note(&mut self.facts, None, &span);
+        self.rests(StopReason::RequiresAction { event_ids: event_ids.clone() }, &summary);
+        self.span(SpanResult::Blocked, Acked::Acked, &summary, None, None);
         self.facts.idle();
         self.flush().await?;
         Ok(self.end(Stopped::RequiresAction(event_ids)))

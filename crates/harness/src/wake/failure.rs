@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use portcullis_base::{Entropy, QueuedWakeId};
 use portcullis_event::facts::{
-    Disposition, ErrorFact, Priority, SessionError, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
-    retry_key,
+    Disposition, ErrorFact, Priority, SessionError, SpanResult, StatusRescheduled, StopReason, WakeQueued, retry_key,
 };
+use portcullis_event::fold::Said;
 use portcullis_model::ModelError;
 use portcullis_pipeline::Halt;
 
@@ -32,12 +32,7 @@ impl Wake<'_> {
         };
         self.session.note(&mut self.facts, None, &fact);
         let stop = if exhausted {
-            let idle = StatusIdle {
-                previous_status: "running".to_owned(),
-                stop_reason: StopReason::RetriesExhausted,
-                summary: Some(message.clone()),
-            };
-            self.session.note(&mut self.facts, None, &idle);
+            self.rests(StopReason::RetriesExhausted, &message);
             self.span(SpanResult::Error, Disposition::Abandoned, &message, None, Some(error.failure.as_str()));
             Stopped::GaveUp { error }
         } else {
@@ -66,8 +61,18 @@ impl Wake<'_> {
         Ok(self.end(stop))
     }
 
-    /// Somebody wants it to stop: the wake ends, and the next one begins with what they said.
+    /// Somebody wants it to stop: the wake ends, and with it what was to come by itself. The next one begins with what
+    /// they said.
     pub(super) async fn interrupted(&mut self) -> Result<WakeEnd, Halt> {
+        let pending = self.session.with_state(|state| state.inbox.pending().to_vec());
+        let interrupts = pending
+            .into_iter()
+            .filter(|input| matches!(input.said, Said::Interrupt { .. }) && !self.processed.contains(&input.event_id));
+        let interrupts: Vec<_> = interrupts.collect();
+        if !interrupts.is_empty() {
+            self.consume(&interrupts);
+            self.cancel_wakes();
+        }
         self.idle(StopReason::Interrupted, "User interrupted the running work.").await
     }
 }

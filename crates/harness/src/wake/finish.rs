@@ -146,13 +146,15 @@ impl Wake<'_> {
 
     /// Status and span of a session that stops here.
     fn close(&mut self, reason: StopReason, summary: &str, result: SpanResult, directive: &Directive) {
-        let idle = StatusIdle {
-            previous_status: "running".to_owned(),
-            stop_reason: reason,
-            summary: Some(summary.to_owned()),
-        };
-        self.session.note(&mut self.facts, None, &idle);
+        self.rests(reason, summary);
         self.span(result, Disposition::Acked, summary, Some(directive), None);
+    }
+
+    /// The status of a session that does nothing until something comes.
+    pub(super) fn rests(&mut self, stop_reason: StopReason, summary: &str) {
+        let summary = Some(summary.to_owned());
+        let idle = StatusIdle { previous_status: "running".to_owned(), stop_reason, summary };
+        self.session.note(&mut self.facts, None, &idle);
     }
 
     /// The end of the wake's span.
@@ -194,12 +196,7 @@ impl Wake<'_> {
 
     /// Ends a wake in which nothing was said.
     pub(super) async fn idle(&mut self, reason: StopReason, summary: &str) -> Result<WakeEnd, Halt> {
-        let idle = StatusIdle {
-            previous_status: "running".to_owned(),
-            stop_reason: reason.clone(),
-            summary: Some(summary.to_owned()),
-        };
-        self.session.note(&mut self.facts, None, &idle);
+        self.rests(reason.clone(), summary);
         self.span(SpanResult::Success, Disposition::Acked, summary, None, None);
         self.facts.idle();
         self.flush().await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portcullis_base::{EventId, MessageId};
 use portcullis_event::facts::{AgentMessage, Block, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage};
 use portcullis_event::fold::Said;
-use portcullis_model::{Answer, AnswerPart, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
+use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Halt, Turn};
 use serde_json::json;
 
@@ -58,7 +58,7 @@ impl Wake<'_> {
                     .to_owned(),
             ));
         }
-        self.compact_if_needed(0).await?;
+        self.compact_if_needed(false).await?;
         let turn = self.session.begin_loop_turn(&mut self.facts);
         let tools = self.tools_of(&turn);
         if let Err(error) = self.harness.model.fits(&tools) {
@@ -73,7 +73,8 @@ impl Wake<'_> {
         let answer = self.hear(&system, tools, last).await;
         match answer {
             Heard::Answer(answer) => {
-                self.answered(&turn, start, message_id, *answer).await?;
+                let answer = if last { self.without_calls(*answer) } else { *answer };
+                self.answered(&turn, start, message_id, answer).await?;
                 Ok(Asked::Answered)
             }
             Heard::Failed(error) => {
@@ -81,7 +82,7 @@ impl Wake<'_> {
                 if error.failure == Failure::ContextOverflow && !self.shrunk {
                     // Once: what the provider says of its window is better than our estimate (issue: shrink once).
                     self.shrunk = true;
-                    if self.compact_if_needed(u64::MAX).await? {
+                    if self.compact_if_needed(true).await? {
                         return Box::pin(self.ask()).await;
                     }
                 }
@@ -119,7 +120,7 @@ impl Wake<'_> {
     /// The note that a request goes out, with everything that is needed to build it again.
     async fn request_start(&mut self, turn: &Turn, system: &Arc<str>) -> Result<(EventId, MessageId), Halt> {
         let added = std::mem::take(&mut self.added);
-        let parts = self.parts_of(&added).await?;
+        let parts = self.parts_of(&added);
         self.context.ask(parts);
         let message_id = MessageId::make(&*self.harness.ids, self.now());
         let context = self.session.carry(&mut self.facts, turn.turn_id, json!(added)).await?;
@@ -142,7 +143,7 @@ impl Wake<'_> {
     }
 
     /// What is added, as it is sent. The words of an input are in the log, or were folded from it.
-    async fn parts_of(&mut self, added: &[Added]) -> Result<Vec<UserPart>, Halt> {
+    fn parts_of(&mut self, added: &[Added]) -> Vec<UserPart> {
         let mut parts = Vec::with_capacity(added.len());
         for added in added {
             match added {
@@ -155,7 +156,7 @@ impl Wake<'_> {
                 }
             }
         }
-        Ok(parts)
+        parts
     }
 
     async fn hear(&self, system: &str, tools: Arc<[ToolSpec]>, tools_off: bool) -> Heard {
@@ -205,23 +206,10 @@ impl Wake<'_> {
             self.harness.watcher.see(Live::Warning(warning));
         }
         self.harness.watcher.see(Live::MessageEnd);
-        let gate = self.session.gate();
-        // From here on the conversation holds what the log holds: no known secret (L69).
-        let parts: Vec<AnswerPart> = answer
-            .parts
-            .into_iter()
-            .map(|part| match part {
-                AnswerPart::Text(text) => AnswerPart::Text(gate.masked(&text)),
-                AnswerPart::Call(mut call) => {
-                    call.id = gate.masked(&call.id);
-                    AnswerPart::Call(call)
-                }
-                opaque => opaque,
-            })
-            .collect();
+        let Kept { parts, calls, masked_calls } = self.kept(answer.parts);
         let carried = match parts.is_empty() {
             true => None,
-            false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(masked_calls(&gate, &parts))).await?),
+            false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(parts)).await?),
         };
         let end = ModelRequestEnd {
             model_request_start_id: start,
@@ -236,11 +224,11 @@ impl Wake<'_> {
                 cache_creation_input_tokens: usage.cache_write,
             }),
             parts: carried,
+            masked_calls,
         };
         self.session.note(&mut self.facts, Some(turn.turn_id), &end);
         self.unfolded = end.model_usage.unwrap_or_default();
         self.stop = Some(answer.stop);
-        let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
         let text: String = parts
             .iter()
             .filter_map(|part| match part {
@@ -248,13 +236,50 @@ impl Wake<'_> {
                 _ => None,
             })
             .collect();
-        if calls && !text.trim().is_empty() {
+        if !calls.is_empty() && !text.trim().is_empty() {
             let message = AgentMessage { message_id, content: vec![Block::text(text)], summary: None };
             self.session.note(&mut self.facts, Some(turn.turn_id), &message);
         }
         let seq = self.session.with_state(|state| state.seq) + 1;
-        self.context.answered(message_id, parts, seq);
+        self.context.answered(message_id, parts, calls, seq);
         Ok(())
+    }
+
+    /// The answer to the last request of a wake: a model that was told so and calls all the same is not gone on with.
+    fn without_calls(&self, mut answer: Answer) -> Answer {
+        let before = answer.parts.len();
+        answer.parts.retain(|part| !matches!(part, AnswerPart::Call(_)));
+        let calls = before - answer.parts.len();
+        if calls > 0 {
+            answer.warnings.push(format!(
+                "the model made {calls} calls in the last request of this wake, where none can be made; they were not run"
+            ));
+        }
+        answer
+    }
+
+    /// What the log and the conversation hold of an answer, which is the same (L71) and has no secret in it (L69); and the
+    /// calls as the model made them, which are run and kept nowhere.
+    fn kept(&self, parts: Vec<AnswerPart>) -> Kept {
+        let gate = self.session.gate();
+        let mut kept = Kept { parts: Vec::with_capacity(parts.len()), calls: Vec::new(), masked_calls: Vec::new() };
+        for part in parts {
+            kept.parts.push(match part {
+                AnswerPart::Text(text) => AnswerPart::Text(gate.masked(&text)),
+                AnswerPart::Call(mut call) => {
+                    call.id = gate.masked(&call.id);
+                    let masked = gate.masked_input(self.session.key().session, &call.name, &call.arguments);
+                    kept.calls.push(call.clone());
+                    if let Some(masked) = masked {
+                        kept.masked_calls.push(call.id.clone());
+                        call.arguments = masked;
+                    }
+                    AnswerPart::Call(call)
+                }
+                opaque => opaque,
+            });
+        }
+        kept
     }
 
     fn request_failed(&mut self, turn: &Turn, start: EventId, message_id: MessageId, stop: &str) {
@@ -266,18 +291,19 @@ impl Wake<'_> {
             stop: stop.to_owned(),
             model_usage: None,
             parts: None,
+            masked_calls: Vec::new(),
         };
         self.session.note(&mut self.facts, Some(turn.turn_id), &end);
     }
 
-    /// Makes room if the next request would pass the budget, or `more` tokens on top of it would. It is told to the model
-    /// and recorded (6.4).
-    async fn compact_if_needed(&mut self, more: u64) -> Result<bool, Halt> {
+    /// Makes room if the next request would pass the budget, or if the provider says it does. It is told to the model and
+    /// recorded (6.4).
+    async fn compact_if_needed(&mut self, too_long: bool) -> Result<bool, Halt> {
         let settings = &self.harness.settings;
         let window = self.harness.model.window();
         let budget = settings.token_budget.or(window.map(|window| window / WINDOW_SHARE)).unwrap_or(FALLBACK_BUDGET);
         let budget = budget.max(LEAST_ROOM);
-        if self.context.estimated_tokens().saturating_add(more) <= budget {
+        if !too_long && self.context.estimated_tokens() <= budget {
             return Ok(false);
         }
         let Some(kept) = self.context.keep_from() else { return Ok(false) };
@@ -303,17 +329,10 @@ enum Heard {
     Cancelled,
 }
 
-/// The parts as they are stored: arguments are masked like every input.
-fn masked_calls(gate: &portcullis_pipeline::Gate, parts: &[AnswerPart]) -> Vec<AnswerPart> {
-    let masked = parts.iter().map(|part| match part {
-        AnswerPart::Call(call) => {
-            let mut call = call.clone();
-            call.arguments = gate.masked(&call.arguments);
-            AnswerPart::Call(call)
-        }
-        other => other.clone(),
-    });
-    masked.collect()
+struct Kept {
+    parts: Vec<AnswerPart>,
+    calls: Vec<Call>,
+    masked_calls: Vec<String>,
 }
 
 fn stop_word(stop: &Stop) -> String {

@@ -121,14 +121,7 @@ impl Listing for GlobInput {
     }
 
     fn wish(&self) -> Result<Wish, Precondition> {
-        Ok(Wish {
-            pattern: NamePattern::parse(&self.pattern)?,
-            kind: self.kind,
-            sort: self.sort.unwrap_or_default(),
-            limit: self.limit.value(),
-            max_depth: Some(self.max_depth.value()).filter(|depth| *depth > 0),
-            ignored: false,
-        })
+        Wish::matching(&self.pattern, self.kind, self.sort, self.limit.value(), self.max_depth.value())
     }
 
     fn lowered(&self) -> Vec<String> {
@@ -194,6 +187,19 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
+    /// Names that match a pattern. A depth of 0 means all levels.
+    pub(crate) fn matching(
+        pattern: &str,
+        kind: Option<Wanted>,
+        sort: Option<Sort>,
+        limit: u64,
+        max_depth: u64,
+    ) -> Result<Self, Precondition> {
+        let pattern = NamePattern::parse(pattern)?;
+        let max_depth = Some(max_depth).filter(|depth| *depth > 0);
+        Ok(Self { pattern, kind, sort: sort.unwrap_or_default(), limit, max_depth, ignored: false })
+    }
+
     fn limit(&self) -> usize {
         usize::try_from(self.limit).unwrap_or(usize::MAX)
     }

@@ -106,14 +106,7 @@ impl Listing for GlobEntries {
     }
 
     fn wish(&self) -> Result<Wish, Precondition> {
-        Ok(Wish {
-            pattern: NamePattern::parse(&self.pattern)?,
-            kind: self.kind,
-            sort: self.sort.unwrap_or_default(),
-            limit: self.limit.value(),
-            max_depth: Some(self.max_depth.value()).filter(|depth| *depth > 0),
-            ignored: false,
-        })
+        Wish::matching(&self.pattern, self.kind, self.sort, self.limit.value(), self.max_depth.value())
     }
 
     fn lowered(&self) -> Vec<String> {

@@ -1,0 +1,253 @@
+//! Transcripts of asking and answering, each step a process of its own.
+
+use std::fs;
+
+use crate::common::{Ran, World, edit, embedded};
+use portcullis::{Answer, Reply};
+
+const READ: &str = r#"{"file_path":"a.txt"}"#;
+
+fn asking() -> (World, String) {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "gamma");
+    (world, ask)
+}
+
+#[test]
+fn an_edit_of_a_read_file_asks_and_prints_the_exact_commands_that_go_on() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    world.run(&["call", "read", READ]).ends(0);
+    let ran = world.run(&["call", "edit", &edit("a.txt", "beta", "gamma")]).ends(3);
+    let ask = ran.id("ask_");
+    ran.says(&format!("portcullis approvals show {ask}")).says(&format!("portcullis approvals allow {ask}"));
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    world.run(&["approvals"]).ends(0).says(&ask).says("/workspace/a.txt");
+    let listed = world.run(&["approvals", "list", "--json"]).ends(0).json();
+    assert_eq!(listed["asks"][0]["ask_id"], ask.as_str());
+}
+
+#[test]
+fn show_prints_every_fact_and_the_diff() {
+    let (world, ask) = asking();
+    let mut ran = world.run(&["approvals", "show", &ask]).ends(0);
+    for fact in [
+        "what            edit",
+        "in              /workspace",
+        "touches         path /workspace/a.txt",
+        "\"old_string\":\"beta\"",
+        "project scripts cannot run",
+        "sandbox ",
+        "network         not used",
+        "output limit    2000 lines",
+        "risk            write",
+        "reversible      yes",
+        "rule            tool_default:edit",
+        "expires         in 24 h",
+        "@@ -1,2 +1,2 @@",
+        "-beta",
+        "+gamma",
+        "would allow: /workspace/a.txt",
+        "would not allow: ",
+    ] {
+        ran = ran.says(fact);
+    }
+    let whole = world.run(&["approvals", "show", &ask, "--json"]).ends(0).json();
+    assert!(whole["diff_text"].as_str().is_some_and(|diff| diff.contains("+gamma")));
+    assert_eq!(whole["suggested_rules"][0]["effect"], "allow");
+    let coloured = world.run(&["approvals", "show", &ask, "--color", "always"]).ends(0);
+    assert!(coloured.out.contains("\u{1b}[32m+gamma"), "{:?}", coloured.out);
+}
+
+#[test]
+fn what_the_tool_says_stands_apart() {
+    let (world, ask) = asking();
+    world.run(&["approvals", "show", &ask]).ends(0).says("  the tool says\n                  replacements: 1\n");
+}
+
+#[test]
+fn a_diff_hides_nothing() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "b\u{1b}X\nrm -rf /\n\u{1b}\\c\r");
+    let ran = world.run(&["approvals", "show", &ask]).ends(0);
+    ran.says("+b<U+001B>X\n+rm -rf /\n+<U+001B>\\c<U+000D>\n");
+}
+
+#[test]
+fn a_cut_diff_says_so_with_its_length() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", &"a line of no importance\n".repeat(4_000));
+    let ran = world.run(&["approvals", "show", &ask]).ends(0);
+    ran.says("the diff is CUT: only its first 65536 bytes are shown");
+}
+
+#[test]
+fn a_diff_that_cannot_be_opened_cannot_be_allowed_and_the_ask_waits_on() {
+    let (world, ask) = asking();
+    let db = rusqlite::Connection::open(world.database()).expect("opens");
+    db.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM blobs").expect("lost");
+    drop(db);
+    world.run(&["approvals", "show", &ask]).ends(5).says("touches ").says("cannot be opened");
+    world.run(&["approvals", "allow", &ask]).ends(5).warns("cannot be opened").one_error_line();
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    world.run(&["approvals"]).ends(0).says(&ask);
+    world.run(&["approvals", "deny", &ask]).ends(0);
+}
+
+#[test]
+fn the_rule_that_asked_is_shown_with_file_and_line() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let path = world.configure("\n\n[[rules]]\nid = \"look-first\"\naction = \"edit\"\neffect = \"ask_pinned\"\n");
+    let ask = world.ask_to_edit("a.txt", "alpha", "x");
+    let place = format!("rule            look-first ({}:3)", path.display());
+    world.run(&["approvals", "show", &ask]).ends(0).says(&place).says("pinned");
+}
+
+#[test]
+fn allow_runs_the_stored_call_once_and_a_second_allow_is_already_settled() {
+    let (world, ask) = asking();
+    let ran = world.run(&["approvals", "allow", &ask]).ends(0).says("gamma").warns("edit: ok");
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+    let session = ran.id("sesn_");
+    // Put the old text back: a second run would find it and change it again.
+    world.write("a.txt", "alpha\nbeta\n");
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("already_settled").warns("allowed by ").one_error_line();
+    world.run(&["approvals", "deny", &ask]).ends(1).warns("already_settled");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    let events = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("tool.permission.replied"), of("tool.observation")), (1, 2));
+    let replied = events.iter().find(|event| event["type"] == "tool.permission.replied").expect("one");
+    let fact: serde_json::Value = serde_json::from_str(replied["payload"].as_str().expect("text")).expect("JSON");
+    assert_eq!((&fact["channel"], &fact["reply"]), (&"cli".into(), &"allow_once".into()));
+    assert!(fact["approver"].is_string() && fact["parent_process"].is_string() && fact["terminal"].is_null());
+}
+
+#[test]
+fn allow_works_from_another_folder_in_the_session_s_own_workspace() {
+    let (world, ask) = asking();
+    let output = world.command(&["approvals", "allow", &ask]).current_dir("/").output().expect("runs");
+    Ran::from(output).ends(0);
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+}
+
+#[test]
+fn a_file_changed_outside_meanwhile_is_left_untouched() {
+    let (world, ask) = asking();
+    world.write("a.txt", "alpha\nbeta\nand mine\n");
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("stale_file_baseline").warns("recovery: reread");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\nand mine\n");
+}
+
+#[test]
+fn a_kill_between_ask_and_allow_changes_nothing() {
+    let (world, ask) = asking();
+    let mut watching =
+        world.command(&["approvals", "watch"]).stdin(std::process::Stdio::piped()).spawn().expect("starts");
+    // It has shown the ask, so it is in the middle of its watch.
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(watching.stdout.take().expect("piped"));
+    std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
+    assert!(line.contains(&ask), "{line}");
+    watching.kill().expect("killed");
+    watching.wait().expect("ended");
+    world.run(&["approvals", "allow", &ask]).ends(0);
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+    world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn deny_settles_the_call_with_the_feedback_and_is_no_failure() {
+    let (world, ask) = asking();
+    let ran = world.run(&["approvals", "deny", &ask, "--feedback", "not in this file"]).ends(0);
+    let session = ran.says("refused: edit").id("sesn_");
+    let shown = world.run(&["sessions", "show", &session, "--json"]).ends(0).json();
+    assert_eq!(shown["calls"][1]["code"], "user_denied");
+    assert!(shown["calls"][1]["summary"].as_str().is_some_and(|s| s.contains("not in this file")));
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    let ask = world.ask_to_edit("a.txt", "beta", "x");
+    let seen = world.run(&["approvals", "deny", &ask, "--stop", "--json"]).ends(0).json();
+    assert_eq!(seen["code"], "user_denied");
+}
+
+#[test]
+fn the_flag_answers_this_run_s_own_ask_and_no_other() {
+    let (world, other) = asking();
+    world.run(&["call", "edit", &edit("a.txt", "alpha", "omega"), "--approvals", "deny"]).ends(4).warns("user_denied");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+    world.run(&["call", "edit", &edit("a.txt", "alpha", "omega"), "--approvals", "allow"]).ends(0);
+    assert_eq!(world.read("a.txt"), "omega\nbeta\n");
+    world.run(&["approvals"]).ends(0).says(&other);
+}
+
+/// Records an allow as a process would that died before it ran the call.
+fn allowed_and_left(world: &World, ask: &str) {
+    let runtime = tokio::runtime::Runtime::new().expect("runs");
+    runtime.block_on(async {
+        let answered = embedded(world);
+        answered.reply(ask.parse().expect("an id"), Answer::by("ada", Reply::AllowOnce)).await.expect("recorded");
+    });
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n", "answered, and not run");
+}
+
+#[test]
+fn an_answer_whose_giver_died_is_carried_out_by_the_next() {
+    let (world, ask) = asking();
+    allowed_and_left(&world, &ask);
+    world.run(&["approvals", "allow", &ask]).ends(0).warns("already_settled").warns("seen through");
+    assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
+}
+
+#[test]
+fn a_deny_that_comes_after_an_allow_runs_nothing() {
+    let (world, ask) = asking();
+    allowed_and_left(&world, &ask);
+    let late = world.run(&["approvals", "deny", &ask]).ends(1).one_error_line();
+    late.warns("already_settled").warns("allowed by ada").warns("ran nothing");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+}
+
+#[test]
+fn unknown_and_malformed_asks_say_where_to_look() {
+    let (world, _) = asking();
+    world
+        .run(&["approvals", "show", "ask_00000000000000000000000000"])
+        .ends(1)
+        .warns("approvals list")
+        .one_error_line();
+    world.run(&["approvals", "allow", "nonsense"]).ends(2).warns("`ask_`");
+    let gone = World::new();
+    gone.run(&["approvals", "allow", "ask_00000000000000000000000000"]).ends(1).warns("no store");
+    gone.run(&["approvals"]).ends(0).warns("nothing waits");
+}
+
+#[test]
+fn a_workspace_that_is_gone_is_named_and_the_allow_is_not_spent() {
+    let (world, ask) = asking();
+    let away = world.workspace.with_file_name("away");
+    fs::rename(&world.workspace, &away).expect("moved");
+    let allow = |world: &World| -> Ran {
+        world.command(&["approvals", "allow", &ask]).current_dir("/").output().expect("runs").into()
+    };
+    allow(&world).ends(1).warns("is gone").one_error_line();
+    fs::rename(&away, &world.workspace).expect("moved back");
+    allow(&world).ends(0);
+}
+
+#[test]
+fn l36_a_workspace_that_leads_elsewhere_now_is_named_and_the_allow_is_not_spent() {
+    let world = World::new();
+    let ask = world.run(&["call", "write", r#"{"file_path":"new.txt","content":"x"}"#]).ends(3).id("ask_");
+    let (away, elsewhere) = (world.workspace.with_file_name("away"), world.workspace.with_file_name("elsewhere"));
+    fs::rename(&world.workspace, &away).expect("moved");
+    fs::create_dir(&elsewhere).expect("another folder");
+    std::os::unix::fs::symlink(&elsewhere, &world.workspace).expect("a link in its place");
+    let allow = |world: &World| -> Ran {
+        world.command(&["approvals", "allow", &ask]).current_dir("/").output().expect("runs").into()
+    };
+    allow(&world).ends(1).warns("which is another folder").one_error_line();
+    assert!(!elsewhere.join("new.txt").exists());
+    fs::remove_file(&world.workspace).expect("the link goes");
+    fs::rename(&away, &world.workspace).expect("moved back");
+    allow(&world).ends(0);
+    assert_eq!(world.read("new.txt"), "x");
+}

@@ -1,0 +1,213 @@
+//! A world for the real binary: a data folder, a configuration and a workspace of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::sync::Arc;
+
+use portcullis::{Runtime, SystemClock, SystemIds};
+use portcullis_store::{HostLiveness, LocalArtifacts};
+use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub struct World {
+    _scratch: TempDir,
+    pub home: PathBuf,
+    pub config: PathBuf,
+    pub workspace: PathBuf,
+}
+
+/// What a process gave.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints UTF-8");
+        Self { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "exit code\nstdout: {}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// Standard output holds `text`.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.out.contains(text), "no `{text}` in:\n{}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// Standard error holds `text`.
+    #[track_caller]
+    pub fn warns(self, text: &str) -> Self {
+        assert!(self.err.contains(text), "no `{text}` in:\n{}\nstdout: {}", self.err, self.out);
+        self
+    }
+
+    /// Exactly one line of standard error is an error, and it is the only line there.
+    #[track_caller]
+    pub fn one_error_line(self) -> Self {
+        let lines: Vec<&str> = self.err.lines().collect();
+        assert!(lines.len() == 1 && lines[0].starts_with("error: "), "not one error line:\n{}", self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("not one JSON document ({e}): {}", self.out))
+    }
+
+    #[track_caller]
+    pub fn lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).expect("a line is a document")).collect()
+    }
+
+    /// The first word in either stream that begins with `prefix`.
+    #[track_caller]
+    pub fn id(&self, prefix: &str) -> String {
+        let text = format!("{} {}", self.out, self.err);
+        let word = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).find(|word| word.starts_with(prefix));
+        word.unwrap_or_else(|| panic!("no {prefix} in {text}")).to_owned()
+    }
+}
+
+impl World {
+    pub fn new() -> Self {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let root = scratch.path().canonicalize().expect("it is there");
+        let world = Self {
+            home: root.join("home"),
+            config: root.join("config"),
+            workspace: root.join("work"),
+            _scratch: scratch,
+        };
+        fs::create_dir_all(&world.workspace).expect("made");
+        world
+    }
+
+    pub fn with_file(name: &str, text: &str) -> Self {
+        let world = Self::new();
+        world.write(name, text);
+        world
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.workspace.join(name);
+        fs::create_dir_all(path.parent().expect("beneath")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.workspace.join(name)).expect("read")
+    }
+
+    /// The user's configuration; its path.
+    pub fn configure(&self, text: &str) -> PathBuf {
+        let path = self.config.join("portcullis/config.toml");
+        fs::create_dir_all(path.parent().expect("beneath")).expect("made");
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.home.join("portcullis.db")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(&self.workspace).env_clear();
+        command.env("PORTCULLIS_HOME", &self.home).env("XDG_CONFIG_HOME", &self.config).env("HOME", &self.home);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).output().expect("it runs").into()
+    }
+
+    /// Reads `name` and edits it, so that an ask waits; the ask's id.
+    pub fn ask_to_edit(&self, name: &str, old: &str, new: &str) -> String {
+        self.run(&["call", "read", &format!(r#"{{"file_path":"{name}"}}"#)]).ends(0);
+        self.run(&["call", "edit", &edit(name, old, new)]).ends(3).id("ask_")
+    }
+}
+
+/// Whether a process listens for Ctrl-C already, which /proc shows.
+pub fn listens(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask").trim().to_owned();
+    u64::from_str_radix(&caught, 16).expect("hex") & 0b10 != 0
+}
+
+/// Sends Ctrl-C to a process as soon as it listens for it.
+pub fn interrupt(child: &Child) {
+    while !listens(child) {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+}
+
+pub fn edit(name: &str, old: &str, new: &str) -> String {
+    serde_json::json!({"file_path": name, "old_string": old, "new_string": new}).to_string()
+}
+
+pub fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_portcullis"))
+}
+
+/// The store of a world, opened by this very process.
+pub fn store(world: &World) -> Arc<SqliteStore> {
+    let config = SqliteConfig {
+        path: world.database(),
+        durability: Durability::Full,
+        clock: Arc::new(SystemClock::new()),
+        ids: Arc::new(SystemIds::new()),
+        liveness: Arc::new(HostLiveness::new()),
+        checkpoint_key: None,
+    };
+    Arc::new(SqliteStore::open(config).expect("opens"))
+}
+
+/// A runtime of this very process over a world's store, as an embedder builds one.
+pub fn embedded(world: &World) -> Runtime {
+    let artifacts = LocalArtifacts::open(&world.home.join("artifacts"), Arc::new(SystemIds::new())).expect("opens");
+    let builder = Runtime::builder().workspace(&world.workspace).store(store(world), Arc::new(artifacts));
+    builder.called("a test that serves").build().expect("builds")
+}
+
+/// Reads until `text` was printed; what was printed.
+pub fn until(out: &mut impl std::io::Read, text: &str) -> String {
+    let (mut seen, mut chunk) = (Vec::new(), [0u8; 1024]);
+    loop {
+        let n = out.read(&mut chunk).expect("readable");
+        assert!(n > 0, "it ended before `{text}`: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&chunk[..n]);
+        let shown = String::from_utf8_lossy(&seen);
+        if shown.contains(text) {
+            return shown.into_owned();
+        }
+    }
+}
+
+/// A command on a terminal: its process, what is typed and what is shown. `script` gives it the
+/// terminal; it is part of util-linux, which every Linux system has.
+pub fn on_terminal(world: &World, words: &str) -> (Child, ChildStdin, ChildStdout) {
+    let line = format!("{} {words}", binary().display());
+    let envs: Vec<_> = world.command(&[]).get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    let mut command = Command::new("script");
+    command.args(["-qfec", &line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);
+    command.env("PATH", "/usr/bin:/bin").env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("`script` (util-linux) runs");
+    let (keys, out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    (child, keys, out)
+}

@@ -1,0 +1,100 @@
+//! What somebody meets who has not read the manual: slips, things that are not there yet, and words that must not mislead.
+
+use crate::common;
+
+use common::World;
+
+const WRITE: &str = r#"{"file_path":"a.txt","content":"hello\n"}"#;
+
+#[test]
+fn an_unknown_flag_is_wrong_usage_and_no_input() {
+    let world = World::with_file("a.txt", "alpha\n");
+    for words in [&["call", "read", "--nope"][..], &["policy", "explain", "read", "--nope"], &["call", "read", "-n"]] {
+        let ran = world.run(words).ends(2);
+        assert!(ran.err.contains("unexpected argument"), "{}", ran.err);
+    }
+    assert!(!world.database().exists(), "nothing was recorded");
+    // One line, and standard input, are still inputs.
+    world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0);
+    world.run(&["call", "read", "-"]).ends(1).warns("input_unparseable");
+}
+
+#[test]
+fn a_misspelt_tool_is_named_and_ends_alike_everywhere() {
+    let world = World::new();
+    world.run(&["call", "raed"]).ends(1).warns("unknown_tool").warns("did you mean `read`?");
+    world.run(&["policy", "explain", "raed"]).ends(1).says("unknown_tool").says("did you mean `read`?");
+    world.run(&["tools", "show", "raed"]).ends(1).warns("did you mean `read`?").one_error_line();
+    let far = world.run(&["call", "quite_another"]).ends(1);
+    assert!(!far.err.contains("did you mean"), "{}", far.err);
+}
+
+#[test]
+fn commands_that_are_not_there_yet_say_so_in_one_sentence() {
+    let world = World::new();
+    for name in ["serve", "mcp", "vault"] {
+        world.run(&[name]).ends(2).one_error_line().warns(&format!("`portcullis {name}` is not there yet"));
+        let ran = world.run(&["--json", name, "--listen", "x"]).ends(2);
+        assert_eq!(ran.json()["error"]["exit"], 2);
+    }
+    world.run(&["rnu"]).ends(2).warns("unrecognized subcommand");
+}
+
+#[test]
+fn an_ask_says_before_the_answer_that_the_rules_have_changed() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let ask = world.ask_to_edit("a.txt", "alpha", "beta");
+    let before = world.run(&["approvals", "show", &ask]).ends(0);
+    assert!(!before.out.contains("the rules changed"), "{}", before.out);
+    assert_eq!(world.run(&["approvals", "show", &ask, "--json"]).ends(0).json()["outdated"], false);
+    world.configure("[[rules]]\naction = \"write\"\npath = \"other.txt\"\neffect = \"deny\"\n");
+    world.run(&["approvals", "show", &ask]).ends(0).says("the rules changed after this was asked").says("void");
+    assert_eq!(world.run(&["approvals", "show", &ask, "--json"]).ends(0).json()["outdated"], true);
+    world.run(&["approvals", "allow", &ask]).ends(4).warns("the rules changed after this was asked");
+    assert_eq!(world.read("a.txt"), "alpha\n");
+}
+
+#[test]
+fn l29_policy_check_says_that_an_untrusted_project_allows_nothing() {
+    let world = World::new();
+    let file = ".portcullis/config.toml";
+    world.write(file, "[[rules]]\nid = \"p\"\naction = \"write\"\npath = \"a.txt\"\neffect = \"allow\"\n");
+    for words in [&["policy", "check"][..], &["policy", "check", file]] {
+        world.run(words).ends(0).warns("allow of `p` is inert").warns("policy trust");
+        let json = world.run(&[words, &["--json"]].concat()).ends(0).json();
+        assert_eq!(json["inert"], serde_json::json!(["p"]));
+    }
+    world.run(&["policy", "trust", file]).ends(0);
+    for words in [&["policy", "check"][..], &["policy", "check", file]] {
+        let ran = world.run(words).ends(0);
+        assert!(!ran.err.contains("inert"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn what_a_person_can_mend_shows_no_backtrace() {
+    let world = World::new();
+    world.run(&["call", "write", WRITE]).ends(3);
+    let mut command = world.command(&["grants", "revoke", "grant_01arz3ndektsv4rrffq69g5fav"]);
+    let output = command.env("RUST_BACKTRACE", "1").output().expect("it runs");
+    common::Ran::from(output).ends(1).warns("there is no grant").one_error_line();
+}
+
+#[test]
+fn erasing_says_that_an_ask_waits_and_counts_no_files_where_there_are_none() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.ask_to_edit("a.txt", "alpha", "beta");
+    let session = world.run(&["sessions"]).ends(0).id("sesn_");
+    world.run(&["sessions", "rm", &session]).ends(2).warns("1 ask in it waits for an answer");
+    let ran = world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    assert!(!ran.out.contains("file"), "{}", ran.out);
+    ran.says("lost their content").warns("1 ask in it waited for an answer");
+}
+
+#[test]
+fn a_path_out_of_the_workspace_is_told_without_a_place_that_says_nothing() {
+    let world = World::new();
+    let ran = world.run(&["call", "read", r#"{"file_path":"../x"}"#]).ends(1);
+    assert!(!ran.err.contains("at `.`"), "{}", ran.err);
+    ran.warns("the path leads outside the workspace; use a path that stays beneath it");
+}

@@ -1,0 +1,87 @@
+//! Transcripts of where data is kept: a place that cannot be used is named before anything depends on it.
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::{Ran, World};
+
+const READ: &str = r#"{"file_path":"a.txt"}"#;
+
+fn ran(command: &mut Command) -> Ran {
+    command.output().expect("runs").into()
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_found_by_doctor_and_named_by_a_call() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let file = world.workspace.with_file_name("file");
+    fs::write(&file, "").expect("written");
+    // Nobody makes a folder in either, root included.
+    for home in [file.join("data"), "/proc/portcullis".into()] {
+        let broken = ran(world.command(&["doctor"]).env("PORTCULLIS_HOME", &home)).ends(1);
+        broken.says(&format!("the data folder {} cannot be made", home.display())).says("set PORTCULLIS_HOME");
+        let call = ran(world.command(&["call", "read", READ]).env("PORTCULLIS_HOME", &home)).ends(5).one_error_line();
+        call.warns(&format!("the data folder {} cannot be made", home.display())).warns("set PORTCULLIS_HOME");
+    }
+}
+
+#[test]
+fn doctor_leaves_nothing_where_there_is_no_data_yet() {
+    let world = World::new();
+    world.run(&["doctor"]).ends(0).says("does not exist yet");
+    assert!(!world.home.exists());
+    assert_eq!(fs::read_dir(world.home.parent().expect("beneath")).expect("read").count(), 1, "only the workspace");
+}
+
+#[test]
+fn a_data_folder_that_is_not_a_whole_path_is_refused() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let call = ran(world.command(&["call", "read", READ]).env("PORTCULLIS_HOME", "data")).ends(2).one_error_line();
+    call.warns("PORTCULLIS_HOME is `data`").warns("begins with /");
+    assert!(!world.workspace.join("data").exists());
+}
+
+#[test]
+fn a_file_that_is_no_store_is_not_sent_in_circles() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let text = world.home.with_file_name("text");
+    fs::write(&text, "this is not a database, it is only text of some length ".repeat(40)).expect("written");
+    let verify = world.run(&["--store", &format!("sqlite:{}", text.display()), "audit", "verify"]);
+    let verify = verify.ends(5).one_error_line().warns("name another with --store");
+    assert!(!verify.err.contains("audit verify"), "{}", verify.err);
+}
+
+#[test]
+fn doctor_tells_of_the_ledger_by_name_what_it_left_out_and_the_headroom() {
+    let mut world = World::with_file("a.txt", "alpha\n");
+    let first = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    world.run(&["doctor"]).ends(0).says(&format!("the chain of {first} holds")).says("16 MiB are kept free");
+    world.workspace = world.workspace.with_file_name("second");
+    world.write("a.txt", "beta\n");
+    world.run(&["call", "read", READ]).ends(0);
+    let report =
+        world.run(&["doctor"]).ends(0).says("the chain of the ledger holds").says("1 other session not checked");
+    assert!(!report.out.contains(&first), "{}", report.out);
+    fs::remove_file(world.home.join("ballast")).expect("removed");
+    world.run(&["doctor"]).ends(0).says("no headroom is kept");
+}
+
+#[test]
+fn doctor_warns_of_rules_that_can_never_match_with_file_and_line() {
+    let world = World::new();
+    let rule = |id: &str, what: &str| format!("[[rules]]\nid = \"{id}\"\n{what}\neffect = \"deny\"\n");
+    let rules = [
+        rule("typo", "action = \"raed\""),
+        rule("outside", "action = \"*\"\npath = \"/home/me/project/.env\""),
+        rule("blank", "action = \"*\"\npath = \".env \""),
+        rule("sound", "action = \"read\"\npath = \"**/.env\""),
+        rule("half", "action = \"edit\"\npath = [\"/etc/passwd\", \"/workspace/x\"]"),
+        rule("any", "action = \"*\"\npath = \"/**/.env\""),
+    ];
+    let path = world.configure(&rules.concat());
+    let report = world.run(&["doctor"]).ends(0);
+    let report = report.says(&format!("typo ({}:1) matches nothing: no tool has an action `raed`", path.display()));
+    let report = report.says("this build's are: ").says("outside (").says("is outside the workspace");
+    let report = report.says("begins or ends with a blank");
+    assert_eq!(report.out.matches("matches nothing").count(), 3, "{}", report.out);
+}

@@ -1,0 +1,227 @@
+//! Transcripts of `policy`: explaining, checking, trusting, and trying changed rules on the past.
+
+use crate::common::World;
+
+const WRITE: &str = r#"{"file_path":"a.txt","content":"hello\n"}"#;
+const READ: &str = r#"{"file_path":"a.txt"}"#;
+
+#[test]
+fn explain_says_what_the_gate_would_decide_and_does_nothing() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.run(&["policy", "explain", "read", READ]).ends(0).says("allow: the tool's default allows `read`");
+    world.run(&["policy", "explain", "write", WRITE]).ends(3).says("ask: ").says("would not allow: ");
+    let rules = world.configure("[[rules]]\nid = \"no-a\"\naction = \"*\"\npath = \"a.txt\"\neffect = \"deny\"\n");
+    world.run(&["policy", "explain", "read", READ]).ends(4).says("deny (policy_denied)").says("no-a");
+    let found = world.run(&["policy", "explain", "write", WRITE, "--json"]).ends(4).json();
+    for field in [
+        "decision",
+        "phase",
+        "code",
+        "reason",
+        "policy_ids",
+        "risk",
+        "read_only",
+        "mapped",
+        "suggested_rules",
+        "would_run_in",
+    ] {
+        assert!(found.get(field).is_some(), "{field} is promised: {found}");
+    }
+    assert_eq!((&found["decision"], &found["phase"]), (&"deny".into(), &"permission".into()));
+    assert!(found["reason"].as_str().is_some_and(|why| why.contains(&format!("{}:1", rules.display()))), "{found}");
+    world.run(&["policy", "explain", "raed", READ]).ends(1).says("unknown_tool").says("read");
+    world.run(&["policy", "explain", "read", "{}"]).ends(4).says("schema_invalid");
+    assert!(!world.database().exists(), "nothing was recorded");
+    assert_eq!(world.read("a.txt"), "alpha\n");
+}
+
+#[test]
+fn check15_explain_shows_decision_and_mapping_of_a_command() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let cat = r#"{"command":"head -n 5 a.txt"}"#;
+    world
+        .run(&["policy", "explain", "bash", cat])
+        .ends(0)
+        .says("allow: ")
+        .says("instead     read {\"file_path\":\"/workspace/a.txt\",\"line_count\":5}");
+    let found = world.run(&["policy", "explain", "shell_run", cat, "--json"]).ends(3).json();
+    assert_eq!((&found["decision"], &found["pinned"]), (&"ask".into(), &true.into()));
+    assert_eq!(found["mapped"]["tool"], "read");
+    assert_eq!(found["mapped"]["input"], serde_json::json!({"file_path": "/workspace/a.txt", "line_count": 5}));
+    // No first-class tool, but the read-only hand.
+    let sort = r#"{"command":"sort -u a.txt"}"#;
+    let found = world.run(&["policy", "explain", "shell_run", sort, "--json"]).ends(3).json();
+    assert_eq!(found["mapped"]["input"]["command"], "sort");
+    assert_eq!(found["mapped"]["tool"], "bash");
+    world.run(&["policy", "explain", "bash", sort, "--json"]).ends(0).says("\"mapped\":null");
+    // Neither.
+    let make = r#"{"command":"make test"}"#;
+    world.run(&["policy", "explain", "bash", make]).ends(4).says("run it with shell_run");
+    assert!(world.run(&["policy", "explain", "shell_run", make, "--json"]).ends(3).json()["mapped"].is_null());
+    let denied = world.configure("[[rules]]\nid = \"no-a\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
+    world.run(&["policy", "explain", "bash", cat]).ends(4).says("no-a");
+    drop(denied);
+}
+
+#[test]
+fn explain_agrees_with_what_call_then_does_and_knows_what_is_remembered() {
+    let world = World::new();
+    let ask = world.run(&["call", "write", WRITE]).ends(3).id("ask_");
+    world.run(&["policy", "explain", "write", WRITE]).ends(3);
+    let grant = world.run(&["approvals", "allow", &ask, "--save"]).ends(0).id("grant_");
+    world.run(&["policy", "explain", "write", WRITE]).ends(0).says(&grant);
+    world.run(&["call", "write", WRITE]).ends(0);
+}
+
+#[test]
+fn check_finds_rules_that_do_nothing_with_file_and_line() {
+    let world = World::new();
+    let sound =
+        world.configure("[[rules]]\nid = \"keep\"\naction = \"write\"\npath = \"keep/**\"\neffect = \"deny\"\n");
+    world.run(&["policy", "check"]).ends(0).warns("1 rule checked: nothing wrong");
+    let rules = "[[rules]]\nid = \"typo\"\naction = \"wirte\"\npath = \"a\"\neffect = \"ask\"\n\
+        [[rules]]\nid = \"host\"\naction = \"write\"\npath = \"/home/me/x\"\neffect = \"ask\"\n\
+        [[rules]]\nid = \"old\"\naction = \"edit\"\neffect = \"deny\"\nexpires_at = 2020-01-01T00:00:00Z\n\
+        [[rules]]\nid = \"all\"\naction = \"*\"\npath = \"docs/**\"\neffect = \"deny\"\n\
+        [[rules]]\nid = \"lost\"\naction = \"read\"\npath = \"docs/*.md\"\neffect = \"allow\"\n";
+    world.write("rules.toml", rules);
+    let ran = world.run(&["policy", "check", "rules.toml"]).ends(1);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 4, "{}", ran.out);
+    for (line, want) in lines.iter().zip([
+        "rules.toml:1: rule `typo` names the action `wirte`, which no tool has; `write`",
+        "rules.toml:6: rule `host` can never match /home/me/x",
+        "rules.toml:11: rule `old` can never match: it ran out",
+        "rules.toml:21: rule `lost` never decides: all (rules.toml:16) denies",
+    ]) {
+        assert!(line.starts_with(want), "{line}\nis not\n{want}");
+    }
+    let found = world.run(&["policy", "check", "rules.toml", "--json"]).ends(1).json();
+    assert_eq!((&found["findings"][3]["rule"], &found["findings"][3]["line"]), (&"lost".into(), &21.into()));
+
+    world.write("bad.toml", "[[rules]]\naction = \"read\"\npath = \"a/*\"\neffect = \"deny\"\nmatch = [\"b/c\"]\n");
+    world.run(&["policy", "check", "bad.toml"]).ends(1).warns("bad.toml:5: `match` says").one_error_line();
+    std::fs::write(sound, "[[rules]]\nefect = \"deny\"\n").expect("written");
+    world.run(&["policy", "check"]).ends(1).warns("nearest known one is `effect`").one_error_line();
+}
+
+#[test]
+fn l29_trust_is_of_one_text_of_one_file_and_a_change_voids_it() {
+    let world = World::new();
+    let rule =
+        |name: &str| format!("[[rules]]\nid = \"p\"\naction = \"write\"\npath = \"{name}\"\neffect = \"allow\"\n");
+    world.write(".portcullis/config.toml", &rule("a.txt"));
+    world.run(&["call", "write", WRITE]).ends(3);
+    world.run(&["doctor"]).says("policy trust");
+    let file = ".portcullis/config.toml";
+    world.run(&["policy", "trust", file]).ends(0).says("now in force: allow write on path /workspace/a.txt (`p`");
+    world.run(&["call", "write", WRITE]).ends(0);
+    world.write(file, &rule("*.txt"));
+    world.run(&["policy", "explain", "write", WRITE]).ends(3).says("once its project file is trusted");
+    world.write(file, &rule("a.txt"));
+    world.run(&["policy", "explain", "write", WRITE]).ends(0);
+
+    // The same text elsewhere is another project's.
+    let other = world.workspace.with_file_name("other");
+    std::fs::create_dir_all(other.join(".portcullis")).expect("made");
+    std::fs::write(other.join(file), rule("a.txt")).expect("written");
+    let elsewhere = other.to_str().expect("text");
+    world.run(&["policy", "explain", "write", WRITE, "--workspace", elsewhere]).ends(3);
+    world.configure("");
+    let own = world.config.join("portcullis/config.toml");
+    world.run(&["policy", "trust", own.to_str().expect("text")]).ends(2).warns("need no trust").one_error_line();
+}
+
+#[test]
+fn backtest_prints_every_changed_decision_and_counts_every_intent() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.run(&["call", "read", READ]).ends(0);
+    world.run(&["call", "read", READ]).ends(0);
+    let ask = world.run(&["call", "write", r#"{"file_path":"b.txt","content":"x"}"#]).ends(3).id("ask_");
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    world.run(&["call", "write", r#"{"file_path":"b.txt","content":"y"}"#]).ends(0);
+    world.run(&["call", "read", "{}"]).ends(1);
+    world.run(&["call", "nothing"]).ends(1);
+
+    world.write("same.toml", "");
+    world
+        .run(&["policy", "backtest", "same.toml"])
+        .ends(0)
+        .says("6 intents: 0 changed, 4 the same, 2 refused before the rules or undecided, 0 not comparable");
+    world.write("new.toml", "[[rules]]\nid = \"shut\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
+    let ran = world.run(&["policy", "backtest", "new.toml"]).ends(0).says("6 intents: 2 changed, 2 the same");
+    let changed: Vec<&str> = ran.out.lines().filter(|line| line.contains('→')).collect();
+    assert_eq!(changed.len(), 2);
+    for line in changed {
+        assert!(line.starts_with("sesn_") && line.contains(" int_") || line.contains("intent"), "{line}");
+        assert!(line.contains("allow → deny: rule `shut` (new.toml:1)"), "{line}");
+    }
+    let lines = world.run(&["policy", "backtest", "new.toml", "--json"]).ends(0).lines();
+    let total = &lines.last().expect("a total")["total"];
+    assert_eq!((lines.len(), &total["intents"], &total["changed"]), (3, &6.into(), &2.into()));
+    assert_eq!((&lines[0]["old"], &lines[0]["new"]), (&"allow".into(), &"deny".into()));
+    world.run(&["policy", "backtest", "new.toml", "--since", "1ms"]).ends(0).says("0 intents");
+    world.run(&["policy", "backtest", "none.toml"]).ends(2).warns("none.toml").one_error_line();
+}
+
+#[test]
+fn a_profile_is_chosen_by_a_flag_and_an_ask_is_answered_under_the_one_it_was_asked_in() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.run(&["tools", "--profile", "code"]).ends(0).says("auto");
+    assert!(!world.run(&["tools"]).ends(0).out.contains("auto"), "`tools` is managed");
+    world.run(&["call", "read", READ, "--profile", "code"]).ends(0);
+    let new = r#"{"file_path":"b.txt","content":"x"}"#;
+    let ask = world.run(&["--profile", "code", "call", "write", new]).ends(3).id("ask_");
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    assert_eq!(world.read("b.txt"), "x");
+    world.run(&["call", "write", new, "--profile", "code"]).ends(0);
+    // Another default is another rule, so what was remembered for the one does not answer the other.
+    world.run(&["call", "write", new]).ends(3);
+    world.configure("[[rules]]\nid = \"no\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
+    for profile in ["code", "managed"] {
+        world.run(&["call", "read", READ, "--profile", profile]).ends(4).warns("no");
+    }
+}
+
+/// Whoever can write there decides what is trusted, and a trust may be the first thing that is kept.
+#[test]
+fn l29_a_trust_is_kept_where_only_its_owner_can_look() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world.write(".portcullis/config.toml", "");
+    world.run(&["policy", "trust", "."]).ends(0);
+    let trusted = world.home.join("trusted");
+    let kept = std::fs::read_dir(&trusted).expect("the folder").next().expect("one").expect("readable").path();
+    for (path, mode) in [(&world.home, 0o700), (&trusted, 0o700), (&kept, 0o600)] {
+        let found = std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{}", path.display());
+    }
+}
+
+/// Whoever cannot tell whether a project is trusted does not trust it, says so, and goes on.
+#[test]
+fn l29_a_record_of_trust_that_says_nothing_is_named_and_stops_nothing() {
+    let world = World::new();
+    let file = ".portcullis/config.toml";
+    world.write(file, "[[rules]]\nid = \"p\"\naction = \"write\"\npath = \"a.txt\"\neffect = \"allow\"\n");
+    world.run(&["policy", "trust", file]).ends(0);
+    let kept =
+        std::fs::read_dir(world.home.join("trusted")).expect("the folder").next().expect("one").expect("it").path();
+    let name = kept.file_name().expect("a name").to_str().expect("text").to_owned();
+    for (text, why) in [("", "is empty"), ("{\"file\":", "is damaged")] {
+        std::fs::write(&kept, text).expect("written");
+        world.run(&["call", "write", WRITE]).ends(3).warns(&name).warns(why).warns("policy trust");
+        world.run(&["policy", "explain", "write", WRITE]).ends(3).warns(why);
+        world.run(&["doctor"]).ends(1).says(&name).says(why);
+        for other in [&["tools"][..], &["sessions"], &["approvals"], &["grants"], &["audit", "verify"]] {
+            world.run(other).ends(0);
+        }
+        world.run(&["policy", "trust", file]).ends(0);
+        world.run(&["policy", "explain", "write", WRITE]).ends(0);
+    }
+    // What only forbids has no use for trust.
+    world.write(file, "[[rules]]\naction = \"write\"\npath = \"b.txt\"\neffect = \"deny\"\n");
+    std::fs::write(&kept, "").expect("written");
+    let ran = world.run(&["call", "write", WRITE]).ends(3);
+    assert!(!ran.err.contains("record of trust"), "{}", ran.err);
+}

@@ -1,0 +1,150 @@
+//! `sessions rm`, as a person uses it.
+
+use crate::common;
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use common::World;
+
+/// Every file beneath a folder.
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// A session with a word in its log, in a small artifact and in a large one; its id.
+fn spoken(world: &World, word: &str) -> String {
+    let text = format!("{word} once\n{}", format!("{word} again and again\n").repeat(9_000));
+    world.write("big.txt", &text);
+    world.run(&["call", "read", r#"{"file_path":"big.txt"}"#]).ends(0);
+    let edit = common::edit("big.txt", &format!("{word} once"), &format!("{word} twice"));
+    world.run(&["call", "edit", &edit, "--approvals", "allow"]).ends(0).id("sesn_")
+}
+
+/// Whether the word stands anywhere in the data folder.
+fn stands(world: &World, word: &str) -> Vec<std::path::PathBuf> {
+    let holds = |bytes: &[u8]| bytes.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()));
+    files(&world.home).into_iter().filter(|file| holds(&fs::read(file).expect("read"))).collect()
+}
+
+#[test]
+fn an_erased_session_is_gone_but_for_its_hashes_and_everything_still_verifies() {
+    let world = World::new();
+    let session = spoken(&world, "zanzibar");
+    world.run(&["sessions", "search", "zanzibar"]).ends(0).says("zanzibar");
+    assert!(!stands(&world, "zanzibar").is_empty());
+    let head = world.run(&["audit", "head"]).ends(0).out.trim().to_owned();
+    for file in files(&world.home.join("artifacts")) {
+        let file = File::options().write(true).open(file).expect("a file");
+        file.set_modified(SystemTime::now() - Duration::from_secs(3_600)).expect("an older time");
+    }
+
+    // Nobody sits here: a flag must say yes.
+    world.run(&["sessions", "rm", &session]).ends(2).one_error_line().warns("--yes");
+    assert!(!stands(&world, "zanzibar").is_empty());
+    let erased = world.run(&["sessions", "rm", &session, "--yes", "--reason", "asked for"]).ends(0);
+    erased.says("erased").says("files deleted");
+    assert_eq!(stands(&world, "zanzibar"), [] as [std::path::PathBuf; 0], "no byte of it is left");
+
+    world.run(&["audit", "verify"]).ends(0).says(&session);
+    world.run(&["audit", "verify", "--against", &head]).ends(0);
+    world.run(&["audit", "verify", &session]).ends(0).says("ok");
+    world.run(&["sessions", "search", "zanzibar"]).ends(0).warns("nothing was found");
+    let events = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
+    let (last, before) = events.split_last().expect("events");
+    assert!(before.iter().all(|event| event["payload"].is_null()), "{before:?}");
+    assert!(last.to_string().contains("session.erased") && last.to_string().contains("asked for"), "{last}");
+    world.run(&["sessions", "show", &session]).ends(1).one_error_line().warns("was erased");
+    world.run(&["replay", &session, "--mode", "rebuild"]).ends(1).one_error_line().warns("was erased");
+    world.run(&["sessions", "rm", &session, "--yes"]).ends(1).one_error_line().warns("erased already");
+    world.run(&["sessions", "rm", "sesn_00000000000000000000000009", "--yes"]).ends(1);
+
+    // An export of it says so as well, and another store takes it in as it is.
+    let file = world.workspace.join("erased.ndjson");
+    let out = file.display().to_string();
+    world.run(&["sessions", "export", &session, "--with-artifacts", "--out", &out]).ends(0);
+    world.run(&["audit", "verify", "--export", &out]).ends(0);
+    let other = World::new();
+    other.run(&["sessions", "import", &out]).ends(0);
+    other.run(&["audit", "verify"]).ends(0);
+
+    // Calls in the workspace go on, in a session of their own.
+    let next = world.run(&["call", "read", r#"{"file_path":"big.txt"}"#]).ends(0).id("sesn_");
+    assert_ne!(next, session);
+    world.run(&["call", "read", r#"{"file_path":"big.txt"}"#, "--session", &session]).ends(1).warns("was erased");
+    world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn a_payload_that_is_gone_without_a_word_is_found() {
+    let world = World::new();
+    let session = spoken(&world, "zanzibar");
+    let raw = rusqlite::Connection::open(world.database()).expect("the file opens");
+    raw.execute("UPDATE events SET payload = NULL, payload_id = NULL WHERE seq = 5", []).expect("taken out");
+    world.run(&["audit", "verify", &session]).ends(1).says("nothing says that it was erased");
+    let file = world.workspace.join("cut.ndjson").display().to_string();
+    world.run(&["sessions", "export", &session, "--out", &file]).ends(0);
+    world.run(&["audit", "verify", "--export", &file]).ends(1);
+}
+
+#[test]
+fn a_session_that_a_live_process_holds_is_not_erased() {
+    let world = World::new();
+    let session = spoken(&world, "zanzibar");
+    let runtime = common::embedded(&world);
+    let id = session.parse().expect("an id");
+    tokio::runtime::Runtime::new().expect("threads").block_on(async {
+        let held = match runtime.gate().open(id, owner(), "local").await.expect("opened") {
+            portcullis_pipeline::Opened::Ready(held) => held,
+            portcullis_pipeline::Opened::Held(owner) => panic!("held by {owner}"),
+        };
+        world.run(&["sessions", "rm", &session, "--yes"]).ends(5).one_error_line().warns("in use by a test");
+        held.release().await.expect("released");
+    });
+    assert!(!stands(&world, "zanzibar").is_empty());
+    world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+}
+
+fn owner() -> portcullis_store::LeaseOwner {
+    let worker = portcullis_base::WorkerId::from_u128(7);
+    portcullis_store::HostLiveness::new().this_process(worker, "a test")
+}
+
+#[test]
+fn on_a_terminal_a_person_is_asked() {
+    let world = World::new();
+    let session = spoken(&world, "zanzibar");
+    for (answer, code) in [("no\n", 1), ("yes\n", 0)] {
+        let (mut child, mut keys, mut out) = common::on_terminal(&world, &format!("sessions rm {session}"));
+        common::until(&mut out, "Type yes: ");
+        keys.write_all(answer.as_bytes()).expect("typed");
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut out, &mut rest).expect("the rest");
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{rest}");
+        assert_eq!(rest.contains("nothing was erased"), code == 1, "{rest}");
+    }
+}
+
+#[test]
+fn nothing_of_an_erased_session_lingers_in_pages_that_were_split_while_others_wrote() {
+    let world = World::new();
+    world.write("a.txt", "zebrafish-needle\n");
+    let session = world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let other = tempfile::tempdir().expect("a folder");
+    let there = other.path().display().to_string();
+    for n in 0..14 {
+        fs::write(other.path().join(format!("{n}.txt")), format!("{n} ").repeat(2_000)).expect("a file");
+        let input = format!(r#"{{"file_path":"{n}.txt"}}"#);
+        world.run(&["--workspace", &there, "call", "read", &input]).ends(0);
+    }
+    assert!(!stands(&world, "zebrafish").is_empty());
+    world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    assert_eq!(stands(&world, "zebrafish"), [] as [std::path::PathBuf; 0], "no byte of it is left");
+}

@@ -1,0 +1,134 @@
+//! A conversation with `run` on a terminal.
+
+use std::io::{Read as _, Write as _};
+use std::process::{ChildStdin, ChildStdout};
+
+use crate::common::{World, on_terminal};
+
+/// A terminal that a person sits at: it says where the cursor is when it is asked, as every real one does.
+struct Terminal {
+    keys: ChildStdin,
+    out: ChildStdout,
+    shown: String,
+}
+
+impl Terminal {
+    /// What is shown from now on until `text` is.
+    fn until(&mut self, text: &str) -> String {
+        let mut chunk = [0u8; 1024];
+        loop {
+            if let Some(at) = self.shown.find(text) {
+                let rest = self.shown.split_off(at + text.len());
+                return std::mem::replace(&mut self.shown, rest);
+            }
+            let n = self.out.read(&mut chunk).expect("readable");
+            assert!(n > 0, "it ended before `{text}`: {}", self.shown);
+            let new = String::from_utf8_lossy(&chunk[..n]).into_owned();
+            for _ in new.matches("\x1b[6n") {
+                self.keys.write_all(b"\x1b[1;1R").expect("answered");
+            }
+            self.shown.push_str(&new);
+        }
+    }
+
+    fn types(&mut self, text: &str) {
+        self.keys.write_all(text.as_bytes()).expect("typed");
+    }
+}
+
+fn model(world: &World, text: &str) -> String {
+    let path = world.home.with_file_name("script.toml");
+    std::fs::write(&path, text).expect("written");
+    format!("scripted:{}", path.display())
+}
+
+/// The end of the line that a prompt is drawn with.
+const READY: &str = "\x1b[6n";
+
+#[test]
+fn a_conversation_shows_what_changed_takes_it_back_and_counts() {
+    let world = World::with_file("a.txt", "one\n");
+    let script = "[[turn]]\ncalls = [{ name = \"read\", input = { file_path = \"a.txt\" } }]\n\
+                  [[turn]]\ncalls = [{ name = \"edit\", input = { file_path = \"a.txt\", old_string = \"one\", new_string = \"two\" } }]\n\
+                  [[turn]]\ntext = \"I changed it.\"\n\
+                  [[turn]]\nwhen = { contains = \"/undo\" }\ntext = \"I know.\"\n";
+    let model = model(&world, script);
+    let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow"));
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    terminal.until(READY);
+    terminal.types("change it\r");
+    terminal.until("I changed it.");
+    terminal.until(READY);
+    terminal.types("/diff\r");
+    let shown = terminal.until("+two");
+    assert!(shown.contains("-one"), "{shown}");
+    terminal.until(READY);
+    terminal.types("/undo\r");
+    terminal.until("as it was before");
+    assert_eq!(world.read("a.txt"), "one\n");
+    terminal.until(READY);
+    terminal.types("so?\r");
+    terminal.until("I know.");
+    terminal.until(READY);
+    terminal.types("/cost\r");
+    terminal.until("4 requests");
+    terminal.until(READY);
+    terminal.types("/quit\r");
+    terminal.until("go on with: portcullis run --session");
+    assert!(child.wait().expect("ends").success());
+}
+
+#[test]
+fn an_undo_is_refused_when_the_file_is_not_as_the_session_left_it() {
+    let world = World::with_file("a.txt", "one\n");
+    let script = "[[turn]]\ncalls = [{ name = \"read\", input = { file_path = \"a.txt\" } }]\n\
+                  [[turn]]\ncalls = [{ name = \"edit\", input = { file_path = \"a.txt\", old_string = \"one\", new_string = \"two\" } }]\n\
+                  [[turn]]\ntext = \"I changed it.\"\n";
+    let model = model(&world, script);
+    let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow"));
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    terminal.until(READY);
+    terminal.types("/undo\r");
+    terminal.until("changed no file");
+    terminal.until(READY);
+    terminal.types("change it\r");
+    terminal.until("I changed it.");
+    terminal.until(READY);
+    world.write("a.txt", "mine\n");
+    terminal.types("/undo\r");
+    terminal.until("was not taken back: stale_file_baseline");
+    assert_eq!(world.read("a.txt"), "mine\n");
+    terminal.until(READY);
+    terminal.types("\x04");
+    assert!(child.wait().expect("ends").success());
+}
+
+#[test]
+fn what_is_typed_while_it_works_is_heard_at_the_next_turn() {
+    let world = World::with_file("a.txt", "one\n");
+    let script = "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"touch began; until [ -e go ]; do sleep 0.05; done\" } }]\n\
+                  [[turn]]\nwhen = { contains = \"hurry up\" }\ntext = \"I heard you.\"\n\
+                  [[turn]]\ntext = \"Nobody spoke.\"\n";
+    let model = model(&world, script);
+    let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow"));
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    terminal.until(READY);
+    terminal.types("go\r");
+    while !world.workspace.join("began").exists() {
+        std::thread::yield_now();
+    }
+    terminal.types("hurry up\n");
+    // It is durable before the command ends.
+    let since = std::time::Instant::now();
+    while !world.run(&["sessions", "search", "hurry up"]).out.contains("user.message") {
+        if since.elapsed() > std::time::Duration::from_secs(30) {
+            world.write("go", "");
+            panic!("nobody heard it");
+        }
+    }
+    world.write("go", "");
+    terminal.until("I heard you.");
+    terminal.until(READY);
+    terminal.types("/quit\r");
+    assert!(child.wait().expect("ends").success());
+}

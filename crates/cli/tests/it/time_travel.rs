@@ -1,0 +1,166 @@
+//! Transcripts of looking back: the waterfall of a wake, forks, and another model over the recorded facts.
+
+use crate::common;
+
+use crate::driven::{count, events, head, script, scripted, told, wake};
+
+const REPAIR: &str = r#"
+[[turn]]
+text = "I will look."
+calls = [{ name = "read", input = { file_path = "a.txt" } }, { name = "read", input = { file_path = "b.txt" } }]
+[[turn]]
+calls = [{ name = "grep", input = { pattern = "hello" } }]
+[[turn]]
+text = "Both say hello."
+[[turn]]
+text = "You are welcome."
+"#;
+
+/// A session that looked at two files, and was thanked.
+fn looked() -> (common::World, String, String) {
+    let (world, model) = scripted(REPAIR);
+    world.write("a.txt", "hello\n");
+    world.write("b.txt", "hello\n");
+    let session = told(&world, "what do they say?");
+    wake(&world, &session, &model).ends(0).says("Both say hello.");
+    world.run(&["sessions", "send", &session, "thank you"]).ends(0);
+    wake(&world, &session, &model).ends(0).says("You are welcome.");
+    (world, model, session)
+}
+
+#[test]
+fn l70_redrive_names_the_first_diverging_call_and_executes_nothing() {
+    let (world, model, session) = looked();
+    let before = head(&world, &session);
+    let redrive = |model: &str, more: &[&str]| {
+        let mut words = vec!["replay", &session, "--mode", "redrive", "--model", model];
+        words.extend(more);
+        world.run(&words)
+    };
+    redrive(&model, &[]).ends(0).says("4 requests and made 3 calls as recorded; nothing differs");
+
+    // The second call of the first answer differs: it would write.
+    let writes = REPAIR.replace(
+        r#"{ name = "read", input = { file_path = "b.txt" } }"#,
+        r#"{ name = "write", input = { file_path = "c.txt", content = "x" } }"#,
+    );
+    let writes = script(&world, "writes.toml", &writes);
+    let ran = redrive(&writes, &[]).ends(1).warns("replay_diverged: at event 8, request 1, call 2: recorded read");
+    assert!(ran.err.contains(r#"{"file_path":"b.txt"}, proposed write"#), "{}", ran.err);
+    let found = redrive(&writes, &["--json"]).ends(1).json();
+    assert_eq!((&found["code"], &found["calls"]), (&"replay_diverged".into(), &1.into()), "{found}");
+    assert_eq!(found["diverged"]["recorded"]["input"]["file_path"], "b.txt");
+    assert!(!world.workspace.join("c.txt").exists(), "nothing ran");
+
+    // The order of the fields is not a difference; another value is, and so are a call too few and one too many.
+    let text = |turn: &str| REPAIR.replace(r#"calls = [{ name = "grep", input = { pattern = "hello" } }]"#, turn);
+    let fewer = script(&world, "fewer.toml", &text(r#"text = "Done.""#));
+    redrive(&fewer, &[]).ends(1).warns("proposed no call");
+    let two = r#"calls = [{ name = "grep", input = { pattern = "hello" } }, { name = "read", input = { file_path = "a.txt" } }]"#;
+    let more = script(&world, "more.toml", &text(two));
+    redrive(&more, &[]).ends(1).warns("call 2: recorded no call, proposed read");
+    let pattern = r#"calls = [{ name = "grep", input = { pattern = "other" } }]"#;
+    let other = script(&world, "pattern.toml", &text(pattern));
+    redrive(&other, &[]).ends(1).warns(r#"recorded grep {"pattern":"hello"}, proposed grep {"pattern":"other"}"#);
+    // Up to there nothing differs.
+    redrive(&more, &["--until", "17"]).ends(0);
+    assert_eq!(head(&world, &session), before, "nothing was written");
+    let reads = count(&events(&world, &session), "tool.invocation.started");
+    assert_eq!(reads, 3);
+}
+
+#[test]
+fn a_fork_goes_on_alone_and_the_parents_head_is_unchanged() {
+    let (world, _, session) = looked();
+    let before = head(&world, &session);
+    let log = events(&world, &session);
+    // After the first answer's calls were observed, in the middle of a wake.
+    let at = log.iter().filter(|event| event["type"] == "tool.observation").nth(1).expect("two")["seq"].as_u64();
+    let at = at.expect("a number").to_string();
+    let made = world.run(&["sessions", "fork", &session, "--at", &at, "--json"]).ends(0).json();
+    let fork = made["session_id"].as_str().expect("an id").to_owned();
+    assert_eq!((made["at_seq"].to_string(), &made["left_out"]), (at, &serde_json::Value::Null));
+    let copied = events(&world, &fork);
+    assert_eq!(count(&copied, "session.forked"), 1);
+    assert_eq!(count(&copied, "tool.observation"), 2);
+    let shared = made["at_seq"].as_u64().expect("a number") as usize;
+    let texts = |log: &[serde_json::Value]| -> Vec<String> {
+        log[1..shared].iter().map(|event| format!("{} {}", event["type"], event["at"])).collect()
+    };
+    assert_eq!(texts(&log), texts(&copied));
+
+    // It stands still until somebody speaks to it, and then goes its own way.
+    let other =
+        script(&world, "other.toml", "[[turn]]\ntext = \"I was told to stop here.\"\n[[turn]]\ntext = \"Stopped.\"\n");
+    wake(&world, &fork, &other).ends(0).says("nothing is due");
+    world.run(&["sessions", "send", &fork, "stop here"]).ends(0);
+    wake(&world, &fork, &other).ends(0).says("Stopped.");
+    assert_eq!(head(&world, &session), before);
+    for session in [&session, &fork] {
+        world.run(&["audit", "verify", session]).ends(0).says("proved up to");
+        world.run(&["replay", session, "--mode", "rebuild"]).ends(0).says("the stored rows are equal to the fold");
+    }
+    world.run(&["audit", "verify"]).ends(0);
+    assert_eq!(world.run(&["sessions", "show", &fork]).ends(0).code, 0);
+}
+
+#[test]
+fn a_fork_in_the_middle_of_a_call_begins_before_it_and_takes_no_ask_along() {
+    let (world, model) = scripted(
+        "[[turn]]\ncalls = [{ name = \"write\", input = { file_path = \"new.txt\", content = \"made\" } }]\n\
+         [[turn]]\ntext = \"Done.\"\n",
+    );
+    let session = told(&world, "make it");
+    let ask = wake(&world, &session, &model).ends(3).id("ask_");
+    let last = events(&world, &session).len().to_string();
+    let ran = world.run(&["sessions", "fork", &session, "--at", &last]).ends(0).warns("a call was open");
+    let fork = ran.id("sesn_");
+    let copied = events(&world, &fork);
+    assert_eq!(count(&copied, "tool.permission.asked"), 0);
+    assert_eq!(count(&copied, "tool.intent"), 0);
+    // The parent's ask waits as before, and only there.
+    let waiting = world.run(&["approvals", "list", "--json"]).ends(0).json();
+    assert_eq!(waiting["asks"].as_array().expect("a list").len(), 1);
+    world.run(&["approvals", "allow", &ask]).ends(0);
+    assert_eq!(world.read("new.txt"), "made");
+    // A settled ask is copied under a name of its own, and so are artifacts.
+    wake(&world, &session, &model).ends(0);
+    let last = events(&world, &session).len().to_string();
+    let fork = world.run(&["sessions", "fork", &session, "--at", &last]).ends(0).id("sesn_");
+    let copied = format!("{:?}", events(&world, &fork));
+    assert!(copied.contains("ask_") && !copied.contains(&ask), "{copied}");
+    for session in [&session, &fork] {
+        world.run(&["replay", session, "--mode", "rebuild"]).ends(0).says("the stored rows are equal to the fold");
+        world.run(&["audit", "verify", session]).ends(0);
+    }
+    world.run(&["sessions", "fork", &session, "--at", "9999"]).ends(1).warns("there is no event 9999");
+    world.run(&["sessions", "fork", &session, "--at", "0"]).ends(2);
+}
+
+#[test]
+fn a_trace_draws_the_wake_its_requests_and_its_calls_from_the_log() {
+    let (world, _, session) = looked();
+    let drawn = world.run(&["sessions", "trace", &session, "--all"]).ends(0);
+    assert!(!drawn.out.contains('\u{1b}'), "plain text in a pipe");
+    assert_eq!(drawn.out.matches("\nwake ").count(), 2, "{}", drawn.out);
+    assert_eq!(drawn.out.matches("\n  model scripted:").count(), 4, "{}", drawn.out);
+    assert_eq!(drawn.out.matches("\n  read ").count(), 2, "{}", drawn.out);
+    assert_eq!(drawn.out.matches("\n  grep ").count(), 1, "{}", drawn.out);
+    assert!(drawn.out.lines().all(|line| line.chars().count() <= 200), "{}", drawn.out);
+    let mut narrow = world.command(&["sessions", "trace", &session, "--all"]);
+    let narrow: common::Ran = narrow.env("COLUMNS", "70").output().expect("it runs").into();
+    let bars = narrow.out.lines().filter(|line| line.contains('█') || line.contains('▒'));
+    assert!(bars.clone().count() > 0 && bars.clone().all(|line| line.chars().count() <= 70), "{}", narrow.out);
+    // The newest alone, by default; and as a document.
+    let newest = world.run(&["sessions", "trace", &session, "--json"]).ends(0).json();
+    let wakes = newest["wakes"].as_array().expect("a list");
+    assert_eq!((wakes.len(), wakes[0]["spans"].as_array().expect("a list").len()), (1, 1), "{newest}");
+    let all = world.run(&["sessions", "trace", &session, "--all", "--json"]).ends(0).json();
+    let spans = all["wakes"][0]["spans"].as_array().expect("a list").clone();
+    let kinds: Vec<&str> = spans.iter().map(|span| span["kind"].as_str().expect("a word")).collect();
+    assert_eq!(kinds, ["model_request", "call", "call", "model_request", "call", "model_request"], "{all}");
+    for span in &spans {
+        assert!(span["from"].as_str() <= span["to"].as_str(), "{span}");
+    }
+    world.run(&["sessions", "trace", &session, "--wake", "wake_00000000000000000000000001"]).ends(1);
+}

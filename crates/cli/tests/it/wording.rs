@@ -1,0 +1,62 @@
+//! Transcripts of messages that must lead somewhere: what is wrong, and what would be right.
+
+use std::fs;
+
+use crate::common::{Ran, World, edit};
+
+#[test]
+fn a_wrong_input_says_what_is_taken_and_where_to_look() {
+    let world = World::with_file("notes.txt", "alpha\n");
+    let bare = world.run(&["call", "read", "notes.txt"]).ends(1).warns("input_unparseable");
+    bare.warns(r#"such as '{"file_path":"notes.txt"}'"#).warns("portcullis tools show read");
+    let unknown = world.run(&["call", "read", r#"{"file_path":"notes.txt","path":"x"}"#]).ends(1);
+    unknown.warns("'path' was unexpected").warns("it takes: file_path, ");
+    world.run(&["call", "read", r#"{"file_path":""}"#]).ends(1).warns("it must not be empty or blank");
+    world.run(&["call", "read", r#"{"file_path":"none"}"#]).ends(1).warns("does not exist");
+}
+
+#[test]
+fn text_in_another_encoding_is_not_called_something_else() {
+    let world = World::new();
+    fs::write(world.workspace.join("latin.txt"), b"caf\xe9\n").expect("written");
+    world.run(&["call", "read", r#"{"file_path":"latin.txt"}"#]).ends(1).warns("not UTF-8");
+}
+
+#[test]
+fn what_is_kept_of_a_change_says_which_side_it_is() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let ask = world.ask_to_edit("a.txt", "alpha", "beta");
+    world.run(&["approvals", "allow", &ask]).ends(0).warns("file before kept as art_").warns("file after kept as art_");
+}
+
+#[test]
+fn a_no_says_whose_it_is_and_what_goes_with_it() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let ask = world.ask_to_edit("a.txt", "alpha", "beta");
+    world.run(&["approvals", "deny", &ask, "--stop"]).ends(0).says("that it should stop is recorded");
+    let flag = world.run(&["call", "edit", &edit("a.txt", "alpha", "beta"), "--approvals", "deny"]).ends(4);
+    flag.warns("--approvals deny");
+}
+
+#[test]
+fn the_ends_of_a_call_are_in_its_own_help() {
+    let world = World::new();
+    for command in [&["call", "--help"] as &[&str], &["approvals", "allow", "--help"]] {
+        world.run(command).ends(0).says("Exit codes: 0 done").says("3 waits for an answer");
+    }
+}
+
+#[test]
+fn a_session_used_from_elsewhere_says_where_it_works_and_one_of_the_root_has_a_name() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let read = r#"{"file_path":"a.txt"}"#;
+    let session = world.run(&["call", "read", read]).ends(0).id("sesn_");
+    let output = world.command(&["call", "read", read, "--session", &session]).current_dir("/").output();
+    let elsewhere = Ran::from(output.expect("runs")).ends(0).says("alpha");
+    elsewhere.warns(&format!("session {session} works in {}, not here", world.workspace.display()));
+    let here = world.run(&["call", "read", read, "--session", &session]).ends(0);
+    assert!(!here.err.contains("not here"), "{}", here.err);
+    let root = world.command(&["call", "read", read]).current_dir("/").output();
+    Ran::from(root.expect("runs")).ends(1);
+    world.run(&["sessions"]).ends(0).says("calls in /");
+}

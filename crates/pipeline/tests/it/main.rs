@@ -1,0 +1,25 @@
+//! The gate, from an intent to its observation.
+//!
+//! One binary: what is linked once is waited for once.
+
+mod appends;
+mod asks;
+mod bounding;
+mod choice;
+mod common;
+mod crash;
+mod grammar;
+mod leases;
+mod lineage;
+mod locks;
+mod loops;
+mod midway;
+mod outcomes;
+mod progress;
+mod quota;
+mod registry;
+mod secrets;
+mod shell;
+mod tasks;
+mod turns;
+mod words;

@@ -1,0 +1,17 @@
+//! Rules, commands and what they come to.
+//!
+//! One binary: what is linked once is waited for once.
+
+mod commands;
+mod corpus;
+mod differential;
+mod files;
+mod gate;
+mod hostile;
+mod laws;
+mod mapping;
+mod neighbours;
+mod oracle;
+mod quiet;
+mod read_only;
+mod worlds;

@@ -1,0 +1,12 @@
+//! The facade as a program uses it. One binary: what is linked once is waited for once.
+
+mod brain;
+mod calls;
+mod facade;
+mod grants;
+mod secrets;
+mod tasks;
+mod wake;
+mod wake_kept;
+mod wake_stops;
+mod world;

@@ -1,0 +1,95 @@
+//! A wake that somebody wants to stop, and one that does not stop by itself.
+
+use portcullis::CancellationToken;
+use portcullis::harness::{Settings, Stopped, Woken};
+use portcullis_event::facts::StopReason;
+
+use crate::brain::{Brain, call, said};
+use crate::world::{Silent, WRITE, World, executed, pending, world};
+
+#[tokio::test]
+async fn h28_a_user_interrupt_ends_a_wake_that_waits_for_the_model() {
+    let world = world(Brain::new([vec![said("Yes?")]])).await;
+    world.runtime.say(world.session, "me", "hello").await.expect("said");
+    let silent = world.agent_with(Silent::new());
+    let never = CancellationToken::new();
+    let (woken, ()) = tokio::join!(silent.wake(world.session, &never), async {
+        while !world.kinds().await.contains(&"span.model_request_start".to_owned()) {
+            tokio::task::yield_now().await;
+        }
+        world.runtime.interrupt(world.session, "me", Some("too slow")).await.expect("an interrupt");
+    });
+    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(world.wake().await, Woken::Idle, "the interrupt is consumed with the wake it ended");
+    world.say("still there?").await;
+    let end = executed(world.wake().await);
+    assert_eq!(end.text, "Yes?");
+    let heard = &world.brain.requests()[0];
+    let (first, then) = (heard.find("user.interrupt: too slow"), heard.find("still there?"));
+    assert!(first.is_some() && first < then, "the model hears of it, in its order: {heard}");
+}
+
+#[tokio::test]
+async fn h26_an_interrupt_and_nothing_else_ends_the_wake_without_a_request() {
+    let world = world(Brain::new([vec![call("c1", "write", WRITE)]])).await;
+    world.runtime.say(world.session, "me", "make it").await.expect("said");
+    executed(world.wake().await);
+    world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+    assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(world.brain.requests().len(), 1, "nobody was asked again");
+    assert_eq!(world.wake().await, Woken::Idle);
+    let kinds = world.kinds().await;
+    let count = |kind: &str| kinds.iter().filter(|known| *known == kind).count();
+    assert_eq!(count("tool.intent"), count("tool.observation"), "the call is settled as superseded");
+}
+
+#[tokio::test]
+async fn h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
+    let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Stopped.")]])).await;
+    world.runtime.say(world.session, "me", "make it").await.expect("said");
+    executed(world.wake().await);
+    let ask = pending(&world).await;
+    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    world.runtime.interrupt(world.session, "me", Some("not that")).await.expect("an interrupt");
+    world.runtime.say(world.session, "me", "what now?").await.expect("said");
+    let end = executed(world.wake().await);
+    assert_eq!(end.text, "Stopped.");
+    assert!(!world.folder.path().join("new.txt").exists(), "the answer is void");
+    let heard = world.brain.requests();
+    assert!(heard[1].contains("approval_superseded"), "{}", heard[1]);
+}
+
+#[tokio::test]
+async fn h28_an_interrupt_of_a_running_wake_cancels_what_was_to_come_by_itself() {
+    let world = world(Brain::new([])).await;
+    world.say("hello").await;
+    let silent = world.agent_with(Silent::new());
+    let never = CancellationToken::new();
+    let (woken, ()) = tokio::join!(silent.wake(world.session, &never), async {
+        world.until("span.model_request_start").await;
+        world.make_due().await;
+        world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+    });
+    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(world.count("wake.cancelled").await, 1);
+    assert_eq!(world.wake().await, Woken::Idle, "nothing goes on by itself");
+}
+
+#[tokio::test]
+async fn a_model_that_always_calls_is_stopped_by_the_last_request_of_its_wake() {
+    let answers = (0..9).map(|n| vec![said("once more"), call(&format!("c{n}"), "read", r#"{"file_path":"a.txt"}"#)]);
+    let settings = Settings { max_turns_per_wake: 3, ..Settings::default() };
+    let world = World::with(Brain::new(answers), settings, |builder| builder).await;
+    std::fs::write(world.folder.path().join("a.txt"), "x\n").expect("a file");
+    world.say("go").await;
+    let end = executed(world.wake().await);
+    assert_eq!(end.stop, Stopped::Idle(StopReason::EndTurn));
+    assert_eq!(end.text, "once more");
+    let heard = world.brain.requests();
+    assert_eq!(heard.len(), 3, "three requests, not one more");
+    assert!(heard[2].contains("this is the last request of this wake"), "{}", heard[2]);
+    assert_eq!(world.count("tool.intent").await, 2, "the calls of the last answer are not run");
+    world.say("go on").await;
+    executed(world.wake().await);
+    assert!(world.brain.requests()[3].starts_with(&heard[2]), "and the conversation goes on without them");
+}

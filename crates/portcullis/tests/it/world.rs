@@ -1,0 +1,144 @@
+//! A runtime in memory over a real folder, and an agent in it whose model says what it was told to.
+
+use std::sync::Arc;
+
+use portcullis::harness::{Settings, Unwatched, Woken};
+use portcullis::model::{Answer, Heard, Model, ModelError, ModelName, Request, ToolSpec};
+use portcullis::{Agent, AgentParts, CancellationToken, Profile, Runtime, RuntimeBuilder, SessionId, SystemIds};
+
+use crate::brain::Brain;
+
+pub struct World {
+    pub runtime: Runtime,
+    pub agent: Agent,
+    pub brain: Arc<Brain>,
+    pub session: SessionId,
+    pub folder: tempfile::TempDir,
+}
+
+pub async fn world(brain: Brain) -> World {
+    World::with(brain, Settings::default(), |builder| builder).await
+}
+
+fn parts(model: Arc<dyn Model>, settings: Settings) -> AgentParts {
+    AgentParts {
+        model,
+        settings: Settings { directive: false, ..settings },
+        watcher: Arc::new(Unwatched),
+        entropy: Arc::new(SystemIds::new()),
+        sandbox: "isolated".to_owned(),
+    }
+}
+
+impl World {
+    pub async fn with(brain: Brain, settings: Settings, more: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let builder = Runtime::builder().workspace(folder.path()).profile(Profile::Code);
+        let runtime = more(builder).build().expect("a runtime");
+        let brain = Arc::new(brain);
+        let agent = runtime.agent(parts(Arc::clone(&brain) as _, settings));
+        let session = runtime.create_session("test").await.expect("a session");
+        Self { runtime, agent, brain, session, folder }
+    }
+
+    /// The same session with another model.
+    pub fn agent_with(&self, model: impl Model + 'static) -> Agent {
+        self.runtime.agent(parts(Arc::new(model), Settings::default()))
+    }
+
+    pub async fn say(&self, text: &str) {
+        self.runtime.say(self.session, "me", text).await.expect("said");
+    }
+
+    /// Waits until the log has an event of this kind.
+    pub async fn until(&self, kind: &str) {
+        while !self.kinds().await.iter().any(|known| known == kind) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// How many events of this kind the log has.
+    pub async fn count(&self, kind: &str) -> usize {
+        self.kinds().await.iter().filter(|known| *known == kind).count()
+    }
+
+    pub async fn events(&self) -> Vec<portcullis_event::Event> {
+        let key = portcullis_store::SessionKey { tenant: self.runtime.gate().tenant(), session: self.session };
+        self.runtime.gate().store().read(key, 0, 10_000).await.expect("the log")
+    }
+
+    pub async fn kinds(&self) -> Vec<String> {
+        self.events().await.iter().map(|event| event.kind.to_string()).collect()
+    }
+
+    /// Queues a wake that is due now, as an operator may: the retry is then taken up with it.
+    pub async fn make_due(&self) {
+        use portcullis_event::facts::{Priority, WakeQueued};
+        let now = portcullis::Clock::now(&portcullis::SystemClock::new());
+        let ids = SystemIds::new();
+        let wake = WakeQueued {
+            queued_wake_id: portcullis_base::QueuedWakeId::make(&ids, now),
+            due_at: now,
+            reason: "operator".to_owned(),
+            note: None,
+            dedupe_key: Some(portcullis_event::facts::retry_key(self.session)),
+            priority: Priority::Normal,
+        };
+        let actor = portcullis_event::Actor::user("me");
+        let clock = portcullis::SystemClock::new();
+        let stamp = portcullis_event::Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
+        let key = portcullis_store::SessionKey { tenant: self.runtime.gate().tenant(), session: self.session };
+        let append = portcullis_base::AppendId::make(&ids, now);
+        let commit = portcullis_store::Commit::client(key, append, vec![stamp.draft(&wake)]);
+        self.runtime.gate().store().commit(commit).await.expect("a queued wake");
+    }
+
+    pub async fn wake(&self) -> Woken {
+        self.agent.wake(self.session, &CancellationToken::new()).await.expect("a wake")
+    }
+}
+
+/// The one ask that waits.
+pub async fn pending(world: &World) -> portcullis::AskId {
+    let filter = portcullis_store::AskFilter { session: Some(world.session), pending: true };
+    let asks = world.runtime.gate().store().asks(world.runtime.gate().tenant(), filter).await.expect("asks");
+    assert_eq!(asks.len(), 1, "one ask waits");
+    asks[0].ask_id
+}
+
+pub fn executed(woken: Woken) -> portcullis::harness::WakeEnd {
+    match woken {
+        Woken::Executed(end) => *end,
+        Woken::Idle => panic!("there was work"),
+    }
+}
+
+pub const WRITE: &str = r#"{"file_path":"new.txt","content":"made\n"}"#;
+
+/// A model whose request never ends, until it is cut off.
+pub struct Silent(ModelName);
+
+impl Silent {
+    pub fn new() -> Self {
+        Self("fake/silent".parse().expect("a name"))
+    }
+}
+
+#[async_trait::async_trait]
+impl Model for Silent {
+    fn name(&self) -> &ModelName {
+        &self.0
+    }
+    fn wire(&self) -> &'static str {
+        "fake"
+    }
+    fn window(&self) -> Option<u64> {
+        None
+    }
+    fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {
+        Ok(())
+    }
+    async fn ask(&self, _request: &Request<'_>, _heard: Heard<'_>) -> Result<Answer, ModelError> {
+        std::future::pending().await
+    }
+}
