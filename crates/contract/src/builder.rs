@@ -224,17 +224,16 @@ where
         self
     }
 
-    /// The tool.
+    /// The tool. Its schemas are compiled when it is first called, or by [`Tool::sound`].
     ///
     /// # Errors
-    /// If it contradicts itself, has no executor, or its types have no schema.
+    /// If it contradicts itself or has no executor.
     pub fn build(self) -> Result<Tool, BuildError> {
         if let Some(contradiction) = self.semantics.contradiction(self.has_keys, self.parts_are_intents) {
             return Err(BuildError::Contradiction(contradiction));
         }
         let execute = self.execute.ok_or(BuildError::NoExecutor)?;
-        let input = Codec::of_input::<I>().map_err(BuildError::Schema)?;
-        let output = Codec::of_output::<O>().map_err(BuildError::Schema)?;
+        let (input, output) = (Codec::of_input::<I>(), Codec::of_output::<O>());
         let version = DefinitionVersion::of(&self.description, &input.schema, &output.schema, &self.semantics);
         let shape = Shape {
             description: self.description,
@@ -295,6 +294,12 @@ where
 {
     fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    fn sound(&self) -> Result<(), String> {
+        self.input.validator()?;
+        self.output.validator()?;
+        Ok(())
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {

@@ -51,7 +51,7 @@ impl Tool {
     /// If the face contradicts itself.
     pub fn one_of(face: Face, choices: BTreeMap<String, Self>) -> Result<Self, BuildError> {
         let Face { description, semantics, executor } = face;
-        let input = Codec::new(input_schema(&choices)).map_err(BuildError::Schema)?;
+        let input = Codec::new(input_schema(&choices));
         let output_schema = json!({"type": "object"});
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
         let input_schema = input.schema.clone();
@@ -116,6 +116,11 @@ impl OneOf {
 impl ErasedTool for OneOf {
     fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    fn sound(&self) -> Result<(), String> {
+        self.input.validator()?;
+        self.choices.values().try_for_each(|choice| choice.inner.sound())
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {

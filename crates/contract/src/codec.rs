@@ -2,6 +2,7 @@
 //! is enforced, and the executor sees nothing but a decoded value.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use portcullis_base::Code;
@@ -39,12 +40,11 @@ pub struct DecodeError {
     pub faults: Vec<InputFault>,
 }
 
-/// A schema with its compiled check.
+/// A schema with its check, which is compiled when it is first needed: a process that starts knows dozens of tools and
+/// calls one.
 pub(crate) struct Codec {
     pub(crate) schema: Value,
-    validator: jsonschema::Validator,
-    /// Whether any field is marked sensitive.
-    sensitive: bool,
+    validator: OnceLock<Result<jsonschema::Validator, String>>,
 }
 
 impl fmt::Debug for Codec {
@@ -54,22 +54,27 @@ impl fmt::Debug for Codec {
 }
 
 impl Codec {
-    /// Compiles a schema as given (foreign tools).
-    pub(crate) fn new(schema: Value) -> Result<Self, String> {
-        let validator = jsonschema::draft202012::new(&schema).map_err(|e| format!("its schema is not valid: {e}"))?;
-        let sensitive = schema.to_string().contains(SENSITIVE_KEYWORD);
-        Ok(Self { schema, validator, sensitive })
+    /// A schema as given.
+    pub(crate) fn new(schema: Value) -> Self {
+        Self { schema, validator: OnceLock::new() }
+    }
+
+    /// Compiles it, if nobody has yet.
+    pub(crate) fn validator(&self) -> Result<&jsonschema::Validator, &str> {
+        let compile =
+            || jsonschema::draft202012::new(&self.schema).map_err(|e| format!("its schema is not valid: {e}"));
+        self.validator.get_or_init(compile).as_ref().map_err(String::as_str)
     }
 
     /// The schema of a Rust input type, closed against unknown fields (R12).
-    pub(crate) fn of_input<T: JsonSchema>() -> Result<Self, String> {
+    pub(crate) fn of_input<T: JsonSchema>() -> Self {
         let mut schema = schema_of::<T>(SchemaSettings::draft2020_12());
         close(&mut schema);
         Self::new(schema)
     }
 
     /// The schema of a Rust output type, as serde writes it.
-    pub(crate) fn of_output<T: JsonSchema>() -> Result<Self, String> {
+    pub(crate) fn of_output<T: JsonSchema>() -> Self {
         Self::new(schema_of::<T>(SchemaSettings::draft2020_12().for_serialize()))
     }
 
@@ -85,8 +90,10 @@ impl Codec {
     /// Checked value → typed value. Where a field is sensitive serde's own words are kept back: they quote it.
     pub(crate) fn typed<T: DeserializeOwned>(&self, value: &Value) -> Result<T, DecodeError> {
         typed(value).map_err(|mut error| {
-            for fault in error.faults.iter_mut().filter(|_| self.sensitive) {
-                "a value does not fit its type".clone_into(&mut fault.message);
+            if self.schema.to_string().contains(SENSITIVE_KEYWORD) {
+                for fault in &mut error.faults {
+                    "a value does not fit its type".clone_into(&mut fault.message);
+                }
             }
             error
         })
@@ -94,11 +101,18 @@ impl Codec {
 
     /// Checks a value that is JSON already.
     pub(crate) fn check(&self, value: &Value) -> Result<(), DecodeError> {
-        if self.validator.is_valid(value) {
+        let validator = self.validator().map_err(|why| DecodeError {
+            code: Code::SchemaInvalid,
+            faults: vec![InputFault {
+                path: String::new(),
+                rule: "$schema".to_owned(),
+                message: cut(&format!("no input fits, because the tool itself has a mistake: {why}")),
+            }],
+        })?;
+        if validator.is_valid(value) {
             return Ok(());
         }
-        let faults = self
-            .validator
+        let faults = validator
             .iter_errors(value)
             .take(FAULTS_SHOWN)
             .map(|error| InputFault {

@@ -52,10 +52,10 @@ impl Tool {
     /// that `fields` gives it.
     ///
     /// # Errors
-    /// If a field is none of the tool's, or the type has no schema.
+    /// If a field is none of the tool's.
     pub fn reshaped<I: JsonSchema>(&self, reshape: Reshape) -> Result<Self, BuildError> {
         let Reshape { description, executor, fields, structured, shows_document } = reshape;
-        let input = Codec::of_input::<I>().map_err(BuildError::Schema)?;
+        let input = Codec::of_input::<I>();
         let (names, own) = (Names(fields), self.inner.shape());
         let known = own.input_schema.get("properties").and_then(Value::as_object);
         let taken = input.schema.get("properties").and_then(Value::as_object);
@@ -135,6 +135,11 @@ fn own(input: &Decoded) -> Arc<Decoded> {
 impl ErasedTool for Reshaped {
     fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    fn sound(&self) -> Result<(), String> {
+        self.input.validator()?;
+        self.tool.sound()
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {

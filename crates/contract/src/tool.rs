@@ -45,6 +45,8 @@ pub(crate) struct Shape {
 /// One tool, its types erased. Sealed by privacy: only this crate can name it.
 pub(crate) trait ErasedTool: Send + Sync {
     fn shape(&self) -> &Shape;
+    /// Compiles its schemas.
+    fn sound(&self) -> Result<(), String>;
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError>;
     /// The tool that the input chose, with its own input; none where there is nothing to choose.
     fn chosen(&self, _: &Decoded) -> Option<(Tool, Decoded)> {
@@ -91,6 +93,14 @@ impl Tool {
         O: serde::Serialize + schemars::JsonSchema + Send + 'static,
     {
         ToolBuilder::new(description.into())
+    }
+
+    /// Compiles its schemas now, which else the first call does.
+    ///
+    /// # Errors
+    /// If one of them is no schema: nothing could ever be checked against it.
+    pub fn sound(&self) -> Result<(), crate::BuildError> {
+        self.inner.sound().map_err(crate::BuildError::Schema)
     }
 
     /// The same tool, whose accesses are judged under another action word. The original is unchanged.

@@ -1,14 +1,14 @@
 //! The gate and its doors. [`pass`] is the path of an intent, top to bottom: every phase takes the
 //! type the one before it made, so a phase that is skipped does not compile.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use portcullis_base::{
-    AskId, Clock, Digest, Entropy, IdGen, IntentId, LocationId, Reason, Recorded, SessionId, TenantId, limits,
+    AskId, Clock, Entropy, IdGen, IntentId, LocationId, Reason, Recorded, SessionId, TenantId, limits,
 };
-use portcullis_contract::{Action, DefaultPolicy};
+use portcullis_contract::{Action, BuildError, DefaultPolicy};
 use portcullis_event::Observed;
 use portcullis_event::facts::Verdict;
 use portcullis_policy::{Asker, Policy, RuleId};
@@ -35,6 +35,7 @@ use crate::keys::KeyLine;
 use crate::lookup::lookup;
 use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
+use crate::offers::{self, Offers};
 use crate::permission::{allows, permission};
 use crate::progress::Progress;
 use crate::quota::Usage;
@@ -110,19 +111,8 @@ pub(crate) struct GateInner {
     baselines: BaselineBook,
     /// Whoever runs commands for tools; none before it is known, and where no tool runs any.
     isolation: OnceLock<Arc<dyn Isolation>>,
-    /// The last offer made for each session: two turns with no change between them share one.
-    offers: Mutex<HashMap<SessionId, CachedOffer>>,
+    offers: Offers,
 }
-
-/// An offer, and what it was made from.
-struct CachedOffer {
-    generation: u64,
-    revision: Digest,
-    offer: Arc<Offer>,
-}
-
-/// Offers that are remembered; past it all are forgotten, which costs each session one fold.
-const OFFERS: usize = 1_024;
 
 impl GateInner {
     pub(crate) fn policy(&self) -> Arc<Policy> {
@@ -222,7 +212,7 @@ impl Gate {
             progress: broadcast::Sender::new(limits::PROGRESS_QUEUE),
             baselines: parts.baselines,
             isolation: OnceLock::new(),
-            offers: Mutex::default(),
+            offers: Offers::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -311,23 +301,27 @@ impl Gate {
     #[must_use]
     pub fn offer(&self, session: SessionId) -> Arc<Offer> {
         let gate = &self.inner;
-        let (generation, policy) = (gate.registry.generation(), gate.policy());
-        let mut offers = gate.offers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cached) = offers.get(&session)
-            && cached.generation == generation
-            && cached.revision == policy.revision()
-        {
-            return Arc::clone(&cached.offer);
-        }
-        let winners = gate.registry.all(gate.location, session);
-        let offer = Arc::new(Offer::new(winners, |name| {
+        let state = offers::State { generation: gate.registry.generation(), revision: gate.policy().revision() };
+        let winners = || gate.registry.all(gate.location, session);
+        gate.offers.of(session, state, winners, |name| {
             gate.wholly_denied(name.as_str(), session).map(|_| Reason::WhollyDenied)
-        }));
-        if offers.len() >= OFFERS {
-            offers.clear();
+        })
+    }
+
+    /// Compiles the schemas of every tool that is offered, which else the first call of each does.
+    ///
+    /// # Errors
+    /// The first whose schema is none, by its name.
+    pub fn sound_tools(&self, session: SessionId) -> Result<usize, (String, BuildError)> {
+        let offer = self.offer(session);
+        let mut tools = 0;
+        for (name, _) in offer.entries() {
+            if let Some(registered) = self.inner.effective(name.as_str(), session) {
+                registered.tool.sound().map_err(|why| (name.to_string(), why))?;
+                tools += 1;
+            }
         }
-        offers.insert(session, CachedOffer { generation, revision: policy.revision(), offer: Arc::clone(&offer) });
-        offer
+        Ok(tools)
     }
 
     /// Claims a session and folds its log.

@@ -41,6 +41,7 @@ mod menu;
 mod midway;
 mod names;
 mod normalize;
+mod offers;
 mod permission;
 mod preview;
 mod progress;

@@ -114,8 +114,9 @@ impl RuntimeBuilder {
     /// One tool more.
     ///
     /// # Errors
-    /// If the name is outside the grammar.
+    /// If the name is outside the grammar, or a schema of the tool cannot be compiled.
     pub fn tool(mut self, name: &str, tool: Tool) -> Result<Self, RuntimeError> {
+        tool.sound()?;
         self.tools.insert(name.parse()?, tool);
         Ok(self)
     }

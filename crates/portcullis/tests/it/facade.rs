@@ -29,3 +29,28 @@ async fn rules_variables_and_keys_are_given_without_another_crate() {
     };
     assert_eq!(seen.session_view().code.known(), Some(Code::ToolNotVisible));
 }
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Wrong {
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[schemars(regex(pattern = "("))]
+    name: String,
+}
+
+#[test]
+fn l04_a_tool_whose_schema_is_none_is_refused_when_it_is_registered() {
+    let tool = portcullis::Tool::builder::<Wrong, String>("Wrong.").execute(|_, _| async { Ok(String::new()) }).build();
+    let refused = Runtime::builder().tool("wrong", tool.expect("built")).err().expect("refused");
+    assert!(refused.to_string().contains("its schema is not valid"), "{refused}");
+}
+
+/// Our own are compiled when they are first called, so this is where a mistake in one is found.
+#[test]
+fn l04_every_schema_of_our_own_tools_can_be_compiled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for profile in [portcullis::Profile::Code, portcullis::Profile::Managed] {
+        let runtime = Runtime::builder().workspace(folder.path()).profile(profile).build().expect("a runtime");
+        let sound = runtime.gate().sound_tools(portcullis::SessionId::from_u128(1)).expect("schemas");
+        assert!(sound > 10, "{sound} tools");
+    }
+}
