@@ -1,7 +1,7 @@
 //! What a shell answers: records that end with a NUL, from the token of the command to the same token with a full stop.
 //!
 //! ```text
-//! NUL  TOKEN NUL  STATUS NUL  FOLDER LF NUL  (NAME=VALUE NUL)*  TOKEN. NUL
+//! NUL  TOKEN NUL  STATUS NUL  FOLDER LF NUL  EXPORTS NUL  (NAME=VALUE NUL)*  TOKEN. NUL
 //! ```
 //!
 //! A record cannot hold a NUL, nor can a path or a variable, so no content can end one early. The token is random and
@@ -37,6 +37,8 @@ pub struct Report {
     pub status: u8,
     /// Links resolved; empty if it is not there any more.
     pub folder: Vec<u8>,
+    /// What the shell lists as exported, in its own words: only good for seeing whether it is still the same.
+    pub(super) exports: Vec<u8>,
     /// The exported environment; `None` if it could not be told (too large for any program to be started).
     pub environment: Option<Vec<(Vec<u8>, Vec<u8>)>>,
 }
@@ -129,10 +131,11 @@ fn report(records: Vec<Vec<u8>>) -> Option<Report> {
     if folder.last() == Some(&b'\n') {
         folder.pop();
     }
+    let exports = records.next()?;
     let environment: Vec<_> = records.filter_map(pair).collect();
     // The runtime gives every shell some variables: a shell without any could not tell them.
     let environment = (!environment.is_empty()).then_some(environment);
-    Some(Report { status, folder, environment })
+    Some(Report { status, folder, exports, environment })
 }
 
 fn pair(record: Vec<u8>) -> Option<(Vec<u8>, Vec<u8>)> {
@@ -159,6 +162,7 @@ mod tests {
         let mut out = format!("\0{}\0{}\0", token.as_str(), report.status).into_bytes();
         out.extend_from_slice(&report.folder);
         out.extend_from_slice(b"\n\0");
+        out.extend([report.exports.as_slice(), b"\0"].concat());
         for (name, value) in report.environment.iter().flatten() {
             out.extend([name.as_slice(), b"=", value, b"\0"].concat());
         }
@@ -210,9 +214,10 @@ mod tests {
         fn any_report()(
             status in any::<u8>(),
             folder in bytes(),
+            exports in bytes(),
             pairs in proptest::collection::vec((name(), bytes()), 0..8),
         ) -> Report {
-            Report { status, folder, environment: (!pairs.is_empty()).then_some(pairs) }
+            Report { status, folder, exports, environment: (!pairs.is_empty()).then_some(pairs) }
         }
     }
 
@@ -246,7 +251,8 @@ mod tests {
             let entropy = SeededIds::new(1);
             let (token, other) = (Token::fresh(&entropy), Token::fresh(&entropy));
             let mut line = noise;
-            line.extend(answer(&other, &Report { status: 0, folder: b"/forged".to_vec(), environment: None }));
+            let (folder, exports) = (b"/forged".to_vec(), Vec::new());
+            line.extend(answer(&other, &Report { status: 0, folder, exports, environment: None }));
             line.extend(answer(&token, &report));
             prop_assert_eq!(feed(&mut Frames::new(token), &line, piece), Ok(Some(report)));
         }

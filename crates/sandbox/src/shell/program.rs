@@ -95,16 +95,24 @@ impl Program {
     }
 
     /// The folder is what `pwd` says: `$PWD` is a variable, which a command may set to any place, and what may be done
-    /// next is decided by where the shell is. In a group, so that a trace (`set -x`) of it goes nowhere. The environment is told by a program that is started
-    /// with it, which knows it to the byte and which no function stands in for; where none can be started the frame has
-    /// none.
+    /// next is decided by where the shell is. In a group, so that a trace (`set -x`) of it goes nowhere. What is exported
+    /// is listed in the shell's own words, which costs no process.
     fn report(self, token: &Token) -> String {
         let (own, token) = (self.own(), token.as_str());
         let mut out = String::new();
         let _ = write!(out, "{{ {own} printf '\\0%s\\0%s\\0' {token} \"$?\" >&0; ");
-        let _ = write!(out, "{own} pwd -P >&0; {own} printf '\\0' >&0; ");
-        let _ = writeln!(out, "/usr/bin/env -0 >&0 || :; {own} printf '%s\\0' {token}. >&0; }} 2>/dev/null");
+        let _ = write!(out, "{own} pwd -P >&0; {own} printf '\\0' >&0; {own} export -p >&0; ");
+        let _ = writeln!(out, "{own} printf '\\0%s\\0' {token}. >&0; }} 2>/dev/null");
         out
+    }
+
+    /// The lines that have the environment told, once it is not what it was: by a program that is started with it, which
+    /// knows it to the byte and which no function stands in for. Where none can be started the answer has none.
+    pub(super) fn environment(self, token: &Token) -> Vec<u8> {
+        let (own, token) = (self.own(), token.as_str());
+        let mut out = format!("{{ {own} printf '\\0%s\\0%s\\0\\0\\0' {token} 0 >&0; ");
+        let _ = writeln!(out, "/usr/bin/env -0 >&0 || :; {own} printf '%s\\0' {token}. >&0; }} 2>/dev/null");
+        out.into_bytes()
     }
 }
 

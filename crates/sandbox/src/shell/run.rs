@@ -20,6 +20,8 @@ use crate::hand::{Ended, Exit, Plan, Posture, Running, Stdin, Target};
 
 /// How long a fresh shell may take to answer. It reads no file, so even a busy machine needs far less.
 const START: Duration = Duration::from_secs(20);
+/// How long a shell may take to tell its environment. It starts one small program.
+const TELLING: Duration = Duration::from_secs(10);
 /// From the interrupt to the end of the shell. Both and the pause of a kill stay below the grace that a stopped call has
 /// (3 s), so that its end is still told.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1_000);
@@ -99,6 +101,14 @@ pub struct Shell {
     pipes: Pipes,
     program: Program,
     entropy: Arc<dyn Entropy>,
+    told: Told,
+}
+
+/// What it told of its environment last: while it lists the same as exported, that is its environment still.
+#[derive(Default)]
+struct Told {
+    exports: Vec<u8>,
+    environment: Option<Vec<(Vec<u8>, Vec<u8>)>>,
 }
 
 impl std::fmt::Debug for Shell {
@@ -125,7 +135,7 @@ impl Shell {
             err_first: false,
         };
         let stream = UnixStream::from_std(std::os::unix::net::UnixStream::from(line.ours))?;
-        let mut shell = Self { running, line: stream, pipes, program, entropy };
+        let mut shell = Self { running, line: stream, pipes, program, entropy, told: Told::default() };
         let settle = program.settle(&line.held_back);
         match shell.exec(&settle, &mut (), tokio::time::sleep(START)).await {
             Ok(_) => Ok(shell),
@@ -158,6 +168,26 @@ impl Shell {
     ) -> Result<Finished, Died> {
         let token = Token::fresh(&*self.entropy);
         let lines = self.program.lines(command, &token);
+        let mut finished = self.say(&lines, token, sink, stop).await?;
+        if self.told.exports != finished.report.exports {
+            let token = Token::fresh(&*self.entropy);
+            let lines = self.program.environment(&token);
+            let answer = self.say(&lines, token, sink, tokio::time::sleep(TELLING)).await?;
+            let exports = std::mem::take(&mut finished.report.exports);
+            self.told = Told { exports, environment: answer.report.environment };
+        }
+        finished.report.environment.clone_from(&self.told.environment);
+        Ok(finished)
+    }
+
+    /// Says lines to the shell and waits for the answer that has this token.
+    async fn say(
+        &mut self,
+        lines: &[u8],
+        token: Token,
+        sink: &mut dyn Sink,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Finished, Died> {
         let mut frames = Frames::new(token);
         let (mut said, mut listens) = (0, true);
         let mut stage = Stage::Runs;
