@@ -8,9 +8,11 @@ mod fold;
 mod gate;
 mod grep;
 mod hand;
+mod loopback;
 mod memory;
 mod policy;
 mod recovery;
+mod run;
 mod search;
 mod sessions;
 mod shell;
@@ -56,13 +58,14 @@ fn main() -> Result<()> {
     run("shell", &|| task(Box::pin(shell::run())))?;
     run("waiting", &|| task(Box::pin(waiting::run())))?;
     run("turns", &|| task(Box::pin(turns::run())))?;
+    run("run", &|| task(Box::pin(run::run())))?;
     run("startup", &startup::run)?;
     run("simulation", &simulation::run)?;
     table::print(&rows);
     anyhow::ensure!(
         !rows.is_empty(),
         "no such benchmark; there are: spool gate files grep sessions fold recovery policy search hand shell waiting turns \
-         startup simulation"
+         run startup simulation"
     );
     // Printed, not judged: a busy machine must not fail a change.
     let missed = rows.iter().filter(|row| !row.reached).count();

@@ -19,9 +19,18 @@ impl Peak {
     }
 }
 
+/// The most that another process had resident so far.
+pub fn peak_kib(process: u32) -> Result<i64> {
+    of(&format!("/proc/{process}/status"), "VmHWM:")
+}
+
 fn kib(name: &str) -> Result<i64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    of("/proc/self/status", name)
+}
+
+fn of(file: &str, name: &str) -> Result<i64> {
+    let status = std::fs::read_to_string(file)?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
-    number.with_context(|| format!("/proc/self/status has no {name}"))
+    number.with_context(|| format!("{file} has no {name}"))
 }

@@ -28,10 +28,10 @@ const CALLS: usize = 500;
 const FEW: usize = 100;
 const FILE: usize = 4_096;
 
-type Make = Box<dyn Fn(usize) -> (String, String) + Send + Sync>;
+pub type Make = Box<dyn Fn(usize) -> (String, String) + Send + Sync>;
 
 /// Calls the next tool at once, and knows how long it waited to be asked again.
-struct AtOnce {
+pub struct AtOnce {
     name: ModelName,
     calls: usize,
     make: Make,
@@ -41,6 +41,21 @@ struct AtOnce {
     store: Arc<SqliteStore>,
     /// Commits when it was first asked, and when it was last.
     commits: Mutex<Option<(u64, u64)>>,
+}
+
+impl AtOnce {
+    pub fn new(calls: usize, make: Make, store: Arc<SqliteStore>) -> Result<Self> {
+        Ok(Self {
+            name: "bench/at-once".parse()?,
+            calls,
+            make,
+            asked: AtomicUsize::new(0),
+            said: Mutex::default(),
+            gaps: Mutex::default(),
+            store,
+            commits: Mutex::default(),
+        })
+    }
 }
 
 #[async_trait]
@@ -109,16 +124,7 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
         .profile(Profile::Code)
         .policy(policy)
         .build()?;
-    let model = Arc::new(AtOnce {
-        name: "bench/at-once".parse()?,
-        calls,
-        make,
-        asked: AtomicUsize::new(0),
-        said: Mutex::default(),
-        gaps: Mutex::default(),
-        store: Arc::clone(&store),
-        commits: Mutex::default(),
-    });
+    let model = Arc::new(AtOnce::new(calls, make, Arc::clone(&store))?);
     let agent = runtime.agent(AgentParts {
         model: model.clone(),
         settings: Settings { max_turns_per_wake: u32::try_from(calls)? + 2, directive: false, ..Settings::default() },

@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portcullis::hand::Host;
+use portcullis::harness::Settings as Wakes;
 use portcullis::{HandSettings, IsolationLevel, NetworkAccess, Profile};
 use portcullis_base::limits;
 use portcullis_policy::{EnterprisePolicy, Layer, Policy, PolicyBuilder, Rule, parse_rules};
@@ -31,7 +33,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
     ("sandbox", &["minimum", "network", "shell_idle"]),
-    ("model", &["default", "base_url", "timeout", "window"]),
+    ("model", &["default", "base_url", "timeout", "window", "max_turns"]),
     ("rules", &[]),
 ];
 
@@ -60,6 +62,17 @@ pub struct ModelChoice {
     pub base_url: Option<String>,
     pub timeout: Option<Duration>,
     pub window: Option<u64>,
+    /// Requests of one wake.
+    pub max_turns: Option<NonZeroU32>,
+}
+
+impl ModelChoice {
+    /// How wakes behave, as far as the configuration says it.
+    pub fn wakes(&self) -> Wakes {
+        let default = Wakes::default();
+        let max_turns_per_wake = self.max_turns.map_or(default.max_turns_per_wake, NonZeroU32::get);
+        Wakes { max_turns_per_wake, ..default }
+    }
 }
 
 impl Default for UserFile {
@@ -372,6 +385,12 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         window: document.value(&tables, ("model", "window"), |v| match v {
             DeValue::Integer(n) => n.as_str().parse().map_err(|_| format!("`{n}` is not a number of tokens")),
             _ => Err("must be a number of tokens".to_owned()),
+        })?,
+        max_turns: document.value(&tables, ("model", "max_turns"), |v| match v {
+            DeValue::Integer(n) => {
+                n.as_str().parse().map_err(|_| format!("`{n}` is not a number of requests from 1 on"))
+            }
+            _ => Err("must be a number of requests".to_owned()),
         })?,
     };
     Ok(UserFile {

@@ -30,7 +30,7 @@ pub fn agent(runtime: &Runtime, model: &Arc<dyn Model>, settings: &Settings, ter
     let guidance = runtime.workspace().and_then(|folder| guidance(folder, term));
     runtime.agent(AgentParts {
         model: Arc::clone(model),
-        settings: Wakes { guidance, ..Wakes::default() },
+        settings: Wakes { guidance, ..settings.model.wakes() },
         watcher: Arc::new(Unwatched),
         entropy: Arc::new(SystemIds::new()),
         sandbox: format!(

@@ -131,7 +131,7 @@ impl Work<'_> {
             directive: false,
             // A person waits: what will not go well later is told at once.
             other_tries: 1,
-            ..Wakes::default()
+            ..settings.model.wakes()
         };
         self.runtime.agent(AgentParts {
             model: Arc::clone(&self.model),

@@ -13,7 +13,7 @@ use super::plan::{Bind, BindAccess, Hold, Output, Plan, Source, Stdin, Tmp};
 use super::posture::Layers;
 use super::probe::{self, Probed};
 use super::running::{Running, Watched};
-use super::spawn::{self, Ready};
+use super::spawn::{self, Outputs, Ready};
 use super::wire::{From, LimitOrders, MountKind, MountOrder, Orders, Report, Step, path_bytes};
 use super::{CannotHold, LaunchError, Layer, Posture, Unheld, is_init};
 
@@ -146,8 +146,6 @@ impl Launcher {
         }
         fds.extend(handles.iter().map(|fd| fd.as_fd()));
         fds.extend(plan.extra_fds.iter().map(AsFd::as_fd));
-        let ready = Ready::new(self.program()?, &orders, &fds).map_err(launcher("sending its orders"))?;
-        drop(fds);
         // Copies: what fails at one level is tried again at another.
         let given = |output: &Output| match output {
             Output::Pipe => Ok(None),
@@ -155,7 +153,9 @@ impl Launcher {
         };
         let stdout = given(&plan.stdout).map_err(launcher("its output"))?;
         let stderr = given(&plan.stderr).map_err(launcher("its output"))?;
-        let ready = ready.writing_to(stdout, stderr);
+        let outputs = Outputs { stdout, stderr };
+        let ready = Ready::new(self.program()?, &orders, &fds, outputs).map_err(launcher("sending its orders"))?;
+        drop(fds);
         let spawned = spawn::spawn(ready).await.map_err(launcher("posix_spawn"))?;
         let cgroup = cgroup.map(|(group, _)| group);
         let running = Running::new(spawned, posture.clone(), cgroup).map_err(launcher("watching it"))?;

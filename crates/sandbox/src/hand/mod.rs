@@ -6,6 +6,7 @@
 //! - **We never fork.** The launcher is this very program, started anew by `posix_spawn` with a hidden
 //!   first word ([`init`]). So the price of a launch does not grow with our memory, and no lock of
 //!   ours is ever copied into a child.
+//!   From the second command on one stands by ([`standby`]).
 //! - **The launcher is strict, its caller decides.** It puts up exactly the layers it was told to, and
 //!   on the first failure says which step it was and why. Only the caller may then ask for less, down
 //!   to [`Plan::minimum`], and what is missing is in the [`Posture`] of what runs. Nothing of the
@@ -27,6 +28,7 @@ mod probe;
 mod running;
 mod spawn;
 mod stage;
+mod standby;
 mod toolchain;
 mod watch;
 mod wire;

@@ -21,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use super::HIDDEN_WORD;
 use super::cgroup::Cgroup;
 use super::control::{HEADER, MAX_HANDLES};
+use super::standby;
 use super::wire::Orders;
 
 /// A launcher that was started. Dropping it ends its whole tree.
@@ -35,63 +36,99 @@ pub(crate) struct Spawned {
     reaped: bool,
 }
 
+/// Where the program's output goes; none is a pipe of its own.
+#[derive(Default)]
+pub(crate) struct Outputs {
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+}
+
 /// Everything made beforehand, so that the launcher finds its orders waiting.
 pub(crate) struct Ready {
     program: PathBuf,
-    ours: OwnedFd,
-    theirs: OwnedFd,
-    /// None: a pipe of its own.
-    stdout: Option<OwnedFd>,
-    stderr: Option<OwnedFd>,
+    start: Start,
+}
+
+enum Start {
+    /// It stood by, and has its orders.
+    Stood(Spawned),
+    /// It is to be started, with its line and its output.
+    Fresh { ours: OwnedFd, theirs: OwnedFd, outputs: Outputs },
 }
 
 impl Ready {
     /// `handles` in the order that [`Orders`] names: cgroup, stdin, binds, extra.
-    pub(crate) fn new(program: &Path, orders: &Orders, handles: &[BorrowedFd<'_>]) -> io::Result<Self> {
+    pub(crate) fn new(
+        program: &Path,
+        orders: &Orders,
+        handles: &[BorrowedFd<'_>],
+        outputs: Outputs,
+    ) -> io::Result<Self> {
         if handles.len() >= MAX_HANDLES {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("more than {MAX_HANDLES} handles")));
         }
         let memory = rustix::fs::memfd_create("portcullis-hand", MemfdFlags::CLOEXEC)?;
         let mut memory = File::from(memory);
         memory.write_all(&orders.to_bytes())?;
-        let (ours, theirs) =
-            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let all: Vec<BorrowedFd<'_>> = std::iter::once(memory.as_fd()).chain(handles.iter().copied()).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !control.push(SendAncillaryMessage::ScmRights(&all)) {
-            return Err(io::ErrorKind::OutOfMemory.into());
+        let program = program.to_owned();
+        // One that stands by has pipes already, so it cannot write anywhere else.
+        let stood = if outputs.stdout.is_none() && outputs.stderr.is_none() { standby::take(&program) } else { None };
+        // Sending fails if it was ended meanwhile; then a fresh one is started as if there had been none.
+        if let Some(stood) = stood.filter(|stood| send(&stood.socket, &all).is_ok()) {
+            return Ok(Self { program, start: Start::Stood(stood) });
         }
-        rustix::net::sendmsg(&ours, &[IoSlice::new(HEADER)], &mut control, SendFlags::NOSIGNAL)?;
-        rustix::io::ioctl_fionbio(&ours, true)?;
-        Ok(Self { program: program.to_owned(), ours, theirs, stdout: None, stderr: None })
+        let (ours, theirs) = line()?;
+        send(&ours, &all)?;
+        Ok(Self { program, start: Start::Fresh { ours, theirs, outputs } })
     }
 
-    /// The same, with these as its output; none is a pipe of its own.
-    pub(crate) fn writing_to(self, stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> Self {
-        Self { stdout, stderr, ..self }
-    }
-
+    /// On the thread that never ends.
     fn spawn(self) -> io::Result<Spawned> {
-        let (stdout, out) = output(self.stdout)?;
-        let (stderr, err) = output(self.stderr)?;
-        // Nothing here may make the standard library fork instead: no `pre_exec`, no user, no group.
-        let child = Command::new(&self.program)
-            // The program sees it as pid 1; where it lies on the host is not its business.
-            .arg0("portcullis-hand")
-            .arg(HIDDEN_WORD)
-            .env_clear()
-            // A Ctrl-C at our terminal is ours to pass on, gently.
-            .process_group(0)
-            .stdin(Stdio::from(self.theirs))
-            .stdout(Stdio::from(out))
-            .stderr(Stdio::from(err))
-            .spawn()?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-        // Not reaped by anyone yet, so the number is still its own.
-        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Spawned { socket: self.ours, pidfd, stdout, stderr, cgroup: None, reaped: false })
+        match self.start {
+            Start::Stood(stood) => Ok(stood),
+            Start::Fresh { ours, theirs, outputs } => start(&self.program, ours, theirs, outputs),
+        }
     }
+}
+
+/// Our end of a launcher's socket, which never blocks, and its own.
+fn line() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    Ok((ours, theirs))
+}
+
+fn send(line: &OwnedFd, all: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_HANDLES))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(all)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    rustix::net::sendmsg(line, &[IoSlice::new(HEADER)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn start(program: &Path, ours: OwnedFd, theirs: OwnedFd, outputs: Outputs) -> io::Result<Spawned> {
+    let (stdout, out) = output(outputs.stdout)?;
+    let (stderr, err) = output(outputs.stderr)?;
+    // Nothing here may make the standard library fork instead: no `pre_exec`, no user, no group.
+    let child = Command::new(program)
+        // The program sees it as pid 1; where it lies on the host is not its business.
+        .arg0("portcullis-hand")
+        .arg(HIDDEN_WORD)
+        .env_clear()
+        // A Ctrl-C at our terminal is ours to pass on, gently.
+        .process_group(0)
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::from(out))
+        .stderr(Stdio::from(err))
+        .spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    // Not reaped by anyone yet, so the number is still its own.
+    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+    Ok(Spawned { socket: ours, pidfd, stdout, stderr, cgroup: None, reaped: false })
 }
 
 /// The end that we read, if it is ours to read, and the end that is written to.
@@ -137,7 +174,7 @@ impl Drop for Spawned {
 }
 
 /// A launcher that was let go and has not ended yet.
-struct Ending {
+pub(super) struct Ending {
     pidfd: OwnedFd,
     since: Instant,
     killed: bool,
@@ -161,13 +198,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often to look whether one has ended.
 const REAP_EVERY: Duration = Duration::from_millis(20);
 
-enum Job {
+pub(super) enum Job {
     Spawn(Box<dyn FnOnce() + Send>),
     Reap(Ending),
 }
 
 /// Does it on the thread that never ends.
-fn on_the_thread(job: Job) -> io::Result<()> {
+pub(super) fn on_the_thread(job: Job) -> io::Result<()> {
     static THREAD: OnceLock<Option<mpsc::Sender<Job>>> = OnceLock::new();
     let sender = THREAD.get_or_init(|| {
         let (sender, jobs) = mpsc::channel();
@@ -197,10 +234,24 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
 }
 
 pub(crate) async fn spawn(ready: Ready) -> io::Result<Spawned> {
-    let (tell, told) = tokio::sync::oneshot::channel();
-    // If nobody waits any more, the send fails and drops the launcher, which ends it.
-    on_the_thread(Job::Spawn(Box::new(move || drop(tell.send(ready.spawn())))))?;
-    told.await.map_err(io::Error::other)?
+    let program = ready.program.clone();
+    let spawned = match ready.start {
+        Start::Stood(stood) => stood,
+        Start::Fresh { .. } => {
+            let (tell, told) = tokio::sync::oneshot::channel();
+            // If nobody waits any more, the send fails and drops the launcher, which ends it.
+            on_the_thread(Job::Spawn(Box::new(move || drop(tell.send(ready.spawn())))))?;
+            told.await.map_err(io::Error::other)??
+        }
+    };
+    standby::launched(program);
+    Ok(spawned)
+}
+
+/// Starts one that has no orders yet.
+pub(super) fn stand_by(program: &Path) -> io::Result<Spawned> {
+    let (ours, theirs) = line()?;
+    start(program, ours, theirs, Outputs::default())
 }
 
 pub(crate) fn spawn_blocking(ready: Ready) -> io::Result<Spawned> {

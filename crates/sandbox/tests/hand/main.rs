@@ -6,6 +6,7 @@ mod builds;
 mod inside;
 mod levels;
 mod shell;
+mod standby;
 mod streams;
 mod tree;
 mod view;
