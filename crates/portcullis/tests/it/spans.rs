@@ -238,3 +238,27 @@ async fn a_call_without_a_wake_is_told_as_well() {
     let [(_, told)] = named(&spans, "call")[..] else { panic!("one call: {spans:#?}") };
     assert_eq!((told.parent, told.field("code")), (None, "ok"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_goes_on_in_the_background_holds_no_span_open_but_its_own() {
+    let leave = Arc::new(tokio::sync::Notify::new());
+    let runtime = portcullis::Runtime::builder().tool("job", crate::tasks::job(&leave)).expect("a name");
+    let runtime = runtime.build().expect("builds");
+    let session = runtime.create_session("x").await.expect("made");
+    let (collector, listening) = Collector::listen();
+    let running = runtime.begin(session, "job", "{}");
+    let (seen, meanwhile) = tokio::join!(running.outcome(), async {
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        let spans = collector.spans();
+        leave.notify_one();
+        spans
+    });
+    drop(listening);
+    assert!(matches!(seen.expect("told"), CallOutcome::Observed(_)));
+    let [(_, call)] = named(&meanwhile, "call")[..] else { panic!("one call: {meanwhile:#?}") };
+    assert_eq!((call.closed, call.field("code")), (true, "background_started"));
+    let [(_, task)] = named(&meanwhile, "task")[..] else { panic!("one task: {meanwhile:#?}") };
+    assert_eq!((task.closed, task.parent), (false, None));
+    assert_eq!(task.field("intent"), call.field("intent"));
+    assert!(task.field("task").starts_with("task_"), "{task:?}");
+}
