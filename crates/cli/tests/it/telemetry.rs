@@ -32,6 +32,8 @@ fn log_shows_spans_with_their_times_on_standard_error_alone() {
     assert_eq!(wakes.count(), 1, "{}", ran.err);
     assert_eq!(ran.err.matches("stop=\"tool_use\"").count(), 1, "{}", ran.err);
     assert_eq!(ran.err.matches("stop=\"end_turn\"").count(), 1, "{}", ran.err);
+    assert_eq!(ran.err.matches("requests=").count(), 1, "told once, at the end: {}", ran.err);
+    assert_eq!(ran.err.matches("message_id=msg_").count(), 2, "{}", ran.err);
     let call = ran.err.lines().find(|line| line.contains("tool=\"read\"")).expect("the call");
     assert!(call.contains("wake{session=sesn_") && call.contains("code=ok") && call.contains("time.busy="), "{call}");
     assert!(!ran.err.contains("lookup"), "phases are for debug: {}", ran.err);

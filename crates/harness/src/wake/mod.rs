@@ -145,6 +145,7 @@ impl Harness {
             return Ok(Woken::Idle);
         };
         let ended = wake.run().await;
+        spans::asked(wake.turns);
         session.enter_wake(None);
         ended.map(|end| Woken::Executed(Box::new(end)))
     }

@@ -71,7 +71,7 @@ impl Wake<'_> {
         self.turns += 1;
         self.harness.watcher.see(Live::Asking { turn: self.turns });
         self.turn = Some(Arc::clone(&turn));
-        let span = spans::request(self.session, self.harness.model.name(), message_id, self.turns);
+        let span = spans::request(self.session, self.harness.model.name(), message_id);
         let answer = self.hear(&system, tools, last).instrument(span.clone()).await;
         spans::heard(span, &answer);
         match answer {

@@ -50,15 +50,20 @@ pub(super) fn ended(woken: &Result<Woken, Halt>) {
     Span::current().record("end", word);
 }
 
-/// The span of one request to a model, the `number`th of its wake.
-pub(super) fn request(session: &Session, model: &ModelName, message: MessageId, number: u32) -> Span {
-    Span::current().record("requests", number);
+/// How many requests it made. Told once: whoever writes lines would show every number.
+pub(super) fn asked(requests: u32) {
+    Span::current().record("requests", requests);
+}
+
+/// The span of one request to a model.
+pub(super) fn request(session: &Session, model: &ModelName, message: MessageId) -> Span {
     tracing::info_span!(
         "model_request",
         session = %session.key().session,
         provider = model.provider,
         model = model.label(),
-        message = %message,
+        // Not `message`, which is the word for the text of an event.
+        message_id = %message,
         stop = Empty,
         input_tokens = Empty,
         output_tokens = Empty,

@@ -153,7 +153,7 @@ async fn a_wake_is_told_with_its_requests_its_calls_and_their_phases() {
     for ((_, request), stop) in requests.iter().zip(["tool_use", "end_turn"]) {
         assert_eq!(request.parent, Some(wake));
         assert_eq!((request.field("provider"), request.field("model")), ("fake", "brain"));
-        assert!(request.field("message").starts_with("msg_"), "{request:?}");
+        assert!(request.field("message_id").starts_with("msg_"), "{request:?}");
         assert_eq!(request.field("stop"), stop);
         assert_eq!((request.field("input_tokens"), request.field("output_tokens")), ("10", "5"));
     }
