@@ -31,6 +31,19 @@ impl fmt::Display for Counts {
 
 /// The command for unit and integration tests: nextest where it is installed, else cargo's own runner.
 pub fn tests(repo: &Repo) -> Command {
+    let mut command = runner(repo);
+    command.args(["--workspace", "--locked"]);
+    command
+}
+
+/// The command for the tests of the feature `otel`, all of which bear its name.
+pub fn otel_tests(repo: &Repo) -> Command {
+    let mut command = runner(repo);
+    command.args(["--package", "portcullis-cli", "--features", "otel", "--locked", "otel"]);
+    command
+}
+
+fn runner(repo: &Repo) -> Command {
     let mut command = repo.cargo();
     if process::works(repo.cargo().args(["nextest", "--version"])) {
         command.args(["nextest", "run", "--no-fail-fast"]);
@@ -39,7 +52,6 @@ pub fn tests(repo: &Repo) -> Command {
         // Doc tests have a run of their own; `--tests` leaves them out here.
         command.args(["test", "--tests", "--no-fail-fast"]);
     }
-    command.args(["--workspace", "--locked"]);
     command
 }
 

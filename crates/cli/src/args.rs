@@ -57,6 +57,10 @@ pub struct Globals {
     /// Another address than the model provider's own; without --model, a server that speaks Chat Completions
     #[arg(long, global = true, value_name = "URL")]
     pub base_url: Option<String>,
+    /// Show on standard error what happens and how long it took: off, error, warn, info, debug, trace, or levels of
+    /// crates (info,portcullis_pipeline=debug) [env: PORTCULLIS_LOG] [default: off]
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<String>,
     /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
     #[arg(long, global = true, value_enum, value_name = "HOW")]

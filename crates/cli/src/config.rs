@@ -21,6 +21,7 @@ use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::usage;
 use crate::home::{self, Home};
 use crate::project::ProjectRules;
+use crate::telemetry::endpoint;
 use crate::trust::Unreadable;
 use crate::values::{duration, size, span};
 
@@ -34,6 +35,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("approvals", &["default", "ask_expiry"]),
     ("sandbox", &["minimum", "network", "shell_idle"]),
     ("model", &["default", "base_url", "timeout", "window", "max_turns"]),
+    ("telemetry", &["otlp_endpoint"]),
     ("rules", &[]),
 ];
 
@@ -51,6 +53,7 @@ struct UserFile {
     network: NetworkAccess,
     shell_idle: Duration,
     model: ModelChoice,
+    otlp_endpoint: Option<String>,
     rules: Vec<Rule>,
 }
 
@@ -89,6 +92,7 @@ impl Default for UserFile {
             network: NetworkAccess::Disabled,
             shell_idle: limits::SHELL_IDLE,
             model: ModelChoice::default(),
+            otlp_endpoint: None,
             rules: Vec::new(),
         }
     }
@@ -122,6 +126,8 @@ pub struct Settings {
     pub shell_idle: Duration,
     pub profile: Profile,
     pub model: ModelChoice,
+    /// The collector that spans are sent to.
+    pub otlp_endpoint: Option<String>,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
     pub chosen: Chosen,
     /// The user's file, if there is one.
@@ -197,6 +203,7 @@ impl Settings {
                 Some(ProfileName::Managed) | None => Profile::Managed,
             },
             model,
+            otlp_endpoint: file.otlp_endpoint,
             chosen,
             user_file,
             enterprise,
@@ -240,7 +247,7 @@ impl Settings {
 }
 
 /// A variable's text, `None` if it is unset or empty.
-fn variable(name: &str) -> anyhow::Result<Option<String>> {
+pub fn variable(name: &str) -> anyhow::Result<Option<String>> {
     match std::env::var_os(name).filter(|value| !value.is_empty()).map(std::ffi::OsString::into_string) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text)),
@@ -405,6 +412,7 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         network: network.unwrap_or(default.network),
         shell_idle: shell_idle.unwrap_or(default.shell_idle),
         model,
+        otlp_endpoint: document.value(&tables, ("telemetry", "otlp_endpoint"), |v| endpoint(&text_of(v)?))?,
         rules: parse_rules(text, file, Layer::User)?,
     })
 }

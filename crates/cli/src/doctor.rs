@@ -20,7 +20,7 @@ use crate::exit::Ended;
 use crate::home::ELSEWHERE;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
 use crate::world::{World, key, store_files, workspace};
-use crate::{audit, dead_rules, spinner};
+use crate::{audit, dead_rules, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -97,6 +97,9 @@ fn configuration(settings: &Settings, findings: &mut Findings) {
         None => "no file of yours; defaults hold".to_owned(),
     };
     findings.ok("configuration", file);
+    if let Some(why) = telemetry::unsent(settings) {
+        findings.note("telemetry", why, "or take the line out of your configuration");
+    }
     if Path::new(EnterprisePolicy::PATH).exists() {
         let rules = render::count(settings.enterprise.rules().len() as u64, "deny rule");
         let allow = if settings.enterprise.approvals_allow() { "" } else { "; `--approvals allow` is forbidden" };

@@ -42,6 +42,7 @@ mod search;
 mod sessions;
 mod spinner;
 mod status;
+mod telemetry;
 mod thinker;
 mod tools;
 mod trace;
@@ -69,7 +70,14 @@ fn main() -> ExitCode {
     exit::plain_panics();
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::misused(&error));
     let term = Term::new(&cli.globals);
-    exit::report(&term, dispatch(cli, &term))
+    let listening = match telemetry::start(&cli.globals) {
+        Ok(listening) => listening,
+        Err(error) => return exit::report(&term, Err(error)),
+    };
+    let code = exit::report(&term, dispatch(cli, &term));
+    // Last: whoever reads the result does not wait for a collector.
+    listening.finish(&term);
+    code
 }
 
 fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<Ended> {

@@ -18,6 +18,7 @@ use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
 use crate::home::user_config;
 use crate::render::{Term, exact};
+use crate::telemetry;
 
 /// Events read at once.
 pub const PAGE: usize = 500;
@@ -97,6 +98,7 @@ pub struct World {
 impl World {
     /// Opens the store, making it and its keys if there are none.
     pub fn open(settings: Settings, term: &Term) -> anyhow::Result<Self> {
+        telemetry::warn_unsent(&settings, term);
         let ids = Arc::new(SystemIds::new());
         let fresh = !settings.database.exists();
         let has_key = settings.home.existing_checkpoint_key(&*ids)?;

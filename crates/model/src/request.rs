@@ -42,6 +42,15 @@ impl FromStr for ModelName {
     }
 }
 
+impl ModelName {
+    /// The id as it may be told outside of this machine: of a script its file, not where that lies.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        let file = (self.provider == SCRIPTED).then(|| self.id.rsplit('/').next()).flatten();
+        file.unwrap_or(&self.id)
+    }
+}
+
 impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = if self.provider == SCRIPTED { ':' } else { '/' };

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use portcullis_base::IntentId;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::Instrument as _;
 
 use crate::append::Append;
 use crate::calls::Order;
@@ -15,6 +16,7 @@ use crate::execute::words;
 use crate::gate::{Disposition, pass};
 use crate::intent::Intent;
 use crate::session::SessionShared;
+use crate::spans;
 use crate::step::Halt;
 
 /// A call in flight. It moves while [`Admission::settled`] is awaited; dropped before its end it
@@ -115,12 +117,15 @@ impl Drop for Admission {
 pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent, order: Order) -> Admission {
     let cancel = session.lost.child_token();
     let (intent_id, tracked) = (intent.id, session.gate.tracker.token());
+    let span = spans::call(session, &intent);
     let (moved, stop, kept) = (Arc::clone(session), cancel.clone(), session.keep());
     let path = async move {
         // Whoever waits may leave: until it ends nobody may take it for lost.
         let _kept = kept;
         let path = AssertUnwindSafe(pass(&moved, intent, stop, facts, order)).catch_unwind();
-        path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))))
+        let ended = path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))));
+        spans::ended(&ended);
+        ended
     };
-    Admission { path: Some(Box::pin(path)), cancel, intent_id, session: Arc::clone(session), tracked }
+    Admission { path: Some(Box::pin(path.instrument(span))), cancel, intent_id, session: Arc::clone(session), tracked }
 }

@@ -12,6 +12,7 @@ use portcullis_event::{ContentFormat, ContentPart, Observed, fold};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
+use tracing::Instrument as _;
 
 use crate::append::Append;
 use crate::bound::{bound, shown_bytes};
@@ -22,6 +23,7 @@ use crate::normalize::normalize;
 use crate::refuse::{SUMMARY_MAX, blank};
 use crate::schedule::Invocation;
 use crate::session::{Session, SessionShared};
+use crate::spans;
 use crate::step::Halt;
 use crate::tasks::TaskPlace;
 
@@ -60,7 +62,8 @@ pub(crate) fn go_on(session: &Arc<SessionShared>, away: Away, mut facts: Append)
     }
     invocation.timeout = longest;
     let task = Task { invocation, running, ended, place, wake: how.wake, observed: told, kept: session.keep() };
-    session.gate.tracker.spawn(see_through(Arc::clone(session), task));
+    let span = spans::task(session, observed.intent_id, task.place.id);
+    session.gate.tracker.spawn(see_through(Arc::clone(session), task).instrument(span));
     write_back(session, observed, facts)
 }
 

@@ -17,6 +17,7 @@ use portcullis_store::{Artifacts, Claim, Lease, LeaseOwner, SessionKey, Store, S
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, debug_span};
 
 use crate::admission::{Admission, start};
 use crate::append::Append;
@@ -402,30 +403,31 @@ pub(crate) async fn pass(
     if facts.must_go_first() {
         session.flush(std::mem::take(&mut facts)).await?;
     }
-    let visible = match lookup(session, intent, &mut facts) {
+    let visible = match debug_span!("lookup").in_scope(|| lookup(session, intent, &mut facts)) {
         Step::Next(visible) => visible,
         ended => return settle(session, ended, facts).await,
     };
-    let validated = match validate(session, visible, &mut facts).await {
+    let validated = match validate(session, visible, &mut facts).instrument(debug_span!("validate")).await {
         Step::Next(validated) => validated,
         ended => return settle(session, ended, facts).await,
     };
-    let authorized = match permission(session, validated, &mut facts).await {
+    let authorized = match permission(session, validated, &mut facts).instrument(debug_span!("permission")).await {
         Step::Next(authorized) => authorized,
         ended => return settle(session, ended, facts).await,
     };
-    let (mut facts, invocation) = match schedule(session, authorized, cancel, facts).await? {
-        (facts, Step::Next(invocation)) => (facts, invocation),
-        (facts, ended) => return settle(session, ended, facts).await,
-    };
-    let ran = execute(session, invocation).await?;
+    let (mut facts, invocation) =
+        match schedule(session, authorized, cancel, facts).instrument(debug_span!("schedule")).await? {
+            (facts, Step::Next(invocation)) => (facts, invocation),
+            (facts, ended) => return settle(session, ended, facts).await,
+        };
+    let ran = execute(session, invocation).instrument(debug_span!("execute")).await?;
     order.my_turn().await;
     let raw = match ran {
         Ran::Ended(raw) => *raw,
         Ran::Away(away) => return Ok(go_on(session, *away, facts)),
     };
-    let settled = normalize(session, raw, &mut facts);
-    let observed = bound(session, settled, &mut facts).await;
+    let settled = debug_span!("normalize").in_scope(|| normalize(session, raw, &mut facts));
+    let observed = bound(session, settled, &mut facts).instrument(debug_span!("bound")).await;
     Ok(write_back(session, observed, facts))
 }
 

@@ -53,6 +53,7 @@ mod schedule;
 mod session;
 mod shell_book;
 mod shell_facts;
+mod spans;
 mod spool;
 mod step;
 mod stored_input;

@@ -11,6 +11,7 @@ use portcullis_event::{
 };
 use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{Instrument as _, debug_span};
 
 use crate::append::Append;
 use crate::at_work::AtWork;
@@ -173,7 +174,8 @@ impl SessionShared {
         let slots = std::mem::take(&mut facts.slots);
         let (commit, reserved) = self.commit_of(facts);
         let copies = !commit.outbox.is_empty();
-        let committed = self.try_commit(commit).await;
+        let span = debug_span!("commit", events = commit.events.len());
+        let committed = self.try_commit(commit).instrument(span).await;
         if committed.is_ok() {
             reserved.into_iter().for_each(Reserved::record);
         }

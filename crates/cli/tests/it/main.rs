@@ -20,6 +20,8 @@ mod leases;
 mod levels;
 mod newcomers;
 mod operator;
+#[cfg(feature = "otel")]
+mod otel;
 mod pairs;
 mod persistent_shell;
 mod places;
@@ -38,6 +40,7 @@ mod searches;
 mod shell;
 mod shell_checks;
 mod shell_lifetime;
+mod telemetry;
 mod time_travel;
 mod wakes;
 mod watch;

@@ -12,7 +12,7 @@ use portcullis_event::{SessionStatus, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
 
-use super::{Harness, Wake};
+use super::{Harness, Wake, spans};
 use crate::context::{Added, Context, Unshown, wake_message};
 use crate::live::Live;
 
@@ -98,6 +98,7 @@ impl<'a> Wake<'a> {
         }
         let wake_id = found.open.unwrap_or_else(|| WakeId::make(&*harness.ids, now));
         session.enter_wake(Some(wake_id));
+        spans::found(wake_id);
         let mut wake = Self {
             harness,
             session,

@@ -9,6 +9,7 @@ mod calls;
 mod failure;
 mod finish;
 mod request;
+mod spans;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use portcullis_event::facts::{FinalChecked, StopReason};
 use portcullis_model::{Model, ModelError, ToolSpec};
 use portcullis_pipeline::{Append, Halt, Offer, Session, Turn};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::Settings;
 use crate::context::{Context, Prompted, system_prompt};
@@ -129,11 +131,21 @@ impl Harness {
     /// # Errors
     /// If the log refused a write: nothing more is written, and whoever comes next goes on.
     pub async fn wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
+        let woken = async {
+            let woken = self.one_wake(session, cancel).await;
+            spans::ended(&woken);
+            woken
+        };
+        woken.instrument(spans::wake(session, self.model.name())).await
+    }
+
+    async fn one_wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
         let Some(mut wake) = Wake::begin(self, session, cancel).await? else {
             session.enter_wake(None);
             return Ok(Woken::Idle);
         };
         let ended = wake.run().await;
+        spans::asked(wake.turns);
         session.enter_wake(None);
         ended.map(|end| Woken::Executed(Box::new(end)))
     }

@@ -8,8 +8,9 @@ use portcullis_event::fold::Said;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Halt, Turn};
 use serde_json::json;
+use tracing::Instrument as _;
 
-use super::Wake;
+use super::{Wake, spans};
 use crate::context::{Added, said};
 use crate::live::Live;
 
@@ -70,7 +71,9 @@ impl Wake<'_> {
         self.turns += 1;
         self.harness.watcher.see(Live::Asking { turn: self.turns });
         self.turn = Some(Arc::clone(&turn));
-        let answer = self.hear(&system, tools, last).await;
+        let span = spans::request(self.session, self.harness.model.name(), message_id);
+        let answer = self.hear(&system, tools, last).instrument(span.clone()).await;
+        spans::heard(span, &answer);
         match answer {
             Heard::Answer(answer) => {
                 let answer = if last { self.without_calls(*answer) } else { *answer };
@@ -322,7 +325,7 @@ impl Wake<'_> {
     }
 }
 
-enum Heard {
+pub(super) enum Heard {
     Answer(Box<Answer>),
     Failed(ModelError),
     Interrupted,
@@ -335,7 +338,7 @@ struct Kept {
     masked_calls: Vec<String>,
 }
 
-fn stop_word(stop: &Stop) -> String {
+pub(super) fn stop_word(stop: &Stop) -> String {
     match stop {
         Stop::EndTurn => "end_turn".to_owned(),
         Stop::ToolUse => "tool_use".to_owned(),

@@ -5,6 +5,7 @@ mod calls;
 mod facade;
 mod grants;
 mod secrets;
+mod spans;
 mod tasks;
 mod wake;
 mod wake_kept;

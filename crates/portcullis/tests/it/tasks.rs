@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-fn job(leave: &Arc<Notify>) -> Tool {
+pub fn job(leave: &Arc<Notify>) -> Tool {
     let leave = Arc::clone(leave);
     Tool::builder::<Nothing, String>("A job.")
         .semantics(Semantics { backgroundable: true, default_policy: DefaultPolicy::Allow, ..Semantics::read_only() })
