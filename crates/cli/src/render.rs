@@ -246,12 +246,14 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     } else {
         term.error(&failure(observed));
         // The first is in the summary already.
-        for error in observed.errors.iter().take(10).filter(|_| observed.errors.len() > 1) {
+        let said = usize::from(observed.errors.first().is_some_and(|first| observed.summary.contains(&first.message)));
+        for error in observed.errors.iter().take(10).skip(said) {
             let path = if error.path.is_empty() { "the input" } else { &error.path };
             term.note(&format!("  {}: {} ({})", safe(path), safe(&error.message), safe(&error.rule)));
         }
     }
-    for warning in &observed.warnings {
+    // What the error said is not said again.
+    for warning in observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning)) {
         term.note(&format!("warning: {}", safe_line(warning, 400)));
     }
     Ok(())
