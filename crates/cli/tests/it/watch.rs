@@ -83,3 +83,21 @@ fn a_key_remembers_an_answer_for_the_project() {
     world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt");
     world.run(&["call", "edit", &common::edit("a.txt", "gamma", "delta")]).ends(0);
 }
+
+#[test]
+fn a_key_that_means_nothing_is_answered_with_those_that_work_once() {
+    let (world, _) = asking();
+    let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
+    until(&mut out, "s skip");
+    // An arrow is three bytes, and one press.
+    std::io::Write::write_all(&mut keys, b"\x1b[C").expect("typed");
+    let hint = until(&mut out, "q leave");
+    assert!(hint.contains("that key does nothing here; these do: a allow once"), "{hint}");
+    std::io::Write::write_all(&mut keys, b"s").expect("typed");
+    std::io::Write::write_all(&mut keys, b"z").expect("typed");
+    let idle = until(&mut out, "nothing new waits for an answer; q leaves");
+    assert!(!idle.contains("that key does nothing"), "said once: {idle}");
+    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    assert!(child.wait().expect("ends").success());
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
+}
