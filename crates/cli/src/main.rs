@@ -17,6 +17,8 @@ mod dead_rules;
 mod demo;
 mod doctor;
 mod draft;
+mod event_words;
+mod events;
 mod exit;
 mod export;
 mod export_check;

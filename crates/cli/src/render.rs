@@ -54,6 +54,12 @@ impl Term {
         !self.quiet && io::stderr().is_terminal()
     }
 
+    /// How wide the terminal is that the result goes to; `None` if it goes elsewhere, or tells nothing.
+    pub fn columns(self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    }
+
     /// A result for a person; a line end is added if it has none. That nobody reads it changes
     /// nothing about the result: a closed pipe is passed over.
     pub fn print(self, text: &str) -> io::Result<()> {
