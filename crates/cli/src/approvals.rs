@@ -117,8 +117,8 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         Err(error) => return Err(error.into()),
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
-    let ended =
-        call::show_settled((world, &runtime), row.session_id, &observed, &reply, term)?.or_interrupted(interrupted);
+    let shown = call::show_settled((world, &runtime), row.session_id, &observed, &reply, term).await?;
+    let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }
@@ -159,7 +159,7 @@ async fn left_over(
                 "already_settled: ask {ask} is {stands}; its call has not ended yet and is seen through"
             ));
             let (observed, interrupted) = call::see_through(world, runtime, row, term).await?;
-            Ok(call::show(world, runtime, row.session_id, &observed, term)?.or_interrupted(interrupted))
+            Ok(call::show(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))
         }
     }
 }

@@ -19,6 +19,7 @@ mod doctor;
 mod draft;
 mod event_words;
 mod events;
+mod example_input;
 mod exit;
 mod export;
 mod export_check;
