@@ -19,7 +19,7 @@ use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
 use crate::trust::{self, Trusted};
 use crate::world::{World, call_session, offering, workspace};
-use crate::{ask_view, backtest, call, mapped, person};
+use crate::{ask_view, backtest, call, example_input, mapped, person};
 
 pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
@@ -42,9 +42,17 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     let settings = Settings::load(globals)?;
     call::warn_of_trust(&settings, &folder, term)?;
     let runtime = deciding(settings, &folder)?;
-    let found = runtime.gate().explain(call_session(&folder), "local", tool, input).await;
+    let session = call_session(&folder);
+    let found = runtime.gate().explain(session, "local", tool, input).await;
     let instead = mapped::mapped(tool, input);
-    if term.json {
+    let wrong = example_input::is_wrong_input(found.code);
+    if wrong && !term.json {
+        // No rule was asked: this is no decision about a call, but an input that is none.
+        term.error(&found.reason);
+        if let Some(hint) = example_input::hint(None, &runtime, session, tool).await {
+            term.note(&render::safe(&hint));
+        }
+    } else if term.json {
         term.document(&document(&found, instead.as_ref()))?;
     } else {
         term.print(&in_words(&found, instead.as_ref()))?;
@@ -52,6 +60,7 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     Ok(match found.decision {
         Verdict::Allow => Ended::Done,
         Verdict::Ask => Ended::Waits,
+        Verdict::Deny if wrong => Ended::Usage,
         // There is nothing to decide about; `call` and `tools show` end so, too.
         Verdict::Deny if found.code == Some(Code::UnknownTool) => Ended::Failed,
         Verdict::Deny => Ended::Denied,
