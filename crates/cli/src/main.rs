@@ -43,6 +43,7 @@ mod rm;
 mod run;
 mod search;
 mod sessions;
+mod shell_view;
 mod spinner;
 mod status;
 mod thinker;

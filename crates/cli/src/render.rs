@@ -13,6 +13,7 @@ use portcullis_event::{ContentFormat, Observed};
 use serde::Serialize;
 
 use crate::args::{Color, Globals};
+use crate::shell_view;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -249,6 +250,9 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     }
     if observed.ok {
         term.note(&styled(DIM, &success(observed)));
+        if matches!(observed.tool.as_str(), "shell_open" | "shell_restart") {
+            term.note(shell_view::ENDS_WITH_THE_CALL);
+        }
     } else {
         term.error(&failure(observed));
         // The first is in the summary already.
@@ -266,6 +270,9 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
 }
 
 fn content(observed: &Observed) -> String {
+    if let Some(words) = shell_view::in_words(observed) {
+        return words;
+    }
     let mut text = String::new();
     for part in &observed.content {
         if !text.is_empty() && !text.ends_with('\n') {

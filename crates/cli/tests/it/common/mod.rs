@@ -134,6 +134,11 @@ impl World {
         self.command(args).output().expect("it runs").into()
     }
 
+    /// What a tool that needs no input gives a program.
+    pub fn document(&self, tool: &str) -> Value {
+        self.run(&["call", tool, "--json"]).ends(0).json()["structured"].take()
+    }
+
     /// Reads `name` and edits it, so that an ask waits; the ask's id.
     pub fn ask_to_edit(&self, name: &str, old: &str, new: &str) -> String {
         self.run(&["call", "read", &format!(r#"{{"file_path":"{name}"}}"#)]).ends(0);
