@@ -10,6 +10,7 @@ mod ask;
 mod ask_view;
 mod audit;
 mod backtest;
+mod caches;
 mod call;
 mod completions;
 mod config;

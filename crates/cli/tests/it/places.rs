@@ -85,3 +85,34 @@ fn doctor_warns_of_rules_that_can_never_match_with_file_and_line() {
     let report = report.says("begins or ends with a blank");
     assert_eq!(report.out.matches("matches nothing").count(), 3, "{}", report.out);
 }
+
+#[test]
+fn doctor_tells_what_build_caches_take_for_each_workspace_and_how_to_remove_them() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.run(&["call", "read", READ]).ends(0);
+    let before = world.run(&["doctor"]).ends(0);
+    assert!(!before.out.contains("caches"), "{}", before.out);
+    let input = r#"{"command":"true"}"#;
+    world.run(&["call", "shell_run", input, "--approvals", "allow"]).ends(0);
+    let own = fs::read_dir(world.home.join("caches")).expect("made").flatten().next().expect("one").path();
+    fs::write(own.join("built"), vec![7; 5 << 20]).expect("written");
+    // It is not followed.
+    std::os::unix::fs::symlink("/usr", own.join("link")).expect("linked");
+    let stray = world.home.join("caches/stray");
+    fs::create_dir(&stray).expect("made");
+    let report = world.run(&["doctor"]).ends(0);
+    let lines: Vec<&str> = report.out.lines().filter(|line| line.contains("build caches")).collect();
+    assert_eq!(lines.len(), 2, "{}", report.out);
+    assert!(lines[0].ends_with(&format!("build caches for {}", world.workspace.display())), "largest first: {lines:?}");
+    let size = lines[0].split_whitespace().find_map(|word| word.parse::<u64>().ok()).expect("a size");
+    assert!((5..100).contains(&size), "{lines:?}");
+    assert!(lines[1].contains("no session tells"), "{lines:?}");
+    for folder in [&own, &stray] {
+        let way = format!("chmod -R u+w {0} && rm -r {0}", folder.display());
+        assert!(report.out.contains(&way), "no `{way}` in {}", report.out);
+        // And it works as it is printed.
+        assert!(Command::new("sh").args(["-c", &way]).status().expect("runs").success());
+    }
+    assert!(!world.run(&["doctor"]).ends(0).out.contains("build caches"));
+    world.run(&["call", "shell_run", input, "--approvals", "allow"]).ends(0);
+}
