@@ -13,13 +13,17 @@ use crate::ask_view::{self, Whole};
 use crate::config::Settings;
 use crate::exit::{Ended, failed};
 use crate::render::{self, Term};
-use crate::world::World;
+use crate::world::{World, is_there};
 use crate::{call, person, watch};
 
 pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
         Approvals::List => list(globals, term).await,
-        Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, term)?, term).await,
+        Approvals::Watch => {
+            let settings = Settings::load(globals)?;
+            is_there(&settings)?;
+            watch::run(&World::open(settings, term)?, term).await
+        }
         Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
         Approvals::Allow { ask, session, save, expires } => {
             let world = World::existing(globals)?;

@@ -258,6 +258,11 @@ fn keep_key(
 /// Looks at the store; the workspaces that its sessions tell of.
 async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
     let path = settings.database.clone();
+    if settings.chosen.store && matches!(path.try_exists(), Ok(false)) {
+        let to_do = "correct --store or PORTCULLIS_STORE; or, if there is none yet, the first call makes it";
+        findings.note("store", format!("there is no store at {}, though it was named", path.display()), to_do);
+        return Vec::new();
+    }
     let world = match World::look(settings) {
         Ok(Some(world)) => world,
         Ok(None) => {

@@ -87,6 +87,48 @@ fn doctor_warns_of_rules_that_can_never_match_with_file_and_line() {
 }
 
 #[test]
+fn a_store_that_was_named_and_is_not_there_is_an_error_that_names_it_and_makes_none() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let session = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    let rules = world.configure("");
+    let rules = rules.display().to_string();
+    let missing = world.home.with_file_name("missing.db");
+    let named = format!("sqlite:{}", missing.display());
+    let told = format!("there is no store at {}", missing.display());
+    let looks: &[&[&str]] = &[
+        &["sessions", "list"],
+        &["sessions", "show", &session],
+        &["sessions", "events", &session],
+        &["sessions", "status", &session],
+        &["sessions", "search", "alpha"],
+        &["approvals", "list"],
+        &["approvals", "watch"],
+        &["grants", "list"],
+        &["audit", "verify"],
+        &["audit", "head"],
+        &["replay", &session],
+        &["gc", "--dry-run"],
+        &["policy", "backtest", &rules],
+        &["policy", "explain", "read", READ],
+    ];
+    for words in looks {
+        world.run(&[words, &["--store", &named][..]].concat()).ends(2).one_error_line().warns(&told);
+        ran(world.command(words).env("PORTCULLIS_STORE", &named)).ends(2).one_error_line().warns(&told);
+        assert!(!missing.exists(), "{words:?} made a store");
+    }
+    world.run(&["doctor", "--store", &named]).ends(0).says(&told).says("correct --store");
+}
+
+#[test]
+fn the_usual_store_that_is_yet_to_come_is_nothing_yet() {
+    let world = World::new();
+    world.run(&["sessions", "list"]).ends(0).warns("no sessions yet");
+    world.run(&["approvals", "list"]).ends(0).warns("nothing waits");
+    world.run(&["grants", "list"]).ends(0).warns("nothing is remembered");
+    world.run(&["audit", "verify"]).ends(1).warns("yet; `portcullis call` makes one");
+}
+
+#[test]
 fn doctor_tells_what_build_caches_take_for_each_workspace_and_how_to_remove_them() {
     let world = World::with_file("a.txt", "alpha\n");
     world.run(&["call", "read", READ]).ends(0);
