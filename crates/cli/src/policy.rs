@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
 use crate::config::{Settings, project_file};
-use crate::exit::{Ended, usage};
+use crate::exit::{Ended, Unread, failed, usage};
 use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
 use crate::trust::{self, Trusted};
@@ -178,15 +178,16 @@ fn inert(file: Option<&Path>, rules: &[Rule], settings: &Settings, folder: &Path
     allows.filter(|_| !trusted).map(|rule| rule.id.clone()).collect()
 }
 
-/// Rules that cannot be read are what `check` was asked to find: wrong rules, not wrong usage.
+/// Rules that are not understood are what `check` was asked to find: wrong rules, not wrong usage. A file that is not
+/// there holds none.
 fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
-    read.map_err(|error| crate::exit::failed(error.to_string()))
+    read.map_err(|error| if error.is::<Unread>() { error } else { failed(error.to_string()) })
 }
 
 fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = Settings::load(globals)?;
     let file = if file.is_dir() { project_file(file) } else { file.to_owned() };
-    let path: PathBuf = file.canonicalize().map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
+    let path: PathBuf = file.canonicalize().map_err(|e| Unread::because(&file, &e.to_string()))?;
     let (layer, text, rules) = rules_of(&path)?;
     if layer != Layer::Project {
         let text = format!(

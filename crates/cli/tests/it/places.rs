@@ -129,6 +129,38 @@ fn the_usual_store_that_is_yet_to_come_is_nothing_yet() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_wrong_usage_whoever_takes_it() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let session = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    let gone = "nowhere.file";
+    let takers: &[&[&str]] = &[
+        &["sessions", "import", gone],
+        &["audit", "verify", "--export", gone],
+        &["audit", "verify", "--against", gone],
+        &["policy", "check", gone],
+        &["policy", "check", "--config", gone],
+        &["policy", "trust", gone],
+        &["policy", "backtest", gone],
+        &["policy", "explain", "read", "@nowhere.file"],
+        &["call", "read", "@nowhere.file"],
+        &["run", "hello", "--model", "scripted:nowhere.file"],
+        &["worker", "--model", "scripted:nowhere.file"],
+        &["sessions", "wake", &session, "--model", "scripted:nowhere.file"],
+        &["replay", &session, "--mode", "redrive", "--model", "scripted:nowhere.file"],
+        &["sessions", "list", "--config", gone],
+    ];
+    for words in takers {
+        let ran = world.run(words);
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
+        ran.one_error_line().warns(gone);
+    }
+    // What is there and cannot be read as a file is the same mistake; rules that are wrong are not.
+    world.run(&["policy", "check", "."]).ends(2).one_error_line();
+    world.write("wrong.toml", "[[rules]]\neffect = 1\n");
+    world.run(&["policy", "check", "wrong.toml"]).ends(1).warns("wrong.toml");
+}
+
+#[test]
 fn doctor_tells_what_build_caches_take_for_each_workspace_and_how_to_remove_them() {
     let world = World::with_file("a.txt", "alpha\n");
     world.run(&["call", "read", READ]).ends(0);
