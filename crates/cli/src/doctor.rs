@@ -81,9 +81,11 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             // Whatever else is in a folder that cannot be used would fail for the same reason, and say less.
             if usable {
                 let home = settings.home.clone();
-                let workspaces = spinner::during(term, "checking the store", store(settings, &mut findings)).await;
-                let looking = async { caches::found(&home, &workspaces) };
-                build_caches(spinner::during(term, "measuring caches", looking).await, &mut findings);
+                let mut workspaces = spinner::during(term, "checking the store", store(settings, &mut findings)).await;
+                workspaces.extend(workspace(globals));
+                let looking = tokio::task::spawn_blocking(move || caches::found(&home, &workspaces));
+                let found = spinner::during(term, "measuring caches", looking).await;
+                build_caches(found.unwrap_or_default(), &mut findings);
             }
         }
     }

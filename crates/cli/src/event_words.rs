@@ -64,6 +64,8 @@ pub fn of(body: &Body) -> Option<String> {
             let code = fact.command.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
             format!("{code}: {}", safe_line(&line, 200))
         }
+        Body::GrantCreated(fact) => format!("remembered as {}", fact.grant_id),
+        Body::GrantRevoked(fact) => format!("{} revoked by {}", fact.grant_id, safe_line(&fact.by, 80)),
         _ => return None,
     })
 }

@@ -206,6 +206,9 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         return Ok(Ended::Done);
     }
     term.print(&format!("trusted: {} as it is now; any change of it voids the trust", path.display()))?;
+    if allows.is_empty() {
+        term.note("it has no allow rules, so nothing changes: its other rules were in force before");
+    }
     for rule in allows {
         let Rule { id, action, resource, source, .. } = rule;
         term.print(&exact(

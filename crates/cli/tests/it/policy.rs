@@ -55,6 +55,14 @@ fn an_input_that_does_not_fit_is_wrong_usage_and_no_deny() {
 }
 
 #[test]
+fn trusting_a_file_without_allows_says_that_nothing_changes() {
+    let world = World::new();
+    let file = ".portcullis/config.toml";
+    world.write(file, "[[rules]]\nid = \"p\"\naction = \"*\"\npath = \"**/.env\"\neffect = \"deny\"\n");
+    world.run(&["policy", "trust", file]).ends(0).says("trusted: ").warns("no allow rules, so nothing changes");
+}
+
+#[test]
 fn check15_explain_shows_decision_and_mapping_of_a_command() {
     let world = World::with_file("a.txt", "alpha\n");
     let cat = r#"{"command":"head -n 5 a.txt"}"#;

@@ -80,7 +80,8 @@ fn a_key_remembers_an_answer_for_the_project() {
     until(&mut out, "recorded: session");
     std::io::Write::write_all(&mut keys, b"q").expect("typed");
     assert!(child.wait().expect("ends").success());
-    world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt");
+    let listed = world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt").says("you revoke it");
+    assert!(!listed.out.contains("is revoked"), "nobody took it back: {}", listed.out);
     world.run(&["call", "edit", &common::edit("a.txt", "gamma", "delta")]).ends(0);
 }
 
