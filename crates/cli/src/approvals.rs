@@ -13,13 +13,17 @@ use crate::ask_view::{self, Whole};
 use crate::config::Settings;
 use crate::exit::{Ended, failed};
 use crate::render::{self, Term};
-use crate::world::World;
+use crate::world::{World, is_there};
 use crate::{call, person, watch};
 
 pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
         Approvals::List => list(globals, term).await,
-        Approvals::Watch => watch::run(&World::open(Settings::load(globals)?, term)?, term).await,
+        Approvals::Watch => {
+            let settings = Settings::load(globals)?;
+            is_there(&settings)?;
+            watch::run(&World::open(settings, term)?, term).await
+        }
         Approvals::Show { ask } => show(&World::existing(globals)?, ask, term).await,
         Approvals::Allow { ask, session, save, expires } => {
             let world = World::existing(globals)?;
@@ -117,8 +121,8 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
         Err(error) => return Err(error.into()),
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
-    let ended =
-        call::show_settled((world, &runtime), row.session_id, &observed, &reply, term)?.or_interrupted(interrupted);
+    let shown = call::show_settled((world, &runtime), row.session_id, &observed, &reply, term).await?;
+    let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
 }
@@ -159,7 +163,7 @@ async fn left_over(
                 "already_settled: ask {ask} is {stands}; its call has not ended yet and is seen through"
             ));
             let (observed, interrupted) = call::see_through(world, runtime, row, term).await?;
-            Ok(call::show(world, runtime, row.session_id, &observed, term)?.or_interrupted(interrupted))
+            Ok(call::show(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))
         }
     }
 }

@@ -262,7 +262,8 @@ pub enum Grants {
 
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny, 1 no such tool)
+    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny, 1 no such tool,
+    /// 2 an input that the tool does not take)
     Explain {
         /// The tool's name
         tool: String,

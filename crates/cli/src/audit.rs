@@ -1,5 +1,6 @@
 //! `audit`: proving that logs are whole and unaltered (store §2), and taking the proof elsewhere.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -78,15 +79,16 @@ pub fn name_of(session: SessionId) -> String {
     if session == ledger_of(LOCAL_TENANT) { "the ledger".to_owned() } else { session.to_string() }
 }
 
-fn verified_line(log: &Verified) -> String {
+fn verified_line(log: &Verified, erased: bool) -> String {
     let events = render::count(log.last_seq, "event");
+    let gone = if erased { "; erased, so only its hashes were checked" } else { "" };
     match &log.fault {
-        None => format!("{} {}: {events}, {}", styled(GREEN, "ok"), name_of(log.session), proof_words(log.proof)),
+        None => format!("{} {}: {events}, {}{gone}", styled(GREEN, "ok"), name_of(log.session), proof_words(log.proof)),
         Some(fault) => format!("{} {fault}", styled(RED, "broken")),
     }
 }
 
-fn verified_document(log: &Verified) -> Value {
+fn verified_document(log: &Verified, erased: bool) -> Value {
     let (proved, words) = match log.proof {
         Proof::ProvedUpTo(seq) => (Some(seq), "proved"),
         Proof::Consistent => (None, "consistent"),
@@ -98,6 +100,7 @@ fn verified_document(log: &Verified) -> Value {
         "last_seq": log.last_seq,
         "proof": words,
         "proved_up_to": proved,
+        "erased": erased,
         "fault": log.fault.as_ref().map(ToString::to_string),
     })
 }
@@ -115,16 +118,33 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     let seen = |events| bar.add(events);
     let log = verify_session_seen(&*world.store, key(session), world.checkpoint_key.as_ref(), &seen).await?;
     drop(bar);
+    let erased = is_erased(world, session).await?;
     if term.json {
-        term.document(&verified_document(&log))?;
+        term.document(&verified_document(&log, erased))?;
     } else {
-        term.print(&verified_line(&log))?;
+        term.print(&verified_line(&log, erased))?;
     }
     Ok(ended(log.fault.is_none()))
 }
 
-/// Every log, the ledger, and the bytes of every artifact; and how many artifacts expired.
-async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<(Walk, usize)> {
+/// Whether a log is a tombstone: its chain can be walked, what stood in it cannot be looked at.
+async fn is_erased(world: &World, session: SessionId) -> anyhow::Result<bool> {
+    Ok(match world.store.head(key(session)).await? {
+        Some(head) => world.is_erased(session, &head).await?,
+        None => false,
+    })
+}
+
+/// What was found of everything there is.
+struct Report {
+    walk: Walk,
+    /// Artifacts whose bytes the retention policy took.
+    expired: usize,
+    erased: BTreeSet<SessionId>,
+}
+
+/// Every log, the ledger, and the bytes of every artifact.
+async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Report> {
     let mut total = 0;
     for log in world.store.logs(LOCAL_TENANT).await? {
         total += world.store.head(key(log)).await?.map_or(0, |head| head.last_seq);
@@ -137,25 +157,37 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     let bytes = verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT);
     walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
     let held = Held::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
-    Ok((walk, held.expired_before()))
+    let mut erased = BTreeSet::new();
+    for log in &walk.logs {
+        if is_erased(world, log.session).await? {
+            erased.insert(log.session);
+        }
+    }
+    Ok(Report { walk, expired: held.expired_before(), erased })
 }
 
 async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
-    let (walk, expired) = verified(world, against, term).await?;
+    let report = verified(world, against, term).await?;
+    let Report { walk, expired, erased } = &report;
     if term.json {
-        term.document(&walk_document(&walk, against, expired))?;
+        term.document(&report.document(against))?;
         return Ok(ended(walk.holds()));
     }
     let mut text = String::new();
     for log in &walk.logs {
-        let _ = writeln!(text, "{}", verified_line(log));
+        let _ = writeln!(text, "{}", verified_line(log, erased.contains(&log.session)));
     }
     let in_logs = |fault: &&_| walk.logs.iter().any(|log| log.fault.as_ref() == Some(*fault));
     for fault in walk.faults.iter().filter(|fault| !in_logs(fault)) {
         let _ = writeln!(text, "{} {fault}", styled(RED, "broken"));
     }
-    if expired > 0 {
-        let artifacts = render::count(expired as u64, "artifact");
+    if !erased.is_empty() {
+        let sessions = render::count(erased.len() as u64, "session");
+        let _ =
+            writeln!(text, "{sessions} erased: the hashes hold together, the content is gone and cannot be checked");
+    }
+    if *expired > 0 {
+        let artifacts = render::count(*expired as u64, "artifact");
         let _ =
             writeln!(text, "{artifacts} expired by the retention policy: hash and size are kept, the bytes are not");
     }
@@ -180,17 +212,22 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
     Ok(ended(walk.holds()))
 }
 
-fn walk_document(walk: &Walk, against: Option<(u64, Digest)>, expired: usize) -> Value {
-    let logs: Vec<Value> = walk.logs.iter().map(verified_document).collect();
-    let faults: Vec<String> = walk.faults.iter().map(ToString::to_string).collect();
-    json!({
-        "holds": walk.holds(),
-        "logs": logs,
-        "ledger_head": walk.ledger_head.map(|(seq, hash)| format!("{seq}:{hash}")),
-        "against": against.map(|(seq, hash)| format!("{seq}:{hash}")),
-        "faults": faults,
-        "expired_artifacts": expired,
-    })
+impl Report {
+    fn document(&self, against: Option<(u64, Digest)>) -> Value {
+        let Self { walk, expired, erased } = self;
+        let log = |log: &Verified| verified_document(log, erased.contains(&log.session));
+        let logs: Vec<Value> = walk.logs.iter().map(log).collect();
+        let faults: Vec<String> = walk.faults.iter().map(ToString::to_string).collect();
+        json!({
+            "holds": walk.holds(),
+            "logs": logs,
+            "ledger_head": walk.ledger_head.map(|(seq, hash)| format!("{seq}:{hash}")),
+            "against": against.map(|(seq, hash)| format!("{seq}:{hash}")),
+            "faults": faults,
+            "expired_artifacts": expired,
+            "erased_sessions": erased.len(),
+        })
+    }
 }
 
 async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
@@ -207,7 +244,8 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
 async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
-    let (walk, expired) = verified(world, None, term).await?;
+    let found = verified(world, None, term).await?;
+    let walk = &found.walk;
     let folder = out.unwrap_or_else(|| world.settings.home.root().join("evidence").join(world.tag()));
     if folder.exists() {
         return Err(failed(format!("{} exists already; name a folder that does not", folder.display())));
@@ -232,7 +270,7 @@ async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Res
             Err(error) => return Err(error),
         }
     }
-    let report = walk_document(&walk, None, expired);
+    let report = found.document(None);
     let manifest = json!({
         "format": "portcullis-evidence-1",
         "ledger_head": report["ledger_head"],

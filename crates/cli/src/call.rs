@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
-use portcullis_base::{AskId, Code, EventId, Recorded, SessionId, limits};
+use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_event::Observed;
 use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, interruptible, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, person};
+use crate::{ask_view, example_input, person};
 
 /// Who holds a session meanwhile, for whoever comes across it.
 const CALLED: &str = "portcullis call";
@@ -210,7 +210,7 @@ async fn show_all(
         Some(task) => runtime.task_end(session, task).await?,
         None => None,
     };
-    let Some(end) = end else { return show(world, runtime, session, observed, term) };
+    let Some(end) = end else { return show(world, runtime, session, observed, term).await };
     let ended = if end.code.known().is_some_and(Code::is_ok) { Ended::Done } else { Ended::Failed };
     if term.json {
         let mut document = serde_json::to_value(observed)?;
@@ -219,7 +219,7 @@ async fn show_all(
         term.document(&document)?;
         return Ok(ended);
     }
-    show(world, runtime, session, observed, term)?;
+    show(world, runtime, session, observed, term).await?;
     if !end.text.is_empty() {
         term.print(&safe(&end.text))?;
     }
@@ -233,7 +233,7 @@ async fn show_all(
 }
 
 /// Prints an observation and where its record is.
-pub fn show(
+pub async fn show(
     world: &World,
     runtime: &Runtime,
     session: SessionId,
@@ -250,10 +250,10 @@ pub fn show(
     for rule in runtime.gate().rules_against(session, observed) {
         term.note(&format!("  {}", render::exact(&rule, 4_096)));
     }
-    if let Recorded::Known(Code::InputUnparseable | Code::SchemaInvalid) = observed.code {
-        let tool = safe_line(&observed.tool, 80);
-        let look = world.command(&format!("tools show {tool}"));
-        term.note(&format!("an input is JSON, such as '{{\"file_path\":\"notes.txt\"}}'; what {tool} takes: {look}"));
+    if example_input::is_wrong_input(observed.code.known())
+        && let Some(hint) = example_input::hint(Some(world), runtime, session, &observed.tool).await
+    {
+        term.note(&safe(&hint));
     }
     record(world, session, observed, term);
     Ok(Ended::of(observed))
@@ -266,7 +266,7 @@ fn record(world: &World, session: SessionId, observed: &Observed, term: &Term) {
 }
 
 /// The same after an answer. A refusal that took effect is no error: it is what the person said.
-pub fn show_settled(
+pub async fn show_settled(
     (world, runtime): (&World, &Runtime),
     session: SessionId,
     observed: &Observed,
@@ -279,7 +279,7 @@ pub fn show_settled(
         record(world, session, observed, term);
         return Ok(Ended::of(observed));
     }
-    show(world, runtime, session, observed, term)
+    show(world, runtime, session, observed, term).await
 }
 
 /// The ask of this very call: answered by the flag, or left to a person.

@@ -18,7 +18,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::args::{ApprovalMode, Globals, ProfileName};
-use crate::exit::usage;
+use crate::exit::{Unread, usage};
 use crate::home::{self, Home};
 use crate::project::ProjectRules;
 use crate::telemetry::endpoint;
@@ -145,7 +145,7 @@ impl Settings {
         let mut chosen = Chosen { config: named.clone(), sandbox: globals.sandbox, ..Chosen::default() };
         let (user_file, text) = match named {
             Some(path) => {
-                let text = read(&path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
+                let text = read(&path)?.ok_or_else(|| Unread::absent(&path))?;
                 (Some(path), text)
             }
             None => match home::user_config() {
@@ -271,7 +271,7 @@ pub fn project_file(workspace: &Path) -> PathBuf {
 
 /// The text of a file, `None` if there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
-    let cannot = |why: String| usage(format!("cannot read {}: {why}", path.display()));
+    let cannot = |why: String| Unread::because(path, &why);
     let gone = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     // A link that leads nowhere is a configuration that is lost, not one that was never written.
     let links = |path: &Path| fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink());

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis::NetworkAccess;
 use portcullis::hand::Launcher;
@@ -15,15 +16,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Globals;
+use crate::caches::Cache;
 use crate::config::{Settings, project_file};
 use crate::exit::Ended;
-use crate::home::ELSEWHERE;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
-use crate::world::{World, key, store_files, workspace};
-use crate::{audit, dead_rules, spinner, telemetry};
+use crate::world::{World, key, quoted, store_files, workspace};
+use crate::{audit, caches, dead_rules, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
+
+/// Workspaces whose caches have a line of their own: the largest.
+const CACHES_SHOWN: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,6 +54,11 @@ impl Findings {
         self.0.push(Finding { grade: Grade::Ok, about, what: what.into(), to_do: None });
     }
 
+    /// Nothing is wrong with it, and something can be done about it.
+    fn tip(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
+        self.0.push(Finding { grade: Grade::Ok, about, what: what.into(), to_do: Some(to_do.into()) });
+    }
+
     fn note(&mut self, about: &'static str, what: impl Into<String>, to_do: impl Into<String>) {
         self.0.push(Finding { grade: Grade::Note, about, what: what.into(), to_do: Some(to_do.into()) });
     }
@@ -67,9 +76,17 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         Ok(settings) => {
             configuration(&settings, &mut findings);
             rules(&settings, globals, &mut findings);
-            data(&settings, &mut findings);
+            let usable = data(&settings, &mut findings);
             isolated = Some(isolation(&settings, &mut findings));
-            spinner::during(term, "checking the store", store(settings, &mut findings)).await;
+            // Whatever else is in a folder that cannot be used would fail for the same reason, and say less.
+            if usable {
+                let home = settings.home.clone();
+                let mut workspaces = spinner::during(term, "checking the store", store(settings, &mut findings)).await;
+                workspaces.extend(workspace(globals));
+                let looking = tokio::task::spawn_blocking(move || caches::found(&home, &workspaces));
+                let found = spinner::during(term, "measuring caches", looking).await;
+                build_caches(found.unwrap_or_default(), &mut findings);
+            }
         }
     }
     let broken = findings.0.iter().any(|finding| finding.grade == Grade::Broken);
@@ -151,10 +168,13 @@ fn in_force_rules(policy: &Policy) -> impl Iterator<Item = &Rule> {
     policy.rules().iter().filter(|rule| !policy.inert_rules().any(|inert| inert.id == rule.id))
 }
 
-fn data(settings: &Settings, findings: &mut Findings) {
+/// Whether the data folder can be used.
+fn data(settings: &Settings, findings: &mut Findings) -> bool {
     let root = settings.home.root();
     if let Some(obstacle) = settings.home.obstacle() {
-        findings.broken("data", obstacle, ELSEWHERE);
+        let what = format!("{obstacle}; keys and store were not looked at");
+        findings.broken("data", what, settings.home.way_out());
+        return false;
     }
     match fs::metadata(root) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {}
@@ -180,6 +200,28 @@ fn data(settings: &Settings, findings: &mut Findings) {
         home.checkpoint_key(ids).map(drop)
     });
     keep_key("sealing.key", &home.sealing_key_path(), fresh, &ids, findings, |ids| home.sealing_key(ids).map(drop));
+    true
+}
+
+/// What toolchains keep for each workspace, which nothing removes by itself.
+fn build_caches(found: Vec<Cache>, findings: &mut Findings) {
+    let size = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
+    let of = |cache: &Cache| match &cache.workspace {
+        Some(workspace) if workspace.is_dir() => workspace.display().to_string(),
+        Some(workspace) => format!("{}, which is gone", workspace.display()),
+        None => "a workspace of which no session tells".to_owned(),
+    };
+    for cache in found.iter().take(CACHES_SHOWN) {
+        let folder = quoted(cache.folder.as_os_str().as_bytes());
+        // Some toolchains leave folders that not even their owner may change.
+        let to_do = format!("to be rid of it, while no command runs there: chmod -R u+w {folder} && rm -r {folder}");
+        findings.tip("caches", format!("{} of build caches for {}", size(cache.bytes), of(cache)), to_do);
+    }
+    let rest = found.get(CACHES_SHOWN..).unwrap_or_default();
+    if !rest.is_empty() {
+        let (n, bytes) = (render::count(rest.len() as u64, "workspace"), rest.iter().map(|cache| cache.bytes).sum());
+        findings.ok("caches", format!("{} of build caches for {n} more", size(bytes)));
+    }
 }
 
 fn space(root: &Path, findings: &mut Findings) {
@@ -218,16 +260,24 @@ fn keep_key(
     }
 }
 
-async fn store(settings: Settings, findings: &mut Findings) {
+/// Looks at the store; the workspaces that its sessions tell of.
+async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
     let path = settings.database.clone();
+    if settings.chosen.store && matches!(path.try_exists(), Ok(false)) {
+        let to_do = "correct --store or PORTCULLIS_STORE; or, if there is none yet, the first call makes it";
+        findings.note("store", format!("there is no store at {}, though it was named", path.display()), to_do);
+        return Vec::new();
+    }
     let world = match World::look(settings) {
         Ok(Some(world)) => world,
         Ok(None) => {
-            return findings.ok("store", format!("{} does not exist yet; the first call makes it", path.display()));
+            findings.ok("store", format!("{} does not exist yet; the first call makes it", path.display()));
+            return Vec::new();
         }
         Err(error) => {
             let to_do = "see to the file and its folder; a copy of it can be checked with --store";
-            return findings.broken("store", format!("{error:#}"), to_do);
+            findings.broken("store", format!("{error:#}"), to_do);
+            return Vec::new();
         }
     };
     let sizes = store_files(&world.settings).map(|file| fs::metadata(file).map_or(0, |facts| facts.len()));
@@ -241,6 +291,8 @@ async fn store(settings: Settings, findings: &mut Findings) {
     }
     headroom(&world, findings);
     chains(&world, findings).await;
+    let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await.unwrap_or_default();
+    sessions.into_iter().filter_map(|summary| summary.row.workspace.map(PathBuf::from)).collect()
 }
 
 /// What really stands between commands and this machine: found by trying, not by asking which kernel this is.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -75,6 +76,28 @@ impl std::error::Error for Fault {}
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     fault(Ended::Usage, text)
 }
+
+/// A file that somebody named and that cannot be read: wrong usage, wherever it is named, and never the work that failed.
+#[derive(Debug)]
+pub struct Unread(String);
+
+impl Unread {
+    pub fn absent(path: &Path) -> anyhow::Error {
+        Self(format!("{}: there is no such file", path.display())).into()
+    }
+
+    pub fn because(path: &Path, why: &str) -> anyhow::Error {
+        Self(format!("cannot read {}: {why}", path.display())).into()
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unread {}
 
 /// The work failed.
 pub fn failed(text: impl Into<String>) -> anyhow::Error {
@@ -183,6 +206,9 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
     for cause in error.chain() {
         if let Some(fault) = cause.downcast_ref::<Fault>() {
             return (fault.ended, false);
+        }
+        if cause.is::<Unread>() {
+            return (Ended::Usage, false);
         }
         let ended = if let Some(error) = cause.downcast_ref::<RuntimeError>() {
             match error {

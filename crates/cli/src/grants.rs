@@ -57,7 +57,7 @@ fn row(found: &Remembered, now: Timestamp) -> Vec<String> {
         (Some(taken), _) => format!("revoked by {}", exact(&taken.by, 40)),
         (None, Some(end)) if end <= now => format!("ran out {end}"),
         (None, Some(end)) => end.to_string(),
-        (None, None) => "it is revoked".to_owned(),
+        (None, None) => "you revoke it".to_owned(),
     };
     vec![
         grant.id.to_string(),

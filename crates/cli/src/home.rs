@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -69,17 +69,31 @@ impl Home {
         made.map_err(|e| fault(Ended::Broken, format!("{}; {ELSEWHERE}", self.cannot_be_made(&e))))
     }
 
-    /// What stands in the way of the first call, which makes the folder; nothing is left behind.
+    /// What stands in the way of a call, which makes the folder and writes to it; nothing is left behind.
     pub fn obstacle(&self) -> Option<String> {
-        let cannot = |e: io::Error| Some(self.cannot_be_made(&e));
-        let keys = self.keys();
-        let there = keys.ancestors().find(|folder| !matches!(folder.try_exists(), Ok(false)))?;
-        // Only making something proves that something can be made.
-        let probe = there.join(format!(".portcullis-doctor-{}", std::process::id()));
-        match fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)) {
-            Ok(()) => None,
-            Err(e) => cannot(e),
-        }
+        [self.root.clone(), self.keys()]
+            .iter()
+            .find_map(|folder| {
+                let there = folder.ancestors().find(|folder| !matches!(folder.try_exists(), Ok(false)))?;
+                // Only making something proves that something can be made, and only reading that it can be read.
+                let probe = there.join(format!(".portcullis-doctor-{}", std::process::id()));
+                let made = fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe));
+                made.and_then(|()| if there == folder { fs::read_dir(there).map(drop) } else { Ok(()) }).err()
+            })
+            .map(|why| self.cannot_be_made(&why))
+    }
+
+    /// What a person can do about that.
+    pub fn way_out(&self) -> String {
+        let Ok(facts) = fs::metadata(&self.root) else { return ELSEWHERE.to_owned() };
+        let (owner, mode, me) = (facts.uid(), facts.mode() & 0o7777, rustix::process::geteuid().as_raw());
+        let root = self.root.display();
+        let whose =
+            if owner == me { "it is yours".to_owned() } else { format!("it is user {owner}'s, and you are {me}") };
+        let mine = if owner == me { String::new() } else { format!("`chown -R {me} {root}` as root, then ") };
+        format!(
+            "{whose}, with mode {mode:03o}: {mine}`chmod -R u+rwX {root}`; or set PORTCULLIS_HOME to a folder that you may write to"
+        )
     }
 
     fn cannot_be_made(&self, why: &io::Error) -> String {
@@ -99,7 +113,12 @@ impl Home {
     pub fn caches(&self, workspace: &Path) -> PathBuf {
         use std::os::unix::ffi::OsStrExt as _;
         let name = Digest::of(workspace.as_os_str().as_bytes()).to_string();
-        self.root.join("caches").join(name.get(..32).unwrap_or(&name))
+        self.all_caches().join(name.get(..32).unwrap_or(&name))
+    }
+
+    /// The caches of every workspace.
+    pub fn all_caches(&self) -> PathBuf {
+        self.root.join("caches")
     }
 
     pub fn keys(&self) -> PathBuf {

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::args::{Globals, Policy};
 use crate::config::{Settings, project_file};
-use crate::exit::{Ended, usage};
+use crate::exit::{Ended, Unread, failed, usage};
 use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
 use crate::trust::{self, Trusted};
 use crate::world::{World, call_session, offering, workspace};
-use crate::{ask_view, backtest, call, mapped, person};
+use crate::{ask_view, backtest, call, example_input, mapped, person};
 
 pub async fn run(what: Policy, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
@@ -42,9 +42,17 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     let settings = Settings::load(globals)?;
     call::warn_of_trust(&settings, &folder, term)?;
     let runtime = deciding(settings, &folder)?;
-    let found = runtime.gate().explain(call_session(&folder), "local", tool, input).await;
+    let session = call_session(&folder);
+    let found = runtime.gate().explain(session, "local", tool, input).await;
     let instead = mapped::mapped(tool, input);
-    if term.json {
+    let wrong = example_input::is_wrong_input(found.code);
+    if wrong && !term.json {
+        // No rule was asked: this is no decision about a call, but an input that is none.
+        term.error(&found.reason);
+        if let Some(hint) = example_input::hint(None, &runtime, session, tool).await {
+            term.note(&render::safe(&hint));
+        }
+    } else if term.json {
         term.document(&document(&found, instead.as_ref()))?;
     } else {
         term.print(&in_words(&found, instead.as_ref()))?;
@@ -52,6 +60,7 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     Ok(match found.decision {
         Verdict::Allow => Ended::Done,
         Verdict::Ask => Ended::Waits,
+        Verdict::Deny if wrong => Ended::Usage,
         // There is nothing to decide about; `call` and `tools show` end so, too.
         Verdict::Deny if found.code == Some(Code::UnknownTool) => Ended::Failed,
         Verdict::Deny => Ended::Denied,
@@ -169,15 +178,16 @@ fn inert(file: Option<&Path>, rules: &[Rule], settings: &Settings, folder: &Path
     allows.filter(|_| !trusted).map(|rule| rule.id.clone()).collect()
 }
 
-/// Rules that cannot be read are what `check` was asked to find: wrong rules, not wrong usage.
+/// Rules that are not understood are what `check` was asked to find: wrong rules, not wrong usage. A file that is not
+/// there holds none.
 fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
-    read.map_err(|error| crate::exit::failed(error.to_string()))
+    read.map_err(|error| if error.is::<Unread>() { error } else { failed(error.to_string()) })
 }
 
 fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = Settings::load(globals)?;
     let file = if file.is_dir() { project_file(file) } else { file.to_owned() };
-    let path: PathBuf = file.canonicalize().map_err(|e| usage(format!("cannot read {}: {e}", file.display())))?;
+    let path: PathBuf = file.canonicalize().map_err(|e| Unread::because(&file, &e.to_string()))?;
     let (layer, text, rules) = rules_of(&path)?;
     if layer != Layer::Project {
         let text = format!(
@@ -196,6 +206,9 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         return Ok(Ended::Done);
     }
     term.print(&format!("trusted: {} as it is now; any change of it voids the trust", path.display()))?;
+    if allows.is_empty() {
+        term.note("it has no allow rules, so nothing changes: its other rules were in force before");
+    }
     for rule in allows {
         let Rule { id, action, resource, source, .. } = rule;
         term.print(&exact(

@@ -5,7 +5,7 @@ use std::path::Path;
 use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 
 use crate::config::{parse_project, parse_user_rules, project_file, read};
-use crate::exit::usage;
+use crate::exit::Unread;
 use crate::home::Home;
 use crate::trust::{self, Unreadable};
 
@@ -36,7 +36,7 @@ impl ProjectRules {
 
 /// The rules of any file, as the layer reads it that its place says it belongs to.
 pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
-    let text = read(path)?.ok_or_else(|| usage(format!("{}: there is no such file", path.display())))?;
+    let text = read(path)?.ok_or_else(|| Unread::absent(path))?;
     let name = path.display().to_string();
     if path == Path::new(EnterprisePolicy::PATH) {
         let rules = EnterprisePolicy::parse(&text, &name)?.rules().to_vec();

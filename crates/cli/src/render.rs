@@ -13,6 +13,7 @@ use portcullis_event::{ContentFormat, Observed};
 use serde::Serialize;
 
 use crate::args::{Color, Globals};
+use crate::shell_view;
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -52,6 +53,12 @@ impl Term {
     /// Whether someone sees a line that moves on standard error.
     pub fn waits_visibly(self) -> bool {
         !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// How wide the terminal is that the result goes to; `None` if it goes elsewhere, or tells nothing.
+    pub fn columns(self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
     }
 
     /// A result for a person; a line end is added if it has none. That nobody reads it changes
@@ -243,21 +250,29 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
     }
     if observed.ok {
         term.note(&styled(DIM, &success(observed)));
+        if matches!(observed.tool.as_str(), "shell_open" | "shell_restart") {
+            term.note(shell_view::ENDS_WITH_THE_CALL);
+        }
     } else {
         term.error(&failure(observed));
         // The first is in the summary already.
-        for error in observed.errors.iter().take(10).filter(|_| observed.errors.len() > 1) {
+        let said = usize::from(observed.errors.first().is_some_and(|first| observed.summary.contains(&first.message)));
+        for error in observed.errors.iter().take(10).skip(said) {
             let path = if error.path.is_empty() { "the input" } else { &error.path };
             term.note(&format!("  {}: {} ({})", safe(path), safe(&error.message), safe(&error.rule)));
         }
     }
-    for warning in &observed.warnings {
+    // What the error said is not said again.
+    for warning in observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning)) {
         term.note(&format!("warning: {}", safe_line(warning, 400)));
     }
     Ok(())
 }
 
 fn content(observed: &Observed) -> String {
+    if let Some(words) = shell_view::in_words(observed) {
+        return words;
+    }
     let mut text = String::new();
     for part in &observed.content {
         if !text.is_empty() && !text.ends_with('\n') {

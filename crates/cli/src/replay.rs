@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
 use crate::exit::Ended;
-use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use crate::render::{BOLD, DIM, Term, styled};
 use crate::world::World;
-use crate::{rebuild, redrive};
+use crate::{event_words, rebuild, redrive};
 
 pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let world = World::existing(globals)?;
@@ -48,7 +48,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
             let body = event.body();
             known.learn(&body);
             let intent = intent_of(&body, &known);
-            let words = in_words(event, &body);
+            let words = event_words::of(&body).unwrap_or_else(|| event.kind.to_string());
             if term.json {
                 let line =
                     json!({"seq": event.seq, "at": event.at, "type": event.kind, "intent_id": intent, "words": words});
@@ -108,57 +108,4 @@ fn intent_of(body: &Body, known: &Known) -> Option<IntentId> {
         Body::Backgrounded(fact) => return known.invocations.get(&fact.invocation_id).copied(),
         _ => return None,
     })
-}
-
-/// What happened, in one line.
-fn in_words(event: &Event, body: &Body) -> String {
-    match body {
-        Body::SessionCreated(fact) => {
-            let place = fact.workspace.as_deref().unwrap_or("no workspace");
-            format!("session made in {}", render::exact(place, 200))
-        }
-        Body::MenuFrozen(fact) => {
-            format!("{} offered, {} hidden", render::count(fact.count.into(), "tool"), fact.hidden.len())
-        }
-        Body::IntentProposed(fact) => {
-            format!("proposed: {} {}", safe_line(&fact.tool, 80), safe_line(&fact.raw_input.to_string(), 200))
-        }
-        Body::LookedUp(fact) => match (fact.found, &fact.code) {
-            (true, _) => "found".to_owned(),
-            (false, Some(code)) => format!("not found: {code}"),
-            (false, None) => "not found".to_owned(),
-        },
-        Body::Checked(fact) => {
-            let stage = render::word(&fact.stage);
-            let verdict = if fact.ok { "holds" } else { "does not hold" };
-            let named = fact.resolved.join(", ");
-            format!("checked ({stage}): {verdict} {}", safe_line(&named, 200)).trim_end().to_owned()
-        }
-        Body::Decided(fact) => format!("decided: {}: {}", render::word(&fact.decision), safe_line(&fact.reason, 200)),
-        Body::ToolUse(_) => "shown to clients".to_owned(),
-        Body::ToolResult(fact) => format!("told to clients: {}", if fact.is_error { "it failed" } else { "ok" }),
-        Body::Asked(fact) => format!("asked: {}, until {}", fact.ask_id, fact.expires_at),
-        Body::Replied(fact) => format!(
-            "answered: {} by {} through {}",
-            render::word(&fact.reply),
-            safe_line(&fact.approver, 80),
-            safe_line(&fact.channel, 40)
-        ),
-        Body::AskClosed(fact) => format!("ask closed: {}", render::word(&fact.state)),
-        Body::Scheduled(fact) => format!("queued as {}", fact.plan.invocation_id),
-        Body::Started(fact) => format!("started {} (attempt {})", fact.invocation_id, fact.attempt),
-        Body::Completed(fact) => {
-            format!("ended: {} after {}", render::word(&fact.exit), render::span(fact.duration_us))
-        }
-        Body::ArtifactStored(fact) => format!("kept {} bytes as {}", fact.artifact.bytes, fact.artifact.id),
-        Body::Observed(fact) => format!("observed: {}: {}", fact.code, safe_line(&fact.summary, 200)),
-        Body::Progressed(fact) => format!("said: {}", safe_line(&fact.checkpoint, 200)),
-        Body::Backgrounded(fact) => format!("goes on in the background as {}", fact.task_id),
-        Body::TaskCompleted(fact) => {
-            format!("{} ended: {}: {}", fact.task_id, fact.code, safe_line(&fact.summary, 200))
-        }
-        Body::Recovered(fact) => format!("recovered: {}", safe_line(&fact.decision, 80)),
-        Body::Unknown { kind, .. } => format!("{} (not known to this program)", safe(kind.as_str())),
-        _ => event.kind.to_string(),
-    }
 }

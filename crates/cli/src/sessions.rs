@@ -7,22 +7,23 @@ use std::path::Path;
 
 use portcullis_base::{IntentId, SessionId};
 use portcullis_event::facts::WakeQueued;
-use portcullis_event::{Body, Event, LOCAL_TENANT, Observed};
-use portcullis_store::{AskFilter, IntentRow, Log as _, Notices as _, SessionSummary, StoreError};
+use portcullis_event::{Body, LOCAL_TENANT, Observed};
+use portcullis_store::{AskFilter, IntentRow, Log as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::args::{Globals, Sessions};
 use crate::config::Settings;
 use crate::draft::Draft;
-use crate::exit::{Ended, failed, interrupts};
+use crate::events::Cursor;
+use crate::exit::{Ended, failed};
 use crate::progress::Bar;
-use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
-use crate::world::{LOOK_AGAIN, PAGE, World, key};
-use crate::{export, fork, import, operator, rm, search, status, trace, tree, unknown, wake};
+use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::world::{PAGE, World, key};
+use crate::{events, export, fork, import, operator, rm, search, status, trace, tree, unknown, wake};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
-/// Characters of a payload in a list.
+/// Characters of a note in a line.
 const SHORT: usize = 100;
 
 pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
@@ -31,9 +32,8 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
         Sessions::Show { session } => show(&World::existing(globals)?, session, term).await?,
         Sessions::Events { session, after, limit, follow } => {
             let world = World::existing(globals)?;
-            let mut cursor = Cursor { session, after, left: limit.unwrap_or(u64::MAX) };
             exists(&world, session).await?;
-            events(&world, &mut cursor, follow, term).await?;
+            events::run(&world, Cursor::new(session, after, limit), follow, term).await?;
         }
         Sessions::New { message, name } => operator::new(message.as_deref(), name, globals, term).await?,
         Sessions::Send { session, message } => operator::send(globals, session, &message, term).await?,
@@ -208,65 +208,6 @@ fn call_line(row: &IntentRow, observed: Option<&Observed>) -> Vec<String> {
         None => ["-".to_owned(), "-".to_owned(), String::new()],
     });
     line
-}
-
-/// How far a reader is.
-struct Cursor {
-    session: SessionId,
-    after: u64,
-    left: u64,
-}
-
-async fn events(world: &World, cursor: &mut Cursor, follow: bool, term: &Term) -> anyhow::Result<()> {
-    if !follow {
-        return catch_up(world, cursor, term).await;
-    }
-    let mut changes = world.store.changes();
-    let mut interrupts = interrupts()?;
-    while cursor.left > 0 {
-        changes.mark_unchanged();
-        tokio::select! {
-            printed = catch_up(world, cursor, term) => printed?,
-            _ = interrupts.recv() => return Ok(()),
-        }
-        tokio::select! {
-            changed = changes.changed() => if changed.is_err() { return Ok(()) },
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
-            _ = interrupts.recv() => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-/// Prints what is there now.
-async fn catch_up(world: &World, cursor: &mut Cursor, term: &Term) -> anyhow::Result<()> {
-    while cursor.left > 0 {
-        let want = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(PAGE);
-        let page = world.store.read(key(cursor.session), cursor.after, want).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        cursor.after = last.seq;
-        cursor.left -= page.len() as u64;
-        print_events(&page, term)?;
-    }
-    Ok(())
-}
-
-fn print_events(page: &[Event], term: &Term) -> anyhow::Result<()> {
-    let mut text = String::new();
-    for event in page {
-        if term.json {
-            text.push_str(&serde_json::to_string(event)?);
-            text.push('\n');
-            continue;
-        }
-        let payload = match &event.payload {
-            Some(payload) => safe_line(payload, SHORT),
-            None => "(erased)".to_owned(),
-        };
-        let (seq, at, kind, actor) = (event.seq, event.at, safe(event.kind.as_str()), safe(event.actor.as_str()));
-        let _ = writeln!(text, "{seq:>6}  {at}  {kind:<26}  {actor}  {}", styled(DIM, &payload));
-    }
-    if term.json { term.bytes(text.as_bytes()) } else { term.stream(&text) }
 }
 
 async fn write_export(

@@ -2,6 +2,7 @@
 //! a line, and only Ctrl-C, or a reader that leaves, ends the watch.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use portcullis::Reply;
 use portcullis_base::AskId;
@@ -17,6 +18,9 @@ use crate::keys::{Key, Keys};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
+
+/// Keys that come closer than this were one press, or a paste.
+const TOGETHER: Duration = Duration::from_millis(300);
 
 /// What ends a wait.
 enum Woke {
@@ -34,13 +38,15 @@ struct Watch<'a> {
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
+    /// When the last key came that means nothing.
+    hinted: Option<Instant>,
 }
 
 pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
     let interactive = term.interactive();
     let keys = if interactive { Some(Keys::listen()?) } else { None };
     let (changes, interrupts) = (world.store.changes(), interrupts()?);
-    let mut watch = Watch { world, term, changes, keys, interrupts, seen: BTreeSet::new() };
+    let mut watch = Watch { world, term, changes, keys, interrupts, seen: BTreeSet::new(), hinted: None };
     term.note(if interactive {
         "waiting for asks of every session; q or Ctrl-C leaves"
     } else {
@@ -58,11 +64,13 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
             } else if !watch.ask(ask).await? {
                 return Ok(Ended::Done);
             }
+            watch.hinted = None;
         }
         match watch.wait().await {
             Woke::Left => return Ok(Ended::Done),
             Woke::Key((b'q', _)) => return Ok(Ended::Done),
-            Woke::Changed | Woke::Key(_) => {}
+            Woke::Key((_, typed)) => watch.unknown_key(typed, "nothing new waits for an answer; q leaves"),
+            Woke::Changed => {}
         }
     }
 }
@@ -82,6 +90,14 @@ impl Watch<'_> {
             key = typed => key.map_or(Woke::Left, Woke::Key),
             _ = self.interrupts.recv() => Woke::Left,
         }
+    }
+
+    /// Says which keys work, once for keys that come together: an arrow is three.
+    fn unknown_key(&mut self, typed: Instant, hint: &str) {
+        if self.hinted.is_none_or(|last| typed.saturating_duration_since(last) > TOGETHER) {
+            self.term.note(hint);
+        }
+        self.hinted = Some(typed);
     }
 
     /// One ask as a line.
@@ -104,7 +120,8 @@ impl Watch<'_> {
         let Some(armed) = keys.arm(&mut self.interrupts).await else { return Ok(false) };
         let can_remember = whole.asked.grantable.is_some();
         let remember = if can_remember { "t this session   p this project   " } else { "" };
-        self.term.note(&styled(BOLD, &format!("a allow once   {remember}d deny   s skip   q leave")));
+        let choices = format!("a allow once   {remember}d deny   s skip   q leave");
+        self.term.note(&styled(BOLD, &choices));
         loop {
             let reply = match self.wait().await {
                 Woke::Key((_, typed)) if typed < armed => continue,
@@ -114,7 +131,10 @@ impl Watch<'_> {
                 Woke::Key((b'p', _)) if can_remember => Reply::AllowSaved,
                 Woke::Key((b'd', _)) => Reply::Deny,
                 Woke::Key((b's', _)) => return Ok(true),
-                Woke::Key(_) => continue,
+                Woke::Key((_, typed)) => {
+                    self.unknown_key(typed, &format!("that key does nothing here; these do: {choices}"));
+                    continue;
+                }
                 // Someone else may have answered it.
                 Woke::Changed => {
                     let now = Ask::load(self.world, whole.ask.row.ask_id).await?;

@@ -16,7 +16,7 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
-use crate::home::user_config;
+use crate::home::{ELSEWHERE, user_config};
 use crate::render::{Term, exact};
 use crate::telemetry;
 
@@ -119,8 +119,7 @@ impl World {
 
     /// Opens the store if there is one, to look at it.
     pub fn look(settings: Settings) -> anyhow::Result<Option<Self>> {
-        let exists = settings.database.try_exists();
-        if !exists.with_context(|| format!("cannot look at {}", settings.database.display()))? {
+        if !is_there(&settings)? {
             return Ok(None);
         }
         let ids = Arc::new(SystemIds::new());
@@ -276,6 +275,23 @@ impl World {
         self.ids.fill(&mut bytes);
         format!("{:08x}", u32::from_be_bytes(bytes))
     }
+}
+
+/// Whether there is a store to look at. The usual one may be yet to come; one that a person named and that is not there
+/// is a slip, and must not pass for one in which nothing happened.
+pub fn is_there(settings: &Settings) -> anyhow::Result<bool> {
+    let database = &settings.database;
+    let there = database
+        .try_exists()
+        .map_err(|e| fault(Ended::Broken, format!("cannot look at {}: {e}; {ELSEWHERE}", database.display())))?;
+    if !there && settings.chosen.store {
+        return Err(usage(format!(
+            "there is no store at {}, which --store or PORTCULLIS_STORE names; correct the path, or make a store there \
+             with `portcullis call`",
+            database.display()
+        )));
+    }
+    Ok(there)
 }
 
 /// A store that could not be opened at all: no command that reads it can tell more.

@@ -123,7 +123,9 @@ pub(crate) fn start(session: &Arc<SessionShared>, facts: Append, intent: Intent,
         // Whoever waits may leave: until it ends nobody may take it for lost.
         let _kept = kept;
         let path = AssertUnwindSafe(pass(&moved, intent, stop, facts, order)).catch_unwind();
-        let ended = path.await.unwrap_or_else(|panic| Err(Halt::TaskLost(words(&*panic))));
+        let ended = path
+            .await
+            .unwrap_or_else(|panic| Err(Halt::TaskLost(moved.gate.redactor.redact_text(&words(&*panic)).into_owned())));
         spans::ended(&ended);
         ended
     };

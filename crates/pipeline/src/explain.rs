@@ -9,7 +9,7 @@ use portcullis_policy::{Allow, Ask, Asker, Decision, SuggestedRule};
 use crate::gate::Gate;
 use crate::isolation::Isolated;
 use crate::lookup::did_you_mean;
-use crate::validate::guarded;
+use crate::validate::{first, guarded};
 
 /// A decision that was not made.
 #[derive(Debug, Clone)]
@@ -80,8 +80,7 @@ impl Gate {
         let decoded = match guarded(|| seam::decode(&registered.tool, input)) {
             Ok(Ok(decoded)) => decoded,
             Ok(Err(error)) => {
-                let fault = error.faults.first().map(|fault| format!("at `{}`: {}", fault.path, fault.message));
-                let text = format!("the input of `{name}` is not what it takes: {}", fault.unwrap_or_default());
+                let text = format!("the input of `{name}` is not what it takes: {}", first(&error.faults));
                 return refusal(semantics, error.code, text);
             }
             Err(_) => return refusal(semantics, Code::InternalError, "the tool broke on this input".to_owned()),

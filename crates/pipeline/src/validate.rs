@@ -163,7 +163,7 @@ fn missing_variable(session: &SessionShared, visible: &Visible) -> Option<Refusa
     Some(Refusal::new(Code::RuntimePreconditionFailed, text).reason(Some(Reason::VariableMissing)))
 }
 
-fn first(faults: &[InputFault]) -> String {
+pub(crate) fn first(faults: &[InputFault]) -> String {
     faults.first().map_or_else(String::new, |fault| {
         if fault.path.is_empty() { fault.message.clone() } else { format!("at `{}`: {}", fault.path, fault.message) }
     })

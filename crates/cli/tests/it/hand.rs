@@ -18,7 +18,7 @@ fn sh(world: &World, command: &str) -> Ran {
 }
 
 fn session(world: &World) -> String {
-    world.run(&["call", "shell_describe"]).ends(0).json()["sessionId"].as_str().expect("an id").to_owned()
+    world.document("shell_describe")["sessionId"].as_str().expect("an id").to_owned()
 }
 
 fn events(world: &World, session: &str) -> Vec<Value> {
@@ -76,7 +76,7 @@ fn check18_shell_run_asks_shows_where_it_runs_and_runs_once() {
     world.run(&["approvals", "allow", &ask]).ends(1);
     assert_eq!(world.read("log"), "ran\n");
 
-    let history = world.run(&["call", "shell_history"]).ends(0).json();
+    let history = world.document("shell_history");
     assert_eq!(history["commands"][0]["command"], "shell");
     assert_eq!(history["commands"][0]["exitCode"], 0);
     assert_eq!(history["commands"][0]["stdoutPreview"], "out\n");

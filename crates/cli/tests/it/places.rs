@@ -85,3 +85,111 @@ fn doctor_warns_of_rules_that_can_never_match_with_file_and_line() {
     let report = report.says("begins or ends with a blank");
     assert_eq!(report.out.matches("matches nothing").count(), 3, "{}", report.out);
 }
+
+#[test]
+fn a_store_that_was_named_and_is_not_there_is_an_error_that_names_it_and_makes_none() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let session = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    let rules = world.configure("");
+    let rules = rules.display().to_string();
+    let missing = world.home.with_file_name("missing.db");
+    let named = format!("sqlite:{}", missing.display());
+    let told = format!("there is no store at {}", missing.display());
+    let looks: &[&[&str]] = &[
+        &["sessions", "list"],
+        &["sessions", "show", &session],
+        &["sessions", "events", &session],
+        &["sessions", "status", &session],
+        &["sessions", "search", "alpha"],
+        &["approvals", "list"],
+        &["approvals", "watch"],
+        &["grants", "list"],
+        &["audit", "verify"],
+        &["audit", "head"],
+        &["replay", &session],
+        &["gc", "--dry-run"],
+        &["policy", "backtest", &rules],
+        &["policy", "explain", "read", READ],
+    ];
+    for words in looks {
+        world.run(&[words, &["--store", &named][..]].concat()).ends(2).one_error_line().warns(&told);
+        ran(world.command(words).env("PORTCULLIS_STORE", &named)).ends(2).one_error_line().warns(&told);
+        assert!(!missing.exists(), "{words:?} made a store");
+    }
+    world.run(&["doctor", "--store", &named]).ends(0).says(&told).says("correct --store");
+}
+
+#[test]
+fn the_usual_store_that_is_yet_to_come_is_nothing_yet() {
+    let world = World::new();
+    world.run(&["sessions", "list"]).ends(0).warns("no sessions yet");
+    world.run(&["approvals", "list"]).ends(0).warns("nothing waits");
+    world.run(&["grants", "list"]).ends(0).warns("nothing is remembered");
+    world.run(&["audit", "verify"]).ends(1).warns("yet; `portcullis call` makes one");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_wrong_usage_whoever_takes_it() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let session = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    let gone = "nowhere.file";
+    let takers: &[&[&str]] = &[
+        &["sessions", "import", gone],
+        &["audit", "verify", "--export", gone],
+        &["audit", "verify", "--against", gone],
+        &["policy", "check", gone],
+        &["policy", "check", "--config", gone],
+        &["policy", "trust", gone],
+        &["policy", "backtest", gone],
+        &["policy", "explain", "read", "@nowhere.file"],
+        &["call", "read", "@nowhere.file"],
+        &["run", "hello", "--model", "scripted:nowhere.file"],
+        &["worker", "--model", "scripted:nowhere.file"],
+        &["sessions", "wake", &session, "--model", "scripted:nowhere.file"],
+        &["replay", &session, "--mode", "redrive", "--model", "scripted:nowhere.file"],
+        &["sessions", "list", "--config", gone],
+    ];
+    for words in takers {
+        let ran = world.run(words);
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
+        ran.one_error_line().warns(gone);
+    }
+    // What is there and cannot be read as a file is the same mistake; rules that are wrong are not.
+    world.run(&["policy", "check", "."]).ends(2).one_error_line();
+    world.write("wrong.toml", "[[rules]]\neffect = 1\n");
+    world.run(&["policy", "check", "wrong.toml"]).ends(1).warns("wrong.toml");
+}
+
+#[test]
+fn doctor_tells_what_build_caches_take_for_each_workspace_and_how_to_remove_them() {
+    let world = World::with_file("a.txt", "alpha\n");
+    world.run(&["call", "read", READ]).ends(0);
+    let before = world.run(&["doctor"]).ends(0);
+    assert!(!before.out.contains("caches"), "{}", before.out);
+    let input = r#"{"command":"true"}"#;
+    world.run(&["call", "shell_run", input, "--approvals", "allow"]).ends(0);
+    let own = fs::read_dir(world.home.join("caches")).expect("made").flatten().next().expect("one").path();
+    fs::write(own.join("built"), vec![7; 5 << 20]).expect("written");
+    // It is not followed.
+    let outside = world.home.with_file_name("outside");
+    fs::create_dir(&outside).expect("made");
+    fs::write(outside.join("large"), vec![7; 40 << 20]).expect("written");
+    std::os::unix::fs::symlink(&outside, own.join("link")).expect("linked");
+    let stray = world.home.join("caches/stray");
+    fs::create_dir(&stray).expect("made");
+    let report = world.run(&["doctor"]).ends(0);
+    let lines: Vec<&str> = report.out.lines().filter(|line| line.contains("build caches")).collect();
+    assert_eq!(lines.len(), 2, "{}", report.out);
+    assert!(lines[0].ends_with(&format!("build caches for {}", world.workspace.display())), "largest first: {lines:?}");
+    let size = lines[0].split_whitespace().find_map(|word| word.parse::<u64>().ok()).expect("a size");
+    assert!((5..40).contains(&size), "{lines:?}");
+    assert!(lines[1].contains("no session tells"), "{lines:?}");
+    for folder in [&own, &stray] {
+        let way = format!("chmod -R u+w {0} && rm -r {0}", folder.display());
+        assert!(report.out.contains(&way), "no `{way}` in {}", report.out);
+        // And it works as it is printed.
+        assert!(Command::new("sh").args(["-c", &way]).status().expect("runs").success());
+    }
+    assert!(!world.run(&["doctor"]).ends(0).out.contains("build caches"));
+    world.run(&["call", "shell_run", input, "--approvals", "allow"]).ends(0);
+}

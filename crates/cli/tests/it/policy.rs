@@ -30,9 +30,36 @@ fn explain_says_what_the_gate_would_decide_and_does_nothing() {
     assert_eq!((&found["decision"], &found["phase"]), (&"deny".into(), &"permission".into()));
     assert!(found["reason"].as_str().is_some_and(|why| why.contains(&format!("{}:1", rules.display()))), "{found}");
     world.run(&["policy", "explain", "raed", READ]).ends(1).says("unknown_tool").says("read");
-    world.run(&["policy", "explain", "read", "{}"]).ends(4).says("schema_invalid");
     assert!(!world.database().exists(), "nothing was recorded");
     assert_eq!(world.read("a.txt"), "alpha\n");
+}
+
+#[test]
+fn an_input_that_does_not_fit_is_wrong_usage_and_no_deny() {
+    let world = World::with_file("a.txt", "alpha\n");
+    for (input, why) in [
+        ("{}", "\"file_path\" is a required property"),
+        ("{", "not JSON"),
+        (r#"{"file_path":"a.txt","path":"x"}"#, "Additional properties are not allowed ('path' was unexpected)"),
+        (r#"{"file_path":1}"#, "at `/file_path`: value is not of type \"string\""),
+    ] {
+        let ran = world.run(&["policy", "explain", "read", input]).ends(2);
+        let told = format!("error: the input of `read` is not what it takes: {why}");
+        let ran = ran.warns(&told).warns(r#"such as '{"file_path":"FILE_PATH"}'"#).warns("portcullis tools show read");
+        assert!(!ran.out.contains("deny") && !ran.err.contains("deny"), "{} {}", ran.out, ran.err);
+        let found = world.run(&["policy", "explain", "read", input, "--json"]).ends(2).json();
+        assert_eq!(found["phase"], "validate");
+        assert!(found["reason"].as_str().is_some_and(|reason| reason.contains(why)), "{found}");
+    }
+    assert!(!world.database().exists(), "nothing was recorded");
+}
+
+#[test]
+fn trusting_a_file_without_allows_says_that_nothing_changes() {
+    let world = World::new();
+    let file = ".portcullis/config.toml";
+    world.write(file, "[[rules]]\nid = \"p\"\naction = \"*\"\npath = \"**/.env\"\neffect = \"deny\"\n");
+    world.run(&["policy", "trust", file]).ends(0).says("trusted: ").warns("no allow rules, so nothing changes");
 }
 
 #[test]

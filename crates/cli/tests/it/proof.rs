@@ -248,6 +248,36 @@ fn sessions_are_listed_shown_and_paged() {
 }
 
 #[test]
+fn events_are_columns_that_line_up_cut_to_the_width_of_the_terminal() {
+    let (world, session) = recorded();
+    for columns in [80, 100, 160] {
+        let (mut child, _keys, mut out) =
+            common::on_terminal_of(&world, columns, &format!("--color never sessions events {session}"));
+        let mut shown = String::new();
+        std::io::Read::read_to_string(&mut out, &mut shown).expect("readable");
+        assert!(child.wait().expect("ends").success(), "{shown}");
+        let lines: Vec<&str> = shown.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        assert!(lines.len() > 8, "{shown}");
+        let widths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width <= usize::from(columns)), "{columns}: {widths:?}\n{shown}");
+        assert!(widths.iter().any(|width| *width > usize::from(columns) / 2), "the width is used: {shown}");
+        let start = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let kind = line.find(words[2]).expect("a type");
+            let rest = line[kind + words[2].len()..].find(|c: char| c != ' ').expect("a summary");
+            (kind, kind + words[2].len() + rest)
+        };
+        let first = start(lines[0]);
+        assert!(lines.iter().all(|line| start(line) == first), "{shown}");
+        let at = lines[0].split_whitespace().nth(1).expect("a time");
+        assert_eq!(at.contains('T'), columns >= 120, "the day, where there is room: {at}");
+        assert!(shown.contains("proposed: read") && shown.contains("tool.observation"), "{shown}");
+    }
+    let whole = world.run(&["sessions", "events", &session, "--json"]).ends(0);
+    assert!(whole.lines().iter().all(|event| event["payload"].is_string() && event["actor"].is_string()));
+}
+
+#[test]
 fn followed_events_come_as_they_are_appended() {
     let (world, session) = recorded();
     let last = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines().len().to_string();

@@ -148,3 +148,26 @@ fn nothing_of_an_erased_session_lingers_in_pages_that_were_split_while_others_wr
     world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
     assert_eq!(stands(&world, "zebrafish"), [] as [std::path::PathBuf; 0], "no byte of it is left");
 }
+
+#[test]
+fn audit_verify_says_how_many_sessions_are_erased_and_that_their_content_cannot_be_checked() {
+    let mut world = World::with_file("a.txt", "alpha\n");
+    let read = r#"{"file_path":"a.txt"}"#;
+    let gone = world.run(&["call", "read", read]).ends(0).id("sesn_");
+    let before = world.run(&["audit", "verify"]).ends(0);
+    assert!(!before.out.contains("erased"), "{}", before.out);
+    assert_eq!(world.run(&["audit", "verify", "--json"]).ends(0).json()["erased_sessions"], 0);
+    world.workspace = world.workspace.with_file_name("second");
+    world.write("a.txt", "beta\n");
+    let kept = world.run(&["call", "read", read]).ends(0).id("sesn_");
+    world.run(&["sessions", "rm", &gone, "--yes"]).ends(0);
+    let ran = world.run(&["audit", "verify"]).ends(0).says("1 session erased").says("cannot be checked");
+    let of = |session: &str| ran.out.lines().find(|line| line.contains(session)).expect("a line of it").to_owned();
+    assert!(of(&gone).contains("erased, so only its hashes were checked"), "{}", ran.out);
+    assert!(!of(&kept).contains("erased"), "{}", ran.out);
+    world.run(&["audit", "verify", &gone]).ends(0).says("erased");
+    let found = world.run(&["audit", "verify", "--json"]).ends(0).json();
+    assert_eq!((&found["holds"], &found["erased_sessions"]), (&true.into(), &1.into()));
+    let erased = found["logs"].as_array().expect("logs").iter().filter(|log| log["erased"] == true);
+    assert_eq!(erased.map(|log| log["session_id"].clone()).collect::<Vec<_>>(), [serde_json::json!(gone)]);
+}

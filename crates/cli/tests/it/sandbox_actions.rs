@@ -100,8 +100,7 @@ fn check17_a_variable_of_a_call_reaches_the_command_and_its_value_no_event() {
     assert!(names["envKeys"].as_array().expect("names").contains(&json!("KEPT")), "{names}");
     run(&world, "run_shell", &json!({"command": test.replace("GREETING", "KEPT")})).ends(0).says("same");
 
-    let session =
-        world.run(&["call", "shell_describe"]).ends(0).json()["sessionId"].as_str().expect("an id").to_owned();
+    let session = world.document("shell_describe")["sessionId"].as_str().expect("an id").to_owned();
     let events = world.run(&["sessions", "events", &session, "--json"]).ends(0);
     assert!(events.out.contains("GREETING"), "the control: names are told");
     assert!(!events.out.contains(VALUE), "a value is in an event");

@@ -214,6 +214,21 @@ fn check38_a_build_reads_nothing_that_is_denied_and_what_was_kept_from_it_is_nam
     }
 }
 
+#[test]
+fn why_a_command_failed_is_said_once() {
+    let world = World::new();
+    let fetch = "python3 -c 'import socket; socket.getaddrinfo(\"example.org\", 80)'";
+    for tool in ["shell_run", "shell_exec"] {
+        let ran = allowed(&world, tool, &line(fetch)).ends(1).warns("exit code 1");
+        assert_eq!(ran.err.matches("network_disabled").count(), 1, "{tool}: {}", ran.err);
+    }
+    let wrong = allowed(&world, "shell_run", r#"{"cmd":"ls"}"#).ends(1).warns("\"command\" is a required property");
+    assert_eq!(wrong.err.matches("'cmd' was unexpected").count(), 1, "{}", wrong.err);
+    // The same words about another field are about that field.
+    let both = allowed(&world, "shell_run", r#"{"command":1,"cwd":1}"#).ends(1).warns("/command").warns("/cwd");
+    assert_eq!(both.err.matches("is not of type").count(), 2, "{}", both.err);
+}
+
 /// On a machine without some programs of `/usr/bin`: an overlay in a mount namespace of its own.
 fn without(world: &World, programs: &[&str], tool: &str, input: &str) -> Ran {
     let scratch = tempfile::tempdir().expect("a folder");

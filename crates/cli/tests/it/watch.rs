@@ -80,6 +80,23 @@ fn a_key_remembers_an_answer_for_the_project() {
     until(&mut out, "recorded: session");
     std::io::Write::write_all(&mut keys, b"q").expect("typed");
     assert!(child.wait().expect("ends").success());
-    world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt");
+    let listed = world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt").says("you revoke it");
+    assert!(!listed.out.contains("is revoked"), "nobody took it back: {}", listed.out);
     world.run(&["call", "edit", &common::edit("a.txt", "gamma", "delta")]).ends(0);
+}
+
+#[test]
+fn a_key_that_means_nothing_is_answered_with_those_that_work_once() {
+    let (world, _) = asking();
+    let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
+    until(&mut out, "s skip");
+    // An arrow is three bytes, and one press. Skipped then; what follows is typed where nothing is asked.
+    std::io::Write::write_all(&mut keys, b"\x1b[Cszq").expect("typed");
+    let mut shown = String::new();
+    std::io::Read::read_to_string(&mut out, &mut shown).expect("readable");
+    assert!(child.wait().expect("ends").success());
+    let said = |words: &str| shown.matches(words).count();
+    assert_eq!(said("that key does nothing here; these do: a allow once"), 1, "{shown}");
+    assert_eq!(said("nothing new waits for an answer; q leaves"), 1, "{shown}");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
 }

@@ -8,11 +8,30 @@ use crate::common::{Ran, World, edit};
 fn a_wrong_input_says_what_is_taken_and_where_to_look() {
     let world = World::with_file("notes.txt", "alpha\n");
     let bare = world.run(&["call", "read", "notes.txt"]).ends(1).warns("input_unparseable");
-    bare.warns(r#"such as '{"file_path":"notes.txt"}'"#).warns("portcullis tools show read");
+    bare.warns(r#"such as '{"file_path":"FILE_PATH"}'"#).warns("portcullis tools show read");
     let unknown = world.run(&["call", "read", r#"{"file_path":"notes.txt","path":"x"}"#]).ends(1);
     unknown.warns("'path' was unexpected").warns("it takes: file_path, ");
     world.run(&["call", "read", r#"{"file_path":""}"#]).ends(1).warns("it must not be empty or blank");
     world.run(&["call", "read", r#"{"file_path":"none"}"#]).ends(1).warns("does not exist");
+}
+
+#[test]
+fn every_tool_shows_an_input_that_it_takes_when_it_is_given_a_wrong_one() {
+    let world = World::new();
+    let tools = world.run(&["tools", "--json"]).ends(0).json();
+    let tools: Vec<&str> =
+        tools["tools"].as_array().expect("a list").iter().filter_map(|t| t["name"].as_str()).collect();
+    assert!(tools.len() > 20, "{tools:?}");
+    for tool in tools {
+        let wrong = world.run(&["call", tool, "{"]).ends(1).warns("input_unparseable");
+        let (_, rest) = wrong.err.split_once("such as '").unwrap_or_else(|| panic!("{tool}: {}", wrong.err));
+        let example = rest.split('\'').next().expect("quoted");
+        serde_json::from_str::<serde_json::Value>(example).unwrap_or_else(|e| panic!("{tool}: {e}: {example}"));
+        let judged = world.run(&["policy", "explain", tool, example, "--json"]).json();
+        // An id cannot be made up: the example shows how it begins.
+        let fits = judged["code"] != "schema_invalid" && judged["code"] != "input_unparseable";
+        assert!(fits || example.contains("_…"), "{tool} does not take {example}: {judged}");
+    }
 }
 
 #[test]

@@ -134,6 +134,11 @@ impl World {
         self.command(args).output().expect("it runs").into()
     }
 
+    /// What a tool that needs no input gives a program.
+    pub fn document(&self, tool: &str) -> Value {
+        self.run(&["call", tool, "--json"]).ends(0).json()["structured"].take()
+    }
+
     /// Reads `name` and edits it, so that an ask waits; the ask's id.
     pub fn ask_to_edit(&self, name: &str, old: &str, new: &str) -> String {
         self.run(&["call", "read", &format!(r#"{{"file_path":"{name}"}}"#)]).ends(0);
@@ -202,7 +207,12 @@ pub fn until(out: &mut impl std::io::Read, text: &str) -> String {
 /// A command on a terminal: its process, what is typed and what is shown. `script` gives it the
 /// terminal; it is part of util-linux, which every Linux system has.
 pub fn on_terminal(world: &World, words: &str) -> (Child, ChildStdin, ChildStdout) {
-    let line = format!("{} {words}", binary().display());
+    on_terminal_of(world, 0, words)
+}
+
+/// The same on one of so many columns; 0 is one that does not know.
+pub fn on_terminal_of(world: &World, columns: u16, words: &str) -> (Child, ChildStdin, ChildStdout) {
+    let line = format!("stty cols {columns} && {} {words}", binary().display());
     let envs: Vec<_> = world.command(&[]).get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
     let mut command = Command::new("script");
     command.args(["-qfec", &line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);

@@ -1,6 +1,7 @@
 //! What `doctor` says of the isolation agrees with a look from inside.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
@@ -130,4 +131,39 @@ fn below_the_minimum_nothing_runs_and_what_cannot_be_hidden_is_refused_by_its_ru
     let (code, err) = call();
     assert_eq!(code, Some(0), "{err}");
     assert!(setup.path("work/ran").exists());
+}
+
+/// Root reads and writes everywhere: only somebody else can be kept out.
+#[test]
+fn a_data_folder_that_cannot_be_read_or_written_is_one_finding_with_what_to_do() {
+    let setup = Setup::at(How::Somebody, "full");
+    setup.run(&["call", "shell_describe"]);
+    let data = setup.path("home/data");
+    let keys = data.join("keys");
+    let mode = |path: &std::path::Path, mode: u32| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
+    };
+    for (folder, closed) in [(&data, 0o000), (&data, 0o500), (&data, 0o300), (&keys, 0o000), (&keys, 0o500)] {
+        mode(folder, closed);
+        let said = setup.doctor(&[]);
+        let ran = setup.run(&["doctor"]);
+        mode(folder, 0o700);
+        assert_eq!(ran.status.code(), Some(1), "{closed:o}: {said}");
+        let findings = said["findings"].as_array().expect("a list");
+        let broken: Vec<&Value> = findings.iter().filter(|one| one["grade"] == "broken").collect();
+        assert_eq!(broken.len(), 1, "{} {closed:o}: {said}", folder.display());
+        let (what, to_do) = (broken[0]["what"].as_str().expect("text"), broken[0]["to_do"].as_str().expect("text"));
+        assert!(what.contains(&format!("the data folder {}", data.display())), "{what}");
+        assert!(to_do.contains("chmod") && to_do.contains("set PORTCULLIS_HOME"), "{to_do}");
+        assert!(!findings.iter().any(|one| one["about"] == "keys" || one["about"] == "store"), "{said}");
+        let shown = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert!(shown.contains("isolation") && !shown.contains("error: "), "it goes on with the rest: {shown}");
+    }
+    // Another's folder: that is said, too.
+    let theirs = setup.run(&["doctor"]);
+    assert_eq!(theirs.status.code(), Some(0), "{}", String::from_utf8_lossy(&theirs.stdout));
+    std::os::unix::fs::chown(&data, Some(0), Some(0)).expect("given away");
+    let ran = setup.run(&["doctor"]);
+    let shown = String::from_utf8_lossy(&ran.stdout);
+    assert!(shown.contains("it is user 0's, and you are 54321") && shown.contains("chown -R 54321"), "{shown}");
 }

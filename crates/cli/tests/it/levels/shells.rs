@@ -36,7 +36,8 @@ fn shells_work(how: How, level: &str) {
     assert_eq!(out, "one\n1\nsub\n", "{how:?} {level}");
     let out = call("shell_run", json!({"command": "cat made; echo $A; basename \"$PWD\""}));
     assert_eq!(out, "one\n1\nsub\n", "{how:?} {level}");
-    let described: Value = serde_json::from_str(&call("shell_describe", json!({}))).expect("json");
+    let ran = setup.run(&["--json", "--sandbox", level, "call", "shell_describe"]);
+    let described: Value = serde_json::from_slice::<Value>(&ran.stdout).expect("json")["structured"].take();
     assert_eq!((&described["cwd"], &described["env"]["keys"]), (&json!("/workspace/sub"), &json!(["A"])));
 
     let session = described["sessionId"].as_str().expect("an id");

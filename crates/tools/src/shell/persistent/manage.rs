@@ -242,5 +242,5 @@ pub(super) fn close(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
 }
 
 fn in_folder(output: &serde_json::Value) -> UserText {
-    UserText { title: "Shell".to_owned(), summary: format!("runs in {}", word(output, "cwd")) }
+    UserText { title: "Shell".to_owned(), summary: format!("in {}", word(output, "cwd")) }
 }
