@@ -13,6 +13,7 @@ mod backtest;
 mod call;
 mod completions;
 mod config;
+mod custom_tools;
 mod dead_rules;
 mod demo;
 mod doctor;

@@ -105,6 +105,9 @@ impl Reader<'_> {
                     self.context.observed(observed, media, event.seq, verifies);
                 }
             }
+            Body::CustomToolUse(used) if used.intent_id.is_some() => {
+                self.context.handed_over.insert(event.id);
+            }
             Body::ContextCompacted(compacted) => {
                 let summary: String = self.open(&compacted.summary).await?;
                 self.context.compact(summary, compacted.kept_from_seq);

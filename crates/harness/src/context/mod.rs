@@ -11,6 +11,7 @@ mod summary;
 mod verifies;
 mod wake_message;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use portcullis_base::{Digest, EventId, MessageId};
@@ -64,6 +65,8 @@ pub(crate) struct Context {
     chars: usize,
     pub(crate) newest: Option<Newest>,
     pub(crate) unshown: Unshown,
+    /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
+    pub(crate) handed_over: HashSet<EventId>,
     /// The system prompt that the last request had.
     pub(crate) system: Option<Arc<str>>,
     /// Where each answer that could stay after a compaction begins.
@@ -95,6 +98,7 @@ impl Context {
             chars: 0,
             newest: None,
             unshown: Unshown::default(),
+            handed_over: HashSet::new(),
             system: None,
             turns: Vec::new(),
             facts: crate::verify::Facts::default(),

@@ -39,9 +39,9 @@ fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
         due: state.wakes.pending().filter(|wake| wake.due_at <= now).cloned().collect(),
         interrupted: state.inbox.interrupted(),
         unsettled: moved_on
-            || state.asks.answered().next().is_some()
+            || state.movable_asks().next().is_some()
             || !state.session.queued.is_empty()
-            || state.intents.open().any(|intent| intent.ask_id.is_none()),
+            || state.intents.open().any(|intent| intent.ask_id.is_none() && !state.awaits(intent.intent_id)),
         open: state.progress.open.as_ref().map(|open| open.wake_id),
         waits,
         status: status_word(state.session.status),
@@ -114,8 +114,7 @@ impl<'a> Wake<'a> {
             cancel,
             said: std::collections::HashMap::new(),
             unfolded: portcullis_event::facts::ModelUsage::default(),
-            only_stop: found.interrupted
-                && found.inputs.iter().all(|input| matches!(input.said, Said::Interrupt { .. })),
+            only_stop: found.interrupted && found.inputs.iter().all(is_no_word),
             stop: None,
             shrunk: false,
         };
@@ -214,6 +213,9 @@ impl<'a> Wake<'a> {
                     let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
                     self.added.push(Added::Text(format!("[session-event] user.interrupt{note}")));
                 }
+                // It stands where the result of its call stands.
+                Said::CustomResult { custom_tool_use_id, .. }
+                    if self.context.handed_over.contains(custom_tool_use_id) => {}
                 Said::CustomResult { custom_tool_use_id, content, is_error } => {
                     let words = portcullis_event::facts::text_of(content);
                     let how = if *is_error { "failed" } else { "answered" };
@@ -239,12 +241,20 @@ impl<'a> Wake<'a> {
             let open = state.asks.pending().map(|ask| ask.ask_id);
             open.chain(state.asks.answered().map(|ask| ask.ask_id)).collect()
         });
-        if pending.is_empty() {
+        let handed_over = self.session.handed_over();
+        if pending.is_empty() && handed_over.is_empty() {
             return Ok(());
         }
         self.flush().await?;
+        let mut settled = Vec::new();
         for ask in pending {
-            if let Some(Disposition::Settled(observation)) = self.session.supersede(ask).await? {
+            settled.push(self.session.supersede(ask).await?);
+        }
+        for intent in handed_over {
+            settled.push(self.session.give_up(intent).await?);
+        }
+        for disposition in settled {
+            if let Some(Disposition::Settled(observation)) = disposition {
                 self.harness.watcher.see(Live::CallEnded { input: "", observed: observation.session_view() });
             }
         }
@@ -263,6 +273,11 @@ impl<'a> Wake<'a> {
         }
         self.added.push(Added::Text(text));
     }
+}
+
+/// Whether an input asks for nothing: an interrupt, or a client's result, which the interrupt made void (H26).
+fn is_no_word(input: &Input) -> bool {
+    matches!(input.said, Said::Interrupt { .. } | Said::CustomResult { .. })
 }
 
 fn activation(found: &Found) -> Activation {

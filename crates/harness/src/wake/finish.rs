@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis_base::{LearningId, QueuedWakeId, Timestamp};
+use portcullis_base::{LearningId, QueuedWakeId, Timestamp, limits};
 use portcullis_event::facts::{
     AgentMessage, Block, CustomToolUse, Disposition, FinalChecked, FinalVerdict, LearningCaptured, LoopOutcome,
     Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
@@ -21,7 +21,7 @@ impl Wake<'_> {
         let (visible, directive) = directive::read(&newest.text);
         let message = AgentMessage {
             message_id: newest.message_id,
-            content: vec![Block::text(visible.clone())],
+            content: vec![in_log(&visible)],
             summary: Some(directive.summary.clone()),
         };
         self.session.note(&mut self.facts, None, &message);
@@ -202,6 +202,20 @@ impl Wake<'_> {
         self.flush().await?;
         Ok(self.end(Stopped::Idle(reason)))
     }
+}
+
+/// The words of a message as its event holds them. An append has an end, and a model need not: past it the event says
+/// so, and the whole answer is where the request's `parts` are.
+pub(super) fn in_log(text: &str) -> Block {
+    if text.len() <= limits::STRUCTURED_INLINE_MAX {
+        return Block::text(text);
+    }
+    let head = &text[..text.floor_char_boundary(limits::STRUCTURED_INLINE_MAX)];
+    Block::text(format!(
+        "{head}… ({} of {} bytes; the whole answer is in the `parts` of its span.model_request_end)",
+        head.len(),
+        text.len()
+    ))
 }
 
 /// What makes two learnings the same (5.6).

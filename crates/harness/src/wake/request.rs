@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use portcullis_base::{EventId, MessageId};
-use portcullis_event::facts::{AgentMessage, Block, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage};
+use portcullis_event::facts::{AgentMessage, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage};
 use portcullis_event::fold::Said;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Halt, Turn};
 use serde_json::json;
 
 use super::Wake;
+use super::finish::in_log;
 use crate::context::{Added, said};
 use crate::live::Live;
 
@@ -237,7 +238,7 @@ impl Wake<'_> {
             })
             .collect();
         if !calls.is_empty() && !text.trim().is_empty() {
-            let message = AgentMessage { message_id, content: vec![Block::text(text)], summary: None };
+            let message = AgentMessage { message_id, content: vec![in_log(&text)], summary: None };
             self.session.note(&mut self.facts, Some(turn.turn_id), &message);
         }
         let seq = self.session.with_state(|state| state.seq) + 1;

@@ -2,6 +2,7 @@
 
 mod brain;
 mod calls;
+mod custom;
 mod facade;
 mod grants;
 mod secrets;
