@@ -28,6 +28,7 @@ mod builder;
 mod call;
 mod error;
 mod ingress;
+mod notes;
 #[cfg(doctest)]
 mod opacity;
 mod queue;

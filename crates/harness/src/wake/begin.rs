@@ -27,7 +27,6 @@ struct Found {
     /// Asks that are pending, or a client's result that is.
     waits: bool,
     status: &'static str,
-    unknown: usize,
 }
 
 fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
@@ -45,7 +44,6 @@ fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
         open: state.progress.open.as_ref().map(|open| open.wake_id),
         waits,
         status: status_word(state.session.status),
-        unknown: state.progress.unknown.len(),
     }
 }
 
@@ -116,6 +114,8 @@ impl<'a> Wake<'a> {
             unfolded: portcullis_event::facts::ModelUsage::default(),
             only_stop: found.interrupted && found.inputs.iter().all(is_no_word),
             stop: None,
+            unknown: Vec::new(),
+            noted: false,
             shrunk: false,
         };
         harness.watcher.see(Live::WakeBegan { wake_id });
@@ -144,10 +144,9 @@ impl<'a> Wake<'a> {
             }
             wake.context = Context::load(session, None).await?;
         }
-        if found.open.is_some() && found.unknown > 0 {
-            wake.note_recovery();
+        if found.open.is_some() {
+            wake.unknown = session.with_state(|state| state.progress.unknown.clone());
         }
-        wake.added.extend(harness.extras.notes(session).into_iter().map(Added::Text));
         Ok(Some(wake))
     }
 
@@ -260,18 +259,6 @@ impl<'a> Wake<'a> {
         }
         self.context = Context::load(self.session, None).await?;
         Ok(())
-    }
-
-    fn note_recovery(&mut self) {
-        let unknown = self.session.with_state(|state| state.progress.unknown.clone());
-        let mut text =
-            "[crash-recovery] the process that worked on this ended in the middle; these calls had begun, and \
-                        nobody knows how they ended:"
-                .to_owned();
-        for invocation in unknown {
-            let _ = write!(text, " {invocation}");
-        }
-        self.added.push(Added::Text(text));
     }
 }
 

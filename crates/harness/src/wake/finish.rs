@@ -7,6 +7,7 @@ use portcullis_event::facts::{
     AgentMessage, Block, CustomToolUse, Disposition, FinalChecked, FinalVerdict, LearningCaptured, LoopOutcome,
     Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
 };
+use portcullis_event::{Body, Event};
 use portcullis_model::Stop;
 use portcullis_pipeline::Halt;
 
@@ -25,6 +26,7 @@ impl Wake<'_> {
             summary: Some(directive.summary.clone()),
         };
         self.session.note(&mut self.facts, None, &message);
+        self.hear_of_tasks().await?;
         let checked = self.check(&visible, &directive.claims);
         self.session.note(&mut self.facts, None, &checked);
         self.harness.watcher.see(Live::Checked(&checked));
@@ -64,6 +66,18 @@ impl Wake<'_> {
         end.text = visible;
         end.checked = Some(checked);
         Ok(end)
+    }
+
+    /// Takes in how background tasks ended while this wake went on: nothing shows it but the log.
+    async fn hear_of_tasks(&mut self) -> Result<(), Halt> {
+        for intent in self.context.facts.away() {
+            let Some(end) = self.session.with_state(|state| state.tasks.of(intent)?.end) else { continue };
+            let events = self.session.gate().store().read(self.session.key(), end.seq.saturating_sub(1), 1).await?;
+            if let Some(Body::TaskCompleted(ended)) = events.first().map(Event::body) {
+                self.context.facts.task_ended(&ended, end.seq);
+            }
+        }
+        Ok(())
     }
 
     /// Compares what the answer claims with what happened (§24). The words are never changed.

@@ -9,5 +9,7 @@ mod secrets;
 mod tasks;
 mod wake;
 mod wake_kept;
+mod wake_notes;
 mod wake_stops;
+mod wake_tasks;
 mod world;
