@@ -186,6 +186,10 @@ pub struct RunArgs {
     /// Fail where a scripted model has no turn that fits
     #[arg(long)]
     pub strict_script: bool,
+    /// Tools that you run yourself, for a new session: a JSON array of {name, description, input_schema}. A call of one
+    /// pauses the run; `sessions answer` gives its result
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["session", "resume"])]
+    pub custom_tools: Option<PathBuf>,
 }
 
 /// How `call` and `approvals allow` end, which is what scripts ask.
@@ -339,6 +343,9 @@ pub enum Sessions {
         /// A name to know it by
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
+        /// Tools that you run yourself: a JSON array of {name, description, input_schema}
+        #[arg(long, value_name = "FILE")]
+        custom_tools: Option<PathBuf>,
     },
     /// Tell a session something; it is heard at its next turn
     Send {

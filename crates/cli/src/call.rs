@@ -43,6 +43,7 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     let ended = match held(outcome)? {
         CallOutcome::Observed(seen) => show_all(&world, &runtime, session, seen.session_view(), term).await?,
         CallOutcome::Waiting(ask) => answer_or_wait(&world, &runtime, ask, approvals, term).await?,
+        CallOutcome::Elsewhere(event) => handed_over(&world, session, event, term)?,
         CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
     Ok(ended.or_interrupted(interrupted))
@@ -55,6 +56,19 @@ pub fn warn_of_trust(settings: &Settings, folder: &std::path::Path, term: &Term)
         term.note(&render::exact(&text, 8_192));
     }
     Ok(())
+}
+
+/// The tool is one that a client runs: whoever that is has to say what came of it.
+fn handed_over(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<Ended> {
+    let answer = world.command(&format!("sessions answer {session} --request {event} 'OUTPUT'"));
+    if term.json {
+        let waits =
+            json!({"kind": "custom_tool_result", "event_id": event, "session_id": session, "commands": [answer]});
+        term.document(&json!({"requires_action": waits}))?;
+        return Ok(Ended::Waits);
+    }
+    term.print(&format!("its client runs it; give the result with: {answer}"))?;
+    Ok(Ended::Waits)
 }
 
 /// The person left; the call is still there for whoever holds the session, and is run by them.

@@ -14,6 +14,7 @@ mod caches;
 mod call;
 mod completions;
 mod config;
+mod custom_tools;
 mod dead_rules;
 mod demo;
 mod doctor;

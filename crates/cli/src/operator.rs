@@ -1,11 +1,14 @@
 //! `sessions new|send|interrupt|answer`: what operators say to a session. Each is one durable append, checked in it.
 
+use std::path::Path;
+
 use portcullis::{Runtime, SessionId};
 use portcullis_base::EventId;
 use serde_json::json;
 
 use crate::args::Globals;
 use crate::call;
+use crate::custom_tools;
 use crate::exit::usage;
 use crate::person;
 use crate::render::{self, Term};
@@ -15,7 +18,13 @@ use crate::world::{World, workspace};
 /// Characters of a message that become a session's name.
 const NAME_CHARS: usize = 60;
 
-pub async fn new(message: Option<&str>, name: Option<String>, globals: &Globals, term: &Term) -> anyhow::Result<()> {
+pub async fn new(
+    message: Option<&str>,
+    (name, custom_tools): (Option<String>, Option<&Path>),
+    globals: &Globals,
+    term: &Term,
+) -> anyhow::Result<()> {
+    let custom = custom_tools::read(custom_tools)?;
     let settings = thinker::settings(globals)?;
     let folder = workspace(globals)?;
     settings.policy(&folder)?;
@@ -23,7 +32,7 @@ pub async fn new(message: Option<&str>, name: Option<String>, globals: &Globals,
     let world = World::open(settings, term)?;
     let runtime = world.runtime(&folder, "portcullis sessions")?;
     let named = name.or_else(|| words.as_deref().map(|words| render::safe_line(words, NAME_CHARS)));
-    let session = runtime.create_session(named.as_deref().unwrap_or("session")).await?;
+    let session = custom_tools::session(&runtime, named.as_deref().unwrap_or("session"), &custom).await?;
     let event = match &words {
         Some(words) => Some(runtime.say(session, &person::login(), words).await?),
         None => None,

@@ -35,7 +35,9 @@ pub async fn run(what: Sessions, globals: &Globals, term: &Term) -> anyhow::Resu
             exists(&world, session).await?;
             events::run(&world, Cursor::new(session, after, limit), follow, term).await?;
         }
-        Sessions::New { message, name } => operator::new(message.as_deref(), name, globals, term).await?,
+        Sessions::New { message, name, custom_tools } => {
+            operator::new(message.as_deref(), (name, custom_tools.as_deref()), globals, term).await?;
+        }
         Sessions::Send { session, message } => operator::send(globals, session, &message, term).await?,
         Sessions::Interrupt { session, note } => {
             operator::interrupt(globals, session, note.as_deref(), term).await?;

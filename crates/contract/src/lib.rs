@@ -16,6 +16,7 @@ mod content;
 mod context;
 mod definition;
 mod diff;
+mod external;
 mod failure;
 mod finite;
 mod import;

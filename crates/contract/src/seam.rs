@@ -15,8 +15,8 @@ pub use crate::codec::DecodeError;
 pub use crate::context::{Host, Kept, Reported, SpoolSink};
 pub use crate::tool::{Decoded, Executed};
 use crate::{
-    AccessRequest, Action, Anchor, Caller, Content, ExecutorId, InputFault, Precondition, Prepared, Resolved, Resource,
-    ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    AccessRequest, Action, Anchor, Caller, Content, ExecutorId, ExecutorKind, InputFault, Precondition, Prepared,
+    Resolved, Resource, ResourceKind, Semantics, Tool, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 
 /// The definition of a tool under a name.
@@ -74,7 +74,9 @@ pub fn plan_access(tool: &Tool, name: &ToolName, input: &Decoded, resolved: &Res
     let mut planned = tool.inner.plan_access(input, resolved).unwrap_or_default();
     if planned.is_empty() {
         let only_reads = semantics.read_only && semantics.risk.iter().all(|risk| *risk == Risk::Read);
-        let resource = if only_reads {
+        // What a client runs touches nothing here, whatever it does there.
+        let elsewhere = tool.inner.shape().executor.kind == ExecutorKind::External;
+        let resource = if only_reads || elsewhere {
             Resource::own(ResourceKind::McpTool, name.as_str())
         } else {
             Resource::opaque(name.as_str())

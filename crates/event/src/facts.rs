@@ -52,6 +52,17 @@ pub struct SessionCreated {
     /// The workspace its tools work in: whoever attends to the session later works in the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// Tools that whoever made the session runs itself: whoever attends to it later offers the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub custom_tools: Vec<CustomTool>,
+}
+
+/// A tool that a client runs, as it was declared (agent-runtime 7.13).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CustomTool {
+    pub name: String,
+    pub description: String,
+    pub input_schema: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -204,6 +204,9 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                     seq,
                 });
             }
+            Body::CustomToolUse(used) => {
+                changes.extend(used.intent_id.map(|intent| moved(intent, IntentState::Parked, None, seq)));
+            }
             Body::Replied(replied) => changes.push(RowChange::AskAnswered {
                 ask_id: replied.ask_id,
                 reply: replied.reply.clone(),

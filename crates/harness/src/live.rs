@@ -1,6 +1,6 @@
 //! What whoever watches a wake is told while it goes on. Nothing is decided by it, and nothing of it is stored.
 
-use portcullis_base::{AskId, WakeId};
+use portcullis_base::{AskId, EventId, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 
@@ -29,6 +29,11 @@ pub enum Live<'a> {
     /// A call waits for a person.
     Waiting {
         ask: AskId,
+    },
+    /// A call was handed to the client that runs it, by this event.
+    HandedOver {
+        event_id: EventId,
+        tool: &'a str,
     },
     /// The model said something odd, and how it was read.
     Warning(&'a str),

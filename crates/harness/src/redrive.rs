@@ -170,12 +170,13 @@ impl Driving<'_> {
                     let system: String = open(&self.shelf, session, system).await?;
                     self.context.system = Some(system.into());
                 }
+                let notes = Added::notes(&added);
                 let parts = added.into_iter().filter_map(|added| match added {
                     Added::Text(text) => Some(UserPart::Text(text)),
                     Added::Said(event) => Some(said(&self.said.remove(&event)?)),
                 });
                 let parts = parts.collect();
-                self.context.ask(parts);
+                self.context.ask(parts, notes);
             }
             Body::ModelRequestEnd(end) if !end.is_error => self.answered(event.seq, end).await?,
             Body::IntentProposed(intent) => drop(self.intents.insert(intent.intent_id, intent.message_id)),

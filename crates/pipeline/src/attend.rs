@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::start;
 use crate::append::Append;
 use crate::calls::Order;
+use crate::external::Arrived;
 use crate::gate::{Disposition, Gate, GateInner, Opened, write_back};
 use crate::intent::{Intent, Origin, Proposal};
 use crate::lookup::sealed_name;
@@ -124,6 +125,16 @@ impl Session {
             }
             (IntentState::Completed, _) => self.arrived(intent.intent_id).await,
             (IntentState::Observed, _) => Ok(None),
+            (IntentState::Parked, ask) if intent.handed_over && ask.as_ref().is_none_or(permission::allows) => {
+                if shared.state().awaits(intent.intent_id) {
+                    return Ok(None);
+                }
+                match shared.result_of(intent.intent_id).await? {
+                    Some(arrived) => self.come_back(intent, ask, arrived).await.map(Some),
+                    // An interrupt took back what the client was asked for, and whoever was to settle it died.
+                    None => self.settle_given_up(intent).await.map(Some),
+                }
+            }
             (_, Some(ask)) if ask.state == AskState::Pending => {
                 if ask.expires_at > shared.gate.clock.now() {
                     return Ok(None);
@@ -173,6 +184,24 @@ impl Session {
         readmitted.input_hash = input_hash(&readmitted.proposal.input);
         let admission = start(&self.shared, Append::new(), readmitted, Order::default());
         let (mut facts, disposition) = admission.settled_until(cancel).await?;
+        facts.idle();
+        self.shared.flush(facts).await?;
+        Ok(disposition)
+    }
+
+    /// The client's result, through the phases to `normalize`.
+    async fn come_back(
+        &self,
+        intent: &fold::Intent,
+        ask: Option<fold::Ask>,
+        result: Arrived,
+    ) -> Result<Disposition, Halt> {
+        let Some(input) = self.stored_input(intent).await? else { return self.unopened(intent, ask).await };
+        let mut back = stored(intent, input, ask);
+        if let Origin::Stored { arrived, .. } = &mut back.origin {
+            *arrived = Some(Box::new(result));
+        }
+        let (mut facts, disposition) = start(&self.shared, Append::new(), back, Order::default()).settled().await?;
         facts.idle();
         self.shared.flush(facts).await?;
         Ok(disposition)
@@ -263,7 +292,12 @@ impl Session {
     }
 
     /// Settles a recovered intent and gives back its keys.
-    async fn finish(&self, intent: &fold::Intent, observed: Observed, facts: Append) -> Result<Disposition, Halt> {
+    pub(crate) async fn finish(
+        &self,
+        intent: &fold::Intent,
+        observed: Observed,
+        facts: Append,
+    ) -> Result<Disposition, Halt> {
         let (mut facts, disposition) = write_back(&self.shared, observed, facts);
         self.shared.give_back(&intent.keys, intent.state == IntentState::Started && !intent.read_only, &mut facts);
         facts.idle();
@@ -320,6 +354,7 @@ pub(crate) fn stored(intent: &fold::Intent, input: String, ask: Option<fold::Ask
             definition_version: intent.definition_version.clone(),
             executor_id: intent.executor_id.clone(),
             ask: ask.map(Box::new),
+            arrived: None,
         },
     }
 }

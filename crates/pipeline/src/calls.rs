@@ -94,7 +94,7 @@ impl Session {
             }
             let waits = calls.len();
             facts = self.segment(facts, turn, segment, &mut calls, cancel).await?;
-            if calls[waits..].iter().any(|call| matches!(call, Disposition::Parked(_))) {
+            if calls[waits..].iter().any(|call| !matches!(call, Disposition::Settled(_))) {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use portcullis_base::{
-    AskId, Clock, Entropy, IdGen, IntentId, LocationId, Reason, Recorded, SessionId, TenantId, limits,
+    AskId, Clock, Entropy, EventId, IdGen, IntentId, LocationId, Reason, Recorded, SessionId, TenantId, limits,
 };
 use portcullis_contract::{Action, BuildError, DefaultPolicy};
 use portcullis_event::Observed;
@@ -27,6 +27,7 @@ use crate::calls::Order;
 use crate::closed::PathRules;
 use crate::evidence::ArtifactShelf;
 use crate::execute::{Ran, execute};
+use crate::external::{hand_over, is_elsewhere};
 use crate::grace::Grace;
 use crate::grants::GrantBook;
 use crate::held::BaselineBook;
@@ -40,7 +41,7 @@ use crate::offers::{self, Offers};
 use crate::permission::{allows, permission};
 use crate::progress::Progress;
 use crate::quota::Usage;
-use crate::registry::{Registered, Registry};
+use crate::registry::{Placement, Registered, Registrar, Registry};
 use crate::schedule::schedule;
 use crate::session::{Observation, Session, SessionShared, keep_lease};
 use crate::step::{Halt, Step};
@@ -157,6 +158,11 @@ impl GateInner {
         ask.is_some_and(allows)
     }
 
+    /// The right to register in one place.
+    pub(crate) fn registrar(&self, placement: Placement) -> Registrar {
+        self.registry.registrar(placement)
+    }
+
     pub(crate) fn effective(&self, name: &str, session: SessionId) -> Option<Registered> {
         self.registry.effective(name, self.location, session)
     }
@@ -175,6 +181,8 @@ pub enum Disposition {
     Settled(Box<Observation>),
     /// Durable and waiting for a person.
     Parked(AskId),
+    /// Durable and handed to the client that runs it, by this event.
+    Elsewhere(EventId),
 }
 
 /// The gate between intents and the world.
@@ -346,6 +354,7 @@ impl Gate {
     pub async fn hold(&self, lease: Lease, asked: Duration, agent: &str) -> Result<Session, StoreError> {
         let key = SessionKey { tenant: self.inner.tenant, session: lease.session };
         let shared = SessionShared::load(Arc::clone(&self.inner), key, lease, agent.to_owned()).await?;
+        shared.offer_tools();
         let shared = Arc::new(shared);
         self.inner.baselines.enter(&shared);
         let renewing = keep_lease(&shared, asked);
@@ -415,18 +424,28 @@ pub(crate) async fn pass(
         Step::Next(authorized) => authorized,
         ended => return settle(session, ended, facts).await,
     };
+    if is_elsewhere(&authorized) {
+        return hand_over(session, authorized, facts).await;
+    }
+    let arrived = authorized.validated.visible.intent.arrived().cloned();
     let (mut facts, invocation) =
         match schedule(session, authorized, cancel, facts).instrument(debug_span!("schedule")).await? {
             (facts, Step::Next(invocation)) => (facts, invocation),
             (facts, ended) => return settle(session, ended, facts).await,
         };
-    let ran = execute(session, invocation).instrument(debug_span!("execute")).await?;
+    let ran = match &arrived {
+        Some(result) => Ran::Ended(Box::new(result.raw(invocation))),
+        None => execute(session, invocation).instrument(debug_span!("execute")).await?,
+    };
     order.my_turn().await;
     let raw = match ran {
         Ran::Ended(raw) => *raw,
         Ran::Away(away) => return Ok(go_on(session, *away, facts)),
     };
-    let settled = debug_span!("normalize").in_scope(|| normalize(session, raw, &mut facts));
+    let mut settled = debug_span!("normalize").in_scope(|| normalize(session, raw, &mut facts));
+    if let Some(result) = &arrived {
+        result.explain(&mut settled);
+    }
     let observed = bound(session, settled, &mut facts).instrument(debug_span!("bound")).await;
     Ok(write_back(session, observed, facts))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portcullis_base::{Digest, IntentId, MenuId, MessageId, TurnId};
 use portcullis_event::fold::Ask;
 
+use crate::external::Arrived;
 use crate::menu::Turn;
 
 /// What a model, or a person at a terminal, proposes. The only thing a provider adapter can make.
@@ -40,7 +41,13 @@ pub(crate) enum Origin {
     /// `admit`: never seen before.
     Fresh,
     /// `resume` and recovery: stored, and now re-admitted through every phase.
-    Stored { definition_version: Option<String>, executor_id: Option<String>, ask: Option<Box<Ask>> },
+    Stored {
+        definition_version: Option<String>,
+        executor_id: Option<String>,
+        ask: Option<Box<Ask>>,
+        /// What the client that ran it gave back.
+        arrived: Option<Box<Arrived>>,
+    },
 }
 
 impl Intent {
@@ -48,6 +55,14 @@ impl Intent {
     pub(crate) fn ask(&self) -> Option<&Ask> {
         match &self.origin {
             Origin::Stored { ask, .. } => ask.as_deref(),
+            Origin::Fresh => None,
+        }
+    }
+
+    /// The result that this intent comes back with: what it did is done, whatever is decided now.
+    pub(crate) fn arrived(&self) -> Option<&Arrived> {
+        match &self.origin {
+            Origin::Stored { arrived, .. } => arrived.as_deref(),
             Origin::Fresh => None,
         }
     }

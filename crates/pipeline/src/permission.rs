@@ -29,6 +29,11 @@ pub(crate) struct Authorized {
 }
 
 pub(crate) async fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
+    if validated.visible.intent.arrived().is_some() {
+        // It was decided before the client was asked. A rule that came since undoes nothing.
+        let permission = earlier(validated.visible.intent.ask());
+        return Step::Next(Authorized { validated, permission });
+    }
     let fresh = validated.visible.intent.is_fresh();
     let (policy, decision) = weigh(session, &validated.visible, &validated.access, fresh).await;
     // Whoever is or was asked is shown the diff; for everyone else it need not be made.
@@ -231,6 +236,19 @@ pub(crate) async fn raise(
 /// Whether a stored ask lets its call run: answered, in time, with a yes.
 pub(crate) fn allows(ask: &fold::Ask) -> bool {
     ask.state == AskState::Answered && ask.reply.as_ref().is_some_and(|reply| reply.reply.allows())
+}
+
+/// The allow that let a client run a call; the rules that it went by stand in its `tool.permission`.
+fn earlier(ask: Option<&fold::Ask>) -> Permission {
+    let reply = ask.and_then(|ask| ask.reply.as_ref());
+    Permission {
+        decision: Verdict::Allow,
+        policy_ids: Vec::new(),
+        ask_id: ask.map(|ask| ask.ask_id),
+        grant_ids: reply.and_then(|reply| reply.grant_id).into_iter().collect(),
+        approver: reply.map(|reply| reply.approver.clone()),
+        feedback: None,
+    }
 }
 
 /// Why an ask that does not let its call run settles it.

@@ -78,7 +78,8 @@ pub(crate) async fn schedule(
 ) -> Result<(Append, Step<Invocation>), Halt> {
     let visible = &authorized.validated.visible;
     let intent = &visible.intent;
-    let inert = seam::semantics(visible.tool()).inert();
+    // What a client ran has had its effect: nothing happens between its start and its end.
+    let inert = seam::semantics(visible.tool()).inert() || intent.arrived().is_some();
     // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
     let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
     let lane = match lane(session, beside, &cancel).await {

@@ -19,6 +19,7 @@ use crate::gate::GateInner;
 use crate::intent::Intent;
 use crate::loops::LoopGuard;
 use crate::quota::Reserved;
+use crate::registry::RegistrationGuard;
 use crate::step::Halt;
 use crate::tasks::TaskList;
 
@@ -57,6 +58,8 @@ pub(crate) struct SessionShared {
     wake: Mutex<Option<WakeId>>,
     state: Mutex<State>,
     snapshot_seq: u64,
+    /// Tools that the client of this session runs: they are offered while it is held.
+    custom: Mutex<Option<RegistrationGuard>>,
 }
 
 impl SessionShared {
@@ -88,7 +91,13 @@ impl SessionShared {
             wake: Mutex::default(),
             state: Mutex::new(state),
             snapshot_seq,
+            custom: Mutex::default(),
         })
+    }
+
+    /// Offers the tools of its client from now on.
+    pub(crate) fn offer_tools(&self) {
+        *self.custom.lock().unwrap_or_else(PoisonError::into_inner) = self.offer_custom();
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -320,7 +329,7 @@ impl Session {
         let snapshot = shared.save_snapshot().await;
         let idle_at = {
             let state = shared.state();
-            let nothing_left = state.asks.answered().next().is_none() && state.session.queued.is_empty();
+            let nothing_left = state.movable_asks().next().is_none() && state.session.queued.is_empty();
             // A wake that is open is work by itself, and so is input, unless it has to wait for an answer (3.3).
             let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
             let said = !state.inbox.pending().is_empty() && !waits;
@@ -339,6 +348,8 @@ impl Session {
             portcullis_store::deliver_outbox(&**store)
         );
         shared.given_back.cancel();
+        // Whoever still holds a handle of it offers nothing any more.
+        *shared.custom.lock().unwrap_or_else(PoisonError::into_inner) = None;
         // Before the others are looked at: where they failed, this one may have failed with them.
         let released = match released {
             // Someone took the session over meanwhile: there is nothing left to give back.

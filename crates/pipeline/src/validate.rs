@@ -61,7 +61,8 @@ pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, fact
         Ok(access) => access,
         Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
     };
-    if let Some(denied) = precheck_denies(session, &visible, &access) {
+    let done = visible.intent.arrived().is_some();
+    if !done && let Some(denied) = precheck_denies(session, &visible, &access) {
         checked(session, &visible, stage(Stage::Resolve), &resolved, facts);
         return denied.refuse(session, &visible, facts);
     }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use portcullis_base::{AppendId, Entropy, EventId, SessionId, limits};
 use portcullis_event::facts::{Block, UserInterrupt, UserMessage};
 use portcullis_event::{Actor, EventBody};
-use portcullis_harness::{Harness, NoExtras, Post, Settings, Watcher, Woken};
+use portcullis_harness::{Harness, Post, Settings, Watcher, Woken};
 use portcullis_model::Model;
 use portcullis_store::{Commit, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
+use crate::notes::LiveNotes;
 use crate::runtime::{Runtime, give_back};
 
 /// What an agent is made of.
@@ -46,7 +47,7 @@ impl Runtime {
             ids: Arc::clone(&self.ids),
             entropy: parts.entropy,
             sandbox: parts.sandbox,
-            extras: Arc::new(NoExtras),
+            extras: Arc::new(LiveNotes { shells: self.shells.clone() }),
         };
         Agent { runtime: self.clone(), harness: Arc::new(harness) }
     }

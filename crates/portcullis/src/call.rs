@@ -22,6 +22,8 @@ pub enum CallOutcome {
     Observed(Box<Observation>),
     /// It waits for an answer to this ask. It is durable: any process may answer.
     Waiting(AskId),
+    /// The client that declared its tool runs it: [`Runtime::answer`] gives the result of this event. It is durable.
+    Elsewhere(EventId),
     /// It was cancelled while the live process that holds the session had yet to run it: it stays queued
     /// as this `tool.queued` event and runs when that process, or the next, attends to the session.
     Queued(EventId),
@@ -212,6 +214,7 @@ impl From<Disposition> for CallOutcome {
         match disposition {
             Disposition::Settled(observation) => Self::Observed(observation),
             Disposition::Parked(ask) => Self::Waiting(ask),
+            Disposition::Elsewhere(event) => Self::Elsewhere(event),
         }
     }
 }

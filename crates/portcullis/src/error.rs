@@ -1,8 +1,8 @@
 //! What can go wrong around a call. What goes wrong *in* a call is an observation, not an error.
 
 use portcullis_base::{AskId, EventId};
-use portcullis_contract::{BuildError, InvalidName};
-use portcullis_pipeline::{GrantError, Halt, RegistrationError};
+use portcullis_contract::{BuildError, InvalidName, ToolName};
+use portcullis_pipeline::{CustomToolError, GrantError, Halt, RegistrationError};
 use portcullis_store::{LeaseOwner, StoreError};
 
 /// A runtime that could not be made, or a call that could not be carried through.
@@ -17,6 +17,12 @@ pub enum RuntimeError {
     /// A built-in tool that contradicts itself.
     #[error(transparent)]
     Tool(#[from] BuildError),
+    /// A tool of a client that cannot be offered.
+    #[error(transparent)]
+    CustomTool(#[from] CustomToolError),
+    /// A tool of a client with the name of another.
+    #[error("the custom tool `{0}` has the name of a tool that the session has anyway; rename it")]
+    NameTaken(ToolName),
     /// A workspace that cannot be opened.
     #[error("the workspace cannot be used: {0}")]
     Workspace(String),

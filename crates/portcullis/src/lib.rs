@@ -28,6 +28,7 @@ mod builder;
 mod call;
 mod error;
 mod ingress;
+mod notes;
 #[cfg(doctest)]
 mod opacity;
 mod queue;
@@ -55,7 +56,7 @@ pub use portcullis_contract::{
     ShellFact, SpoolRef, Stopped, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
-pub use portcullis_event::facts::{Exit, Reply, TaskCompleted};
+pub use portcullis_event::facts::{CustomTool, Exit, Reply, TaskCompleted};
 pub use portcullis_harness as harness;
 pub use portcullis_model as model;
 pub use portcullis_pipeline::{

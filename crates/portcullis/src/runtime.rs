@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, limits};
-use portcullis_event::facts::SessionCreated;
+use portcullis_contract::ToolName;
+use portcullis_event::facts::{CustomTool, SessionCreated};
 use portcullis_event::{Actor, Stamp};
 use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
 use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
@@ -78,11 +79,37 @@ impl Runtime {
         Ok(session)
     }
 
+    /// A new session with tools that the caller runs itself: the model sees them in its menu, a call of one pauses the
+    /// session (`requires_action`, with the id of its `agent.custom_tool_use`), and [`Runtime::answer`] gives its result.
+    ///
+    /// # Errors
+    /// If a declaration cannot be offered, or takes the name of another tool; if the store fails. Nothing is made then.
+    pub async fn create_session_with(
+        &self,
+        name: &str,
+        custom_tools: &[CustomTool],
+    ) -> Result<SessionId, RuntimeError> {
+        let session = SessionId::make(&*self.ids, self.clock.now());
+        let offer = self.offer(session);
+        for tool in portcullis_pipeline::custom_tools(custom_tools)?.keys() {
+            let taken = |(other, _): &(&ToolName, _)| other.as_str().eq_ignore_ascii_case(tool.as_str());
+            if offer.entries().find(taken).is_some() {
+                return Err(RuntimeError::NameTaken(tool.clone()));
+            }
+        }
+        self.create(session, name, custom_tools).await?;
+        Ok(session)
+    }
+
     /// A new session with an id of the caller's choosing; one that exists already is left alone.
     ///
     /// # Errors
     /// If the store fails.
     pub async fn create_session_as(&self, session: SessionId, name: &str) -> Result<(), StoreError> {
+        self.create(session, name, &[]).await
+    }
+
+    async fn create(&self, session: SessionId, name: &str, custom_tools: &[CustomTool]) -> Result<(), StoreError> {
         let actor = Actor::system();
         let created = SessionCreated {
             agent_id: None,
@@ -95,6 +122,7 @@ impl Runtime {
             tags: Vec::new(),
             config_hash: Digest::of(self.gate.policy().revision().as_bytes()),
             workspace: self.workspace.as_deref().map(|w| w.display().to_string()),
+            custom_tools: custom_tools.to_vec(),
         };
         let draft = self.stamp(&actor).draft(&created);
         let append = AppendId::make(&*self.ids, self.clock.now());

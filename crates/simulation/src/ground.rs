@@ -125,6 +125,7 @@ impl Ground {
             tags: Vec::new(),
             config_hash: Digest::of(b""),
             workspace: None,
+            custom_tools: Vec::new(),
         };
         self.store.commit(Commit::client(key, self.append_id(), vec![self.draft(&created)])).await.map(|_| ())
     }

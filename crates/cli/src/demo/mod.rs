@@ -151,6 +151,7 @@ async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term) -> anyh
         term: *term,
         interrupts: interrupts()?,
         typed: None,
+        left: false,
     };
     let outcome = drive.go().await;
     work.runtime.shutdown().await;

@@ -97,7 +97,7 @@ pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
             let cancel = portcullis::CancellationToken::new();
             work.runtime.see_through_until(ask, &cancel).await?.observed
         }
-        CallOutcome::Queued(_) => {
+        CallOutcome::Elsewhere(_) | CallOutcome::Queued(_) => {
             return Err(failed("the session is in use by another process; nothing was taken back"));
         }
     };

@@ -53,6 +53,8 @@ pub struct Drive<'a> {
     pub interrupts: Signal,
     /// What a person types meanwhile, where someone does.
     pub typed: Option<Typed>,
+    /// Somebody does not want to wait for anything any more.
+    pub left: bool,
 }
 
 impl Drive<'_> {
@@ -104,6 +106,7 @@ impl Drive<'_> {
                 }
                 Some(()) = self.interrupts.recv() => {
                     if interrupted {
+                        self.left = true;
                         let text = format!("left before the session settled; whoever resumes {} sees to it", self.session);
                         return Err(fault(Ended::Interrupted, text));
                     }

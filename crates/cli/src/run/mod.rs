@@ -17,7 +17,9 @@ use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, Profile, Runtime, SessionId, SystemIds};
 use portcullis_event::facts::SessionUsage;
+use portcullis_event::fold::CustomRequest;
 use portcullis_event::{Body, Observed};
+use portcullis_pipeline::folded;
 use portcullis_store::Log as _;
 use serde_json::{Value, json};
 
@@ -70,6 +72,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         term: *term,
         interrupts: interrupts()?,
         typed: None,
+        left: false,
     };
     let began = Instant::now();
     let ended = match prompt.is_none() && term.interactive() {
@@ -79,8 +82,11 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
             Err(error) => Err(error),
         },
     };
-    // What a persistent shell holds does not outlive the run.
-    work.runtime.shutdown().await;
+    // What a persistent shell holds does not outlive the run. Whoever left does not wait for it: with this process its
+    // commands end, and what it leaves unsettled the next one settles, as after a crash.
+    if !drive.left {
+        work.runtime.shutdown().await;
+    }
     ended
 }
 
@@ -164,7 +170,9 @@ impl Work<'_> {
     /// Says how it ended, what it used, and what goes on from here.
     async fn end(&self, outcome: Outcome, screen: &Screen, began: Instant) -> anyhow::Result<Ended> {
         let used = self.used().await?;
+        let handed_over = self.handed_over().await?;
         let (ended, mut document) = match &outcome {
+            Outcome::Nothing if !handed_over.is_empty() => (Ended::Waits, self.waits(&[], &handed_over, screen)),
             Outcome::Done(end) => {
                 (done(end, screen), json!({"stop": "done", "text": end.text, "checked": end.checked}))
             }
@@ -176,7 +184,7 @@ impl Work<'_> {
                 screen.line(&format!("it wants to go on at {at}; when that time has come: {}", self.again(None)));
                 (Ended::Done, json!({"stop": "later", "at": at}))
             }
-            Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, screen)),
+            Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, &handed_over, screen)),
             Outcome::Failed(error) => {
                 let text = format!("the model failed ({}): {}", error.failure.as_str(), error.message);
                 let again = self.again(Some("go on"));
@@ -208,16 +216,30 @@ impl Work<'_> {
         Term::new(self.globals).error(text);
     }
 
-    /// Every ask that nobody could answer here, and the exact commands that do.
-    fn waits(&self, asks: &[Ask], screen: &Screen) -> Value {
+    /// Calls that the client of this session runs.
+    async fn handed_over(&self) -> anyhow::Result<Vec<CustomRequest>> {
+        let state = folded(&*self.world.store, key(self.session)).await?;
+        Ok(state.progress.custom.into_values().collect())
+    }
+
+    /// Every ask that nobody could answer here, every call that its client runs, and the exact commands that answer.
+    fn waits(&self, asks: &[Ask], handed_over: &[CustomRequest], screen: &Screen) -> Value {
         let again = self.again(None);
         let mut documents = Vec::new();
         for ask in asks {
             screen.line(&ask_view::waiting(self.world, ask));
             documents.push(ask_view::requires_action(self.world, ask)["requires_action"].take());
         }
+        let mut custom = Vec::new();
+        for request in handed_over {
+            let (session, id) = (self.session, request.event_id);
+            let answer = self.world.command(&format!("sessions answer {session} --request {id} 'OUTPUT'"));
+            let (name, input) = (safe_line(&request.name, 80), safe_line(&request.input.to_string(), 200));
+            screen.line(&format!("{name} {input} is run by its client; give the result with: {answer}"));
+            custom.push(json!({"id": id, "name": request.name, "input": request.input, "commands": [answer]}));
+        }
         screen.line(&format!("{} {again}", styled(BOLD, "then go on with:")));
-        json!({"stop": "requires_action", "asks": documents, "commands": [again]})
+        json!({"stop": "requires_action", "asks": documents, "custom": custom, "commands": [again]})
     }
 
     /// What every call after this event came to.

@@ -147,6 +147,10 @@ impl Watcher for Screen {
                 &format!("the conversation grew long: {messages} messages gave way to a summary; the log has them all"),
             )),
             Live::WakeBegan { .. } | Live::Thinking(_) | Live::Waiting { .. } | Live::Checked(_) => {}
+            Live::HandedOver { tool, .. } => {
+                self.busy(None);
+                self.line(&styled(DIM, &format!("{} is run by its client", safe_line(tool, 80))));
+            }
         }
     }
 }
@@ -222,6 +226,7 @@ fn document(live: Live<'_>) -> Option<Value> {
         Live::Heard { words } => json!({"type": "heard", "messages": words}),
         Live::Compacted { messages } => json!({"type": "compacted", "messages": messages}),
         Live::Checked(checked) => json!({"type": "checked", "verdict": checked.verdict, "claims": checked.claims}),
+        Live::HandedOver { event_id, tool } => json!({"type": "custom_tool_use", "event_id": event_id, "tool": tool}),
         // The ask is told with its facts and commands when it is somebody's turn.
         Live::Waiting { .. } => return None,
     })

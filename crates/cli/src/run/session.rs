@@ -9,6 +9,7 @@ use portcullis_store::Log as _;
 use super::title;
 use crate::args::{Globals, RunArgs};
 use crate::call;
+use crate::custom_tools;
 use crate::exit::failed;
 use crate::render::{DIM, Term, safe_line, styled};
 use crate::world::{World, call_session, next_call_session};
@@ -34,7 +35,8 @@ pub async fn open(
         term.note(&styled(DIM, &format!("going on with {session}: {}", safe_line(&name, 60))));
         return Ok((runtime, session));
     }
-    let session = runtime.create_session(&title(named)).await?;
+    let custom = custom_tools::read(args.custom_tools.as_deref())?;
+    let session = custom_tools::session(&runtime, &title(named), &custom).await?;
     Ok((runtime, session))
 }
 

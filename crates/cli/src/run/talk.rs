@@ -145,7 +145,7 @@ async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
         Outcome::Interrupted => drive.screen.line(&styled(BOLD, "interrupted")),
         Outcome::Later(at) => drive.screen.line(&format!("it wants to go on at {at}; say something to go on sooner")),
         Outcome::Waits(asks) => {
-            work.waits(&asks, &drive.screen);
+            work.waits(&asks, &work.handed_over().await?, &drive.screen);
         }
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! Models that misbehave, and runs that are killed: each leaves a transcript that makes sense.
 
 use crate::common;
+use crate::driven::{self, codes, events};
+use crate::processes;
 
 use common::{Ran, World, interrupt};
 
@@ -106,8 +108,57 @@ fn an_answer_of_ten_megabytes_is_taken_or_refused_in_whole() {
 fn a_model_that_repeats_one_call_for_ever_is_stopped() {
     let world = World::with_file("a.txt", "hello\n");
     let text = "[[turn]]\ncalls = [{ name = \"read\", input = { file_path = \"a.txt\" } }]\nrepeat = 200\n";
-    let ran = run(&world, text, &[]).ends(0).warns("50 requests");
+    // It is told that it goes in circles long before it is stopped.
+    let ran = run(&world, text, &[]).ends(0).warns("(loop_detected").warns("50 requests");
     is_sane(&world, &ran);
+    let codes = codes(&events(&world, &ran.id("sesn_")));
+    let told = codes.iter().position(|code| code == "loop_detected").expect("it is told");
+    assert!(told <= 5 && codes[told..].iter().all(|code| code == "loop_detected"), "{codes:?}");
+}
+
+#[test]
+fn ten_megabytes_of_text_are_one_answer_and_the_session_goes_on() {
+    let world = World::with_file("a.txt", "hello\n");
+    let big = "words and more ".repeat((10 << 20) / 15);
+    let text = format!("[[turn]]\ntext = \"{big}\"\n[[turn]]\ntext = \"That was long.\"\n");
+    let ran = run(&world, &text, &[]).ends(0).warns("fact-check: no_claims");
+    assert!(ran.out.len() >= big.len(), "all of it is shown: {} bytes", ran.out.len());
+    is_sane(&world, &ran);
+    let model = script(&world, &text);
+    world.run(&["run", "and now?", "--continue", "--model", &model]).ends(0).says("That was long.");
+    is_sane(&world, &ran);
+}
+
+#[test]
+fn a_second_ctrl_c_leaves_at_once_and_the_session_goes_on_later() {
+    let world = World::with_file("a.txt", "hello\n");
+    // A command that heeds no polite word, so that there is something to wait for.
+    let text = r#"
+[[turn]]
+calls = [{ name = "bash", input = { command = "sh -c 'trap \"\" TERM INT HUP; touch began; while :; do sleep 0.1; done' heeds-nothing" } }]
+[[turn]]
+text = "I go on."
+"#;
+    let model = script(&world, text);
+    let mut child = world.command(&["run", "go", "--model", &model, "--approvals", "allow"]).spawn().expect("starts");
+    driven::until("its command runs", || world.workspace.join("began").exists());
+    let started = processes::descendants(child.id());
+    assert!(!started.is_empty());
+    let mut err = child.stderr.take().expect("piped");
+    interrupt(&child);
+    common::until(&mut err, "Ctrl-C again leaves at once");
+    let since = std::time::Instant::now();
+    interrupt(&child);
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut err, &mut rest).expect("read");
+    assert_eq!(child.wait().expect("ends").code(), Some(130), "{rest}");
+    assert!(since.elapsed() < std::time::Duration::from_secs(2), "{:?}", since.elapsed());
+    assert!(rest.contains("left before the session settled"), "{rest}");
+    driven::until("nothing that it started runs", || !started.iter().any(processes::runs_still));
+    let ran = world.run(&["run", "go on", "--continue", "--model", &model]).ends(0).says("I go on.");
+    is_sane(&world, &ran);
+    let codes = codes(&events(&world, &ran.id("sesn_")));
+    assert!(codes == ["outcome_unknown"] || codes == ["cancelled"], "{codes:?}");
 }
 
 #[test]

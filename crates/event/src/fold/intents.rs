@@ -25,6 +25,8 @@ pub struct Intent {
     pub looked_up: bool,
     pub state: IntentState,
     pub ask_id: Option<AskId>,
+    /// A client was asked to run it.
+    pub handed_over: bool,
     pub invocation_id: Option<InvocationId>,
     /// From `started`: what recovery says of side effects.
     pub read_only: bool,
@@ -69,6 +71,7 @@ impl Intents {
                         looked_up: false,
                         state: IntentState::Admitted,
                         ask_id: None,
+                        handed_over: false,
                         invocation_id: None,
                         read_only: false,
                         attempt: 0,
@@ -86,6 +89,14 @@ impl Intents {
                 intent.state = IntentState::Parked;
                 intent.ask_id = Some(asked.ask_id);
             }),
+            Body::CustomToolUse(used) => {
+                if let Some(intent) = used.intent_id {
+                    self.change(intent, |intent| {
+                        intent.state = IntentState::Parked;
+                        intent.handed_over = true;
+                    });
+                }
+            }
             Body::Scheduled(scheduled) => self.change(scheduled.intent_id, |intent| {
                 intent.state = IntentState::Queued;
                 intent.keys.clone_from(&scheduled.keys);

@@ -23,12 +23,12 @@ pub use shell::{EndedCommand, PersistentShell, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
 
-use portcullis_base::{Digest, canonical_json};
+use portcullis_base::{Digest, IntentId, canonical_json};
 
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 6;
+pub const FOLD_VERSION: u32 = 7;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,17 @@ impl State {
         self.shell.apply(event, &body);
         self.inbox.apply(event, &body);
         self.progress.apply(event, &body);
+    }
+
+    /// Whether a client was handed this call and has not answered.
+    #[must_use]
+    pub fn awaits(&self, intent: IntentId) -> bool {
+        self.progress.custom.values().any(|request| request.intent_id == Some(intent))
+    }
+
+    /// Asks that were answered or closed and whose call can be moved on now: work for `attend`.
+    pub fn movable_asks(&self) -> impl Iterator<Item = &Ask> {
+        self.asks.answered().filter(|ask| !self.awaits(ask.intent_id))
     }
 
     /// The fold of whole logs and prefixes.

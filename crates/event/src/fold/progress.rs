@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_base::{EventId, Timestamp, WakeId};
+use portcullis_base::{EventId, IntentId, Timestamp, WakeId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,6 +32,8 @@ pub struct OpenRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CustomRequest {
     pub event_id: EventId,
+    /// The call that it answers; none where a reply's directive asked for it.
+    pub intent_id: Option<IntentId>,
     pub name: String,
     pub input: Value,
     pub requested_at: Timestamp,
@@ -43,6 +45,8 @@ pub struct Progress {
     pub open: Option<OpenWake>,
     pub request: Option<OpenRequest>,
     pub custom: BTreeMap<EventId, CustomRequest>,
+    /// Calls whose result a client gave and that have no observation yet; at which seq it stands.
+    pub arrived: BTreeMap<IntentId, u64>,
     pub usage: SessionUsage,
     pub last_wake: Option<WakeId>,
     pub last_summary: Option<String>,
@@ -94,6 +98,7 @@ impl Progress {
             Body::CustomToolUse(used) => {
                 let request = CustomRequest {
                     event_id: event.id,
+                    intent_id: used.intent_id,
                     name: used.name.clone(),
                     input: used.input.clone(),
                     requested_at: event.at,
@@ -103,7 +108,14 @@ impl Progress {
             // It closes what a client was asked for, at once: an answer that comes after it is void (3.3, H26).
             Body::UserInterrupt(_) => self.custom.clear(),
             Body::UserCustomToolResult(result) => {
-                self.custom.remove(&result.custom_tool_use_id);
+                let answered = self.custom.remove(&result.custom_tool_use_id);
+                if let Some(intent) = answered.and_then(|request| request.intent_id) {
+                    self.arrived.insert(intent, event.seq);
+                }
+            }
+            Body::Observed(observed) => {
+                self.custom.retain(|_, request| request.intent_id != Some(observed.intent_id));
+                self.arrived.remove(&observed.intent_id);
             }
             Body::Recovered(recovered) => self.unknown.push(recovered.invocation_id),
             Body::InvocationResolved(resolved) => self.unknown.retain(|id| *id != resolved.invocation_id),

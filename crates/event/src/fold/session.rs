@@ -6,7 +6,7 @@ use portcullis_base::{AgentId, Digest, EventId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::StopReason;
+use crate::facts::{CustomTool, StopReason};
 use crate::{Body, Event, SessionStatus};
 
 /// A call that waits for the lease holder.
@@ -27,6 +27,8 @@ pub struct Session {
     pub root: Option<SessionId>,
     pub name: Option<String>,
     pub workspace: Option<String>,
+    /// Tools that its client runs.
+    pub custom_tools: Vec<CustomTool>,
     pub status: SessionStatus,
     /// Bodies of menus that are stored already: an equal menu costs no bytes again.
     pub menus: BTreeSet<Digest>,
@@ -43,6 +45,7 @@ impl Session {
                 self.root = Some(created.root_session_id);
                 self.name.clone_from(&created.name);
                 self.workspace.clone_from(&created.workspace);
+                self.custom_tools.clone_from(&created.custom_tools);
             }
             Body::StatusRunning(_) => self.status = SessionStatus::Running,
             Body::StatusIdle(idle) => {

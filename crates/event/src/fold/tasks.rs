@@ -85,6 +85,12 @@ impl Tasks {
         self.tasks.get(&id)
     }
 
+    /// The task that a call became.
+    #[must_use]
+    pub fn of(&self, intent: IntentId) -> Option<&Task> {
+        self.tasks.values().find(|task| task.intent_id == intent)
+    }
+
     /// The task that holds exactly this key.
     #[must_use]
     pub fn holding(&self, key: &str) -> Option<TaskId> {

@@ -71,8 +71,9 @@ impl Reader<'_> {
                     let system: String = self.open(system).await?;
                     self.context.system = Some(system.into());
                 }
+                let notes = Added::notes(&added);
                 let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
-                self.context.ask(parts);
+                self.context.ask(parts, notes);
                 self.context.unshown = Unshown::default();
             }
             Body::ModelRequestEnd(end) if !end.is_error => {
@@ -104,6 +105,10 @@ impl Reader<'_> {
                     let verifies = verifies(self.session, &observed.tool);
                     self.context.observed(observed, media, event.seq, verifies);
                 }
+            }
+            Body::TaskCompleted(ended) => self.context.facts.task_ended(ended, event.seq),
+            Body::CustomToolUse(used) if used.intent_id.is_some() => {
+                self.context.handed_over.insert(event.id);
             }
             Body::ContextCompacted(compacted) => {
                 let summary: String = self.open(&compacted.summary).await?;

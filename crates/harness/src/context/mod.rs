@@ -3,14 +3,18 @@
 //! The same log gives the same bytes, live, after a crash and in a replay (L71): what the runtime adds in the user's
 //! position is stored with the request that sent it, and everything else is a fact already.
 
+mod budget;
 pub mod fence;
 mod history;
 mod media;
+mod notes;
 mod prompt;
+mod read_first;
 mod summary;
 mod verifies;
 mod wake_message;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use portcullis_base::{Digest, EventId, MessageId};
@@ -22,9 +26,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::verify::{CallFact, verifications_of};
 
+pub use budget::{
+    ContextBudget, HistoryCounts, HistoryWeight, Level, Named, Pressure, SystemWeight, ToolsWeight, Weight,
+};
+pub(crate) use budget::{Weighed, budget, tokens};
 pub(crate) use history::{calls_of, open, said};
 pub(crate) use media::media_of;
+pub use notes::TAGS;
+pub(crate) use notes::{Facts as NoteFacts, notes};
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
+pub(crate) use read_first::Known;
 pub(crate) use summary::Digested;
 pub(crate) use verifies::verifies;
 pub(crate) use wake_message::wake_message;
@@ -37,6 +48,18 @@ pub(crate) enum Added {
     Said(EventId),
     /// What the runtime says.
     Text(String),
+}
+
+impl Added {
+    /// Whether it is a note: a line of the runtime that begins with its tag.
+    fn is_note(&self) -> bool {
+        matches!(self, Self::Text(text) if text.starts_with('['))
+    }
+
+    /// How many of these are notes.
+    pub(crate) fn notes(added: &[Self]) -> usize {
+        added.iter().filter(|added| added.is_note()).count()
+    }
 }
 
 /// A call of the newest answer, and what came of it.
@@ -62,8 +85,15 @@ pub(crate) struct Context {
     hash: Digest,
     /// Characters so far, for the estimate of tokens.
     chars: usize,
+    /// Notes in each message.
+    notes_at: Vec<usize>,
+    /// Messages and notes that gave way to a summary, and whether the first message is one.
+    dropped: (usize, usize),
+    compacted: bool,
     pub(crate) newest: Option<Newest>,
     pub(crate) unshown: Unshown,
+    /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
+    pub(crate) handed_over: HashSet<EventId>,
     /// The system prompt that the last request had.
     pub(crate) system: Option<Arc<str>>,
     /// Where each answer that could stay after a compaction begins.
@@ -93,8 +123,12 @@ impl Context {
             conversation: Conversation::new(),
             hash: Digest::of(b"portcullis-context-1"),
             chars: 0,
+            notes_at: Vec::new(),
+            dropped: (0, 0),
+            compacted: false,
             newest: None,
             unshown: Unshown::default(),
+            handed_over: HashSet::new(),
             system: None,
             turns: Vec::new(),
             facts: crate::verify::Facts::default(),
@@ -106,16 +140,36 @@ impl Context {
         self.hash
     }
 
-    /// Tokens of the conversation, by the rule of thumb of agent-runtime 1.1.
-    pub(crate) fn estimated_tokens(&self) -> u64 {
-        (self.chars as u64).div_ceil(4).max(1)
+    /// Characters of the conversation, and of the results that the next request adds to it.
+    pub(crate) fn chars(&self) -> usize {
+        let results = self.newest.iter().flat_map(|newest| &newest.asked).filter_map(|asked| asked.result.as_ref());
+        let texts = results.flat_map(|result| &result.parts).filter_map(|part| match part {
+            ResultPart::Text(text) => Some(text.len()),
+            ResultPart::Media(_) => None,
+        });
+        self.chars + texts.sum::<usize>()
+    }
+
+    /// How much of it is there, and how much gave way. A summary is neither.
+    pub(crate) fn counts(&self) -> HistoryCounts {
+        let here = self.conversation.messages().len() - usize::from(self.compacted);
+        let notes = self.notes_at.iter().sum::<usize>();
+        HistoryCounts {
+            total_conversation_count: here + self.dropped.0,
+            conversation_count: here,
+            total_runtime_note_count: notes + self.dropped.1,
+            runtime_note_count: notes,
+            dropped_conversation_count: self.dropped.0,
+            dropped_runtime_note_count: self.dropped.1,
+            protected_conversation_continuity_count: summary::PROTECTED_TURNS.min(self.turns.len()),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.conversation.messages().is_empty()
     }
 
-    fn push(&mut self, message: Message) {
+    fn push(&mut self, message: Message, notes: usize) {
         let text = serde_json::to_string(&message).unwrap_or_default();
         self.chars += text.len();
         let mut chained = Vec::with_capacity(32 + text.len());
@@ -123,10 +177,11 @@ impl Context {
         chained.extend_from_slice(text.as_bytes());
         self.hash = Digest::of(&chained);
         self.conversation.push(message);
+        self.notes_at.push(notes);
     }
 
-    /// Closes the newest answer with the results of its calls and puts what is added behind them.
-    pub(crate) fn ask(&mut self, added: Vec<UserPart>) {
+    /// Closes the newest answer with the results of its calls and puts what is added behind them, with so many notes.
+    pub(crate) fn ask(&mut self, added: Vec<UserPart>, notes: usize) {
         let results = self.newest.take().map(|newest| newest.asked).unwrap_or_default();
         let mut parts: Vec<UserPart> = results
             .into_iter()
@@ -134,7 +189,7 @@ impl Context {
             .collect();
         parts.extend(added);
         if !parts.is_empty() {
-            self.push(Message::User(parts));
+            self.push(Message::User(parts), notes);
         }
     }
 
@@ -148,7 +203,7 @@ impl Context {
         self.newest = Some(Newest { message_id, asked: calls.collect(), text: text.collect() });
         self.turns.push(TurnMark { seq, message: self.conversation.messages().len() });
         if !parts.is_empty() {
-            self.push(Message::Assistant(parts));
+            self.push(Message::Assistant(parts), 0);
         }
     }
 

@@ -107,9 +107,15 @@ impl Context {
         let old = std::mem::replace(&mut self.conversation, Conversation::new());
         let kept: Vec<Message> = old.messages().get(at..).unwrap_or_default().to_vec();
         let turns: Vec<TurnMark> = self.turns.iter().copied().filter(|mark| mark.seq >= kept_from).collect();
+        let notes = std::mem::take(&mut self.notes_at);
+        // An earlier summary was no part of the conversation either.
+        self.dropped.0 += at.min(notes.len()) - usize::from(self.compacted && at > 0);
+        self.dropped.1 += notes.iter().take(at).sum::<usize>();
+        self.compacted = true;
         let fresh = Self::empty();
         (self.hash, self.chars, self.turns) = (fresh.hash, 0, Vec::new());
-        self.push(Message::User(vec![UserPart::Text(summary)]));
+        self.push(Message::User(vec![UserPart::Text(summary)]), 0);
+        let mut notes = notes.into_iter().skip(at);
         let mut turns = turns.into_iter();
         for message in kept {
             if matches!(message, Message::Assistant(_))
@@ -117,7 +123,7 @@ impl Context {
             {
                 self.turns.push(TurnMark { seq: mark.seq, message: self.conversation.messages().len() });
             }
-            self.push(message);
+            self.push(message, notes.next().unwrap_or_default());
         }
     }
 }

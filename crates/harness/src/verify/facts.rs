@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_base::{Code, ObservationId, Phase, SideEffectState};
+use portcullis_base::{Code, IntentId, ObservationId, Phase, SideEffectState};
 use portcullis_event::Observed;
-use portcullis_event::facts::{Verification, VerificationKind, VerificationVerdict as Verdict};
+use portcullis_event::facts::{TaskCompleted, Verification, VerificationKind, VerificationVerdict as Verdict};
 use serde_json::Value;
 
 use super::line::{Change, Did, Ended, What, did};
@@ -86,7 +86,17 @@ pub struct Facts {
     pub(super) mutated: Option<(u64, ObservationId)>,
     /// Something ran of which nobody can tell which files it touched.
     pub(super) opaque: bool,
+    /// Calls that go on as background tasks: their observation says only that they began.
+    away: BTreeMap<IntentId, Away>,
     now: u64,
+}
+
+/// A call whose end is yet to come.
+#[derive(Debug, Clone)]
+struct Away {
+    input: Value,
+    observed: Observed,
+    verifies: Option<VerificationKind>,
 }
 
 impl Facts {
@@ -95,9 +105,13 @@ impl Facts {
         let observed = call.observed;
         let touched = observed.side_effects.state != SideEffectState::None;
         let came = came(observed);
+        if observed.code.known() == Some(Code::BackgroundStarted) {
+            let away = Away { input: call.input.clone(), observed: observed.clone(), verifies: call.verifies };
+            self.away.insert(observed.intent_id, away);
+        }
         if let Some(line) = line_of(call) {
             let ran: Vec<Did> = did(&line, exit_of(&came));
-            let checks = checks_of(call, &ran, &came);
+            let checks = checks_of(call, &ran, &came, &output_of(observed));
             let mut checks = checks.into_iter();
             for one in ran {
                 self.now += 1;
@@ -138,6 +152,35 @@ impl Facts {
             && let Some(path) = ["file_path", "filePath", "path"].iter().find_map(|name| call.input.get(name)?.as_str())
         {
             self.attempts.insert(path.to_owned(), (word(&observed.code), observed.observation_id));
+        }
+    }
+
+    /// Calls that went on in the background and whose end is not known here yet.
+    pub(crate) fn away(&self) -> Vec<IntentId> {
+        self.away.keys().copied().collect()
+    }
+
+    /// A background task ended, at `seq`: what it was to verify has its verdict now. It speaks of the tree as it was when
+    /// the task began, so a change since makes it stale all the same.
+    pub fn task_ended(&mut self, ended: &TaskCompleted, seq: u64) {
+        let Some(Away { input, mut observed, verifies }) = self.away.remove(&ended.intent_id) else { return };
+        observed.ok = ended.code.known().is_some_and(Code::is_ok);
+        observed.code = ended.code.clone();
+        (observed.exit_code, observed.signal) = (ended.exit_code, ended.signal);
+        observed.truncated = ended.truncated;
+        let evidence = observed.observation_id;
+        let call = CallFact { input: &input, observed: &observed, seq, verifies };
+        let came = came(&observed);
+        let checks = match line_of(&call) {
+            Some(line) => checks_of(&call, &did(&line, exit_of(&came)), &came, &ended.text),
+            None => tool_check(&call, &came).into_iter().collect(),
+        };
+        let began = self.checks.iter_mut().filter(|check| check.evidence == evidence);
+        for (check, end) in began.zip(checks) {
+            *check = Checked { at: check.at, ..end };
+        }
+        for command in self.commands.iter_mut().filter(|command| command.evidence == evidence) {
+            command.came = came.clone();
         }
     }
 
@@ -202,7 +245,7 @@ impl Facts {
 pub fn verifications_of(call: &CallFact<'_>) -> Vec<Verification> {
     let came = came(call.observed);
     let checks = match line_of(call) {
-        Some(line) => checks_of(call, &did(&line, exit_of(&came)), &came),
+        Some(line) => checks_of(call, &did(&line, exit_of(&came)), &came, &output_of(call.observed)),
         None => tool_check(call, &came).into_iter().collect(),
     };
     checks
@@ -256,10 +299,10 @@ fn exit_of(came: &Came) -> Option<i32> {
     }
 }
 
-fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came) -> Vec<Checked> {
+fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came, output: &str) -> Vec<Checked> {
     let is_tests = |one: &&Did| matches!(&one.what, What::Verifies(check) if check.kind == VerificationKind::Tests);
     let tests = ran.iter().filter(is_tests).count();
-    let report = if tests > 0 { report::read(&output_of(call.observed)) } else { Report::Silent };
+    let report = if tests > 0 { report::read(output) } else { Report::Silent };
     ran.iter()
         .filter_map(|one| match &one.what {
             What::Verifies(check) => Some((check, one.ended)),

@@ -1,6 +1,6 @@
 //! Claims against facts (tool-contract §24).
 
-use portcullis_base::ObservationId;
+use portcullis_base::{Code, ObservationId};
 use portcullis_event::facts::{Claim, ClaimVerdict as V, VerificationKind as Kind, VerificationVerdict as Verdict};
 
 use super::claims::{Said, Verb};
@@ -136,6 +136,9 @@ fn of_check(verdict: V, check: &Checked) -> Found {
         (Verdict::Passed, _) => format!("`{command}` passed"),
         (Verdict::Failed, _) if check.reported => format!("`{command}` reported failures"),
         (Verdict::Failed, Came::Ended(exit)) => format!("`{command}` ended with exit code {exit}"),
+        (_, Came::Unclear(code)) if *code == Code::BackgroundStarted.as_str() => {
+            format!("`{command}` runs as a background task, and its end is not known")
+        }
         (_, Came::NotRun(code) | Came::Stopped(code) | Came::Unclear(code)) => format!("`{command}` came to {code}"),
         (Verdict::NotRun, _) => format!("`{command}` could not be run"),
         (_, Came::Ended(exit)) => format!("`{command}` came to no clear result (the line ended with exit code {exit})"),

@@ -27,7 +27,6 @@ struct Found {
     /// Asks that are pending, or a client's result that is.
     waits: bool,
     status: &'static str,
-    unknown: usize,
 }
 
 fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
@@ -39,13 +38,12 @@ fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
         due: state.wakes.pending().filter(|wake| wake.due_at <= now).cloned().collect(),
         interrupted: state.inbox.interrupted(),
         unsettled: moved_on
-            || state.asks.answered().next().is_some()
+            || state.movable_asks().next().is_some()
             || !state.session.queued.is_empty()
-            || state.intents.open().any(|intent| intent.ask_id.is_none()),
+            || state.intents.open().any(|intent| intent.ask_id.is_none() && !state.awaits(intent.intent_id)),
         open: state.progress.open.as_ref().map(|open| open.wake_id),
         waits,
         status: status_word(state.session.status),
-        unknown: state.progress.unknown.len(),
     }
 }
 
@@ -115,9 +113,10 @@ impl<'a> Wake<'a> {
             cancel,
             said: std::collections::HashMap::new(),
             unfolded: portcullis_event::facts::ModelUsage::default(),
-            only_stop: found.interrupted
-                && found.inputs.iter().all(|input| matches!(input.said, Said::Interrupt { .. })),
+            only_stop: found.interrupted && found.inputs.iter().all(is_no_word),
             stop: None,
+            unknown: Vec::new(),
+            noted: false,
             shrunk: false,
         };
         harness.watcher.see(Live::WakeBegan { wake_id });
@@ -146,10 +145,9 @@ impl<'a> Wake<'a> {
             }
             wake.context = Context::load(session, None).await?;
         }
-        if found.open.is_some() && found.unknown > 0 {
-            wake.note_recovery();
+        if found.open.is_some() {
+            wake.unknown = session.with_state(|state| state.progress.unknown.clone());
         }
-        wake.added.extend(harness.extras.notes(session).into_iter().map(Added::Text));
         Ok(Some(wake))
     }
 
@@ -215,6 +213,9 @@ impl<'a> Wake<'a> {
                     let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
                     self.added.push(Added::Text(format!("[session-event] user.interrupt{note}")));
                 }
+                // It stands where the result of its call stands.
+                Said::CustomResult { custom_tool_use_id, .. }
+                    if self.context.handed_over.contains(custom_tool_use_id) => {}
                 Said::CustomResult { custom_tool_use_id, content, is_error } => {
                     let words = portcullis_event::facts::text_of(content);
                     let how = if *is_error { "failed" } else { "answered" };
@@ -240,30 +241,31 @@ impl<'a> Wake<'a> {
             let open = state.asks.pending().map(|ask| ask.ask_id);
             open.chain(state.asks.answered().map(|ask| ask.ask_id)).collect()
         });
-        if pending.is_empty() {
+        let handed_over = self.session.handed_over();
+        if pending.is_empty() && handed_over.is_empty() {
             return Ok(());
         }
         self.flush().await?;
+        let mut settled = Vec::new();
         for ask in pending {
-            if let Some(Disposition::Settled(observation)) = self.session.supersede(ask).await? {
+            settled.push(self.session.supersede(ask).await?);
+        }
+        for intent in handed_over {
+            settled.push(self.session.give_up(intent).await?);
+        }
+        for disposition in settled {
+            if let Some(Disposition::Settled(observation)) = disposition {
                 self.harness.watcher.see(Live::CallEnded { input: "", observed: observation.session_view() });
             }
         }
         self.context = Context::load(self.session, None).await?;
         Ok(())
     }
+}
 
-    fn note_recovery(&mut self) {
-        let unknown = self.session.with_state(|state| state.progress.unknown.clone());
-        let mut text =
-            "[crash-recovery] the process that worked on this ended in the middle; these calls had begun, and \
-                        nobody knows how they ended:"
-                .to_owned();
-        for invocation in unknown {
-            let _ = write!(text, " {invocation}");
-        }
-        self.added.push(Added::Text(text));
-    }
+/// Whether an input asks for nothing: an interrupt, or a client's result, which the interrupt made void (H26).
+fn is_no_word(input: &Input) -> bool {
+    matches!(input.said, Said::Interrupt { .. } | Said::CustomResult { .. })
 }
 
 fn activation(found: &Found) -> Activation {

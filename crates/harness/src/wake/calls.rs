@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_base::{Code, EventId};
+use portcullis_event::State;
 use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal};
 
@@ -65,11 +66,14 @@ impl Wake<'_> {
                         self.session.note(&mut self.facts, Some(turn.turn_id), &verification);
                     }
                 }
-                Disposition::Parked(ask) => waits = waits.or(Some(*ask)),
+                Disposition::Parked(ask) => waits = waits.or(Some(Live::Waiting { ask: *ask })),
+                Disposition::Elsewhere(event_id) => {
+                    waits = waits.or(Some(Live::HandedOver { event_id: *event_id, tool: &call.name }));
+                }
             }
         }
-        if let Some(ask) = waits {
-            watcher.see(Live::Waiting { ask });
+        if let Some(waits) = waits {
+            watcher.see(waits);
             return self.pause().await.map(Some);
         }
         Ok(None)
@@ -86,11 +90,19 @@ impl Wake<'_> {
                 }
             }
             Disposition::Parked(ask) => self.harness.watcher.see(Live::Waiting { ask: *ask }),
+            Disposition::Elsewhere(event_id) => {
+                let of = |state: &State| state.intents.get(attended.intent_id).map(|intent| intent.tool.clone());
+                let tool = self.session.with_state(of).unwrap_or_default();
+                self.harness.watcher.see(Live::HandedOver { event_id: *event_id, tool: &tool });
+            }
         }
     }
 
     fn any_waits(&self) -> bool {
-        self.session.with_state(|state| state.asks.pending().next().is_some())
+        self.session.with_state(|state| {
+            let handed_over = state.progress.custom.values().any(|request| request.intent_id.is_some());
+            handed_over || state.asks.pending().next().is_some()
+        })
     }
 
     /// Resolves when somebody interrupts the session; never else.
@@ -107,11 +119,7 @@ impl Wake<'_> {
     async fn pause(&mut self) -> Result<WakeEnd, Halt> {
         self.flush().await?;
         let event_ids = self.blocking().await?;
-        let tools = self.session.with_state(|state| {
-            let waiting = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
-            waiting.map(|intent| intent.tool.clone()).collect::<Vec<_>>().join(", ")
-        });
-        let summary = format!("Awaiting confirmation to run {tools}.");
+        let summary = self.session.with_state(awaited);
         self.rests(StopReason::RequiresAction { event_ids: event_ids.clone() }, &summary);
         self.span(SpanResult::Blocked, Acked::Acked, &summary, None, None);
         self.facts.idle();
@@ -125,8 +133,25 @@ impl Wake<'_> {
         let rows = self.session.gate().store().asks(self.session.key().tenant, asks).await?;
         let mut ids: Vec<EventId> = rows.iter().filter_map(|row| row.tool_use_id).collect();
         ids.extend(self.session.with_state(|state| state.progress.custom.keys().copied().collect::<Vec<_>>()));
+        // Ids begin with their time.
+        ids.sort_unstable();
         Ok(ids)
     }
+}
+
+/// What a session that pauses waits for, in words.
+fn awaited(state: &State) -> String {
+    let asked = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
+    let asked: Vec<&str> = asked.map(|intent| intent.tool.as_str()).collect();
+    let handed: Vec<&str> = state.progress.custom.values().map(|request| request.name.as_str()).collect();
+    let mut words = Vec::new();
+    if !asked.is_empty() {
+        words.push(format!("Awaiting confirmation to run {}.", asked.join(", ")));
+    }
+    if !handed.is_empty() {
+        words.push(format!("Awaiting the client's result of {}.", handed.join(", ")));
+    }
+    words.join(" ")
 }
 
 /// How soon an interrupt from another process is heard.

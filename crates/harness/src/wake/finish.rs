@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use portcullis_base::{LearningId, QueuedWakeId, Timestamp};
+use portcullis_base::{LearningId, QueuedWakeId, Timestamp, limits};
 use portcullis_event::facts::{
     AgentMessage, Block, CustomToolUse, Disposition, FinalChecked, FinalVerdict, LearningCaptured, LoopOutcome,
     Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
 };
+use portcullis_event::{Body, Event};
 use portcullis_model::Stop;
 use portcullis_pipeline::Halt;
 
@@ -21,10 +22,11 @@ impl Wake<'_> {
         let (visible, directive) = directive::read(&newest.text);
         let message = AgentMessage {
             message_id: newest.message_id,
-            content: vec![Block::text(visible.clone())],
+            content: vec![in_log(&visible)],
             summary: Some(directive.summary.clone()),
         };
         self.session.note(&mut self.facts, None, &message);
+        self.hear_of_tasks().await?;
         let checked = self.check(&visible, &directive.claims);
         self.session.note(&mut self.facts, None, &checked);
         self.harness.watcher.see(Live::Checked(&checked));
@@ -64,6 +66,18 @@ impl Wake<'_> {
         end.text = visible;
         end.checked = Some(checked);
         Ok(end)
+    }
+
+    /// Takes in how background tasks ended while this wake went on: nothing shows it but the log.
+    async fn hear_of_tasks(&mut self) -> Result<(), Halt> {
+        for intent in self.context.facts.away() {
+            let Some(end) = self.session.with_state(|state| state.tasks.of(intent)?.end) else { continue };
+            let events = self.session.gate().store().read(self.session.key(), end.seq.saturating_sub(1), 1).await?;
+            if let Some(Body::TaskCompleted(ended)) = events.first().map(Event::body) {
+                self.context.facts.task_ended(&ended, end.seq);
+            }
+        }
+        Ok(())
     }
 
     /// Compares what the answer claims with what happened (§24). The words are never changed.
@@ -202,6 +216,20 @@ impl Wake<'_> {
         self.flush().await?;
         Ok(self.end(Stopped::Idle(reason)))
     }
+}
+
+/// The words of a message as its event holds them. An append has an end, and a model need not: past it the event says
+/// so, and the whole answer is where the request's `parts` are.
+pub(super) fn in_log(text: &str) -> Block {
+    if text.len() <= limits::STRUCTURED_INLINE_MAX {
+        return Block::text(text);
+    }
+    let head = &text[..text.floor_char_boundary(limits::STRUCTURED_INLINE_MAX)];
+    Block::text(format!(
+        "{head}… ({} of {} bytes; the whole answer is in the `parts` of its span.model_request_end)",
+        head.len(),
+        text.len()
+    ))
 }
 
 /// What makes two learnings the same (5.6).

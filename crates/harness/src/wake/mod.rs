@@ -42,7 +42,8 @@ pub struct Harness {
 /// What the managed tools bring to a wake: grades of outcomes, changed setups, what was recalled. Everything it says is
 /// a fact of the runtime: a note never quotes what a tool or a page said (L67).
 pub trait Extras: Send + Sync {
-    /// Notes for the first request of a wake, in the order of agent-runtime 6.7.
+    /// Notes for the first request of a wake. Each begins with its tag in brackets, which says where it stands among
+    /// those of agent-runtime 6.7 ([`crate::context::TAGS`]).
     fn notes(&self, session: &Session) -> Vec<String>;
 }
 
@@ -120,6 +121,10 @@ pub(crate) struct Wake<'a> {
     pub(crate) only_stop: bool,
     /// Why the newest answer ended.
     pub(crate) stop: Option<portcullis_model::Stop>,
+    /// Calls whose end nobody knows, where this wake goes on with what a dead process left.
+    pub(crate) unknown: Vec<portcullis_base::InvocationId>,
+    /// The automatic notes of this wake are in a request.
+    pub(crate) noted: bool,
     /// The conversation was shrunk because the provider said it was too long.
     pub(crate) shrunk: bool,
 }

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use portcullis_base::{EventId, MessageId};
-use portcullis_event::facts::{AgentMessage, Block, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage};
+use portcullis_event::facts::{
+    AgentMessage, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage, text_of,
+};
 use portcullis_event::fold::Said;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Halt, Turn};
 use serde_json::json;
 use tracing::Instrument as _;
 
+use super::finish::in_log;
 use super::{Wake, spans};
-use crate::context::{Added, said};
+use crate::context::{Added, ContextBudget, Known, NoteFacts, Weighed, budget, notes, said, tokens};
 use crate::live::Live;
 
 /// What became of a request.
@@ -22,13 +25,6 @@ pub(super) enum Asked {
     Interrupted,
     Cancelled,
 }
-
-/// Half of the window: the other half is for what a wake adds, and for thinking.
-const WINDOW_SHARE: u64 = 2;
-/// Where nobody knows the window.
-const FALLBACK_BUDGET: u64 = 16_000;
-/// A budget leaves at least this much beside the prompt (H38).
-const LEAST_ROOM: u64 = 2_000;
 
 impl Wake<'_> {
     /// Drains what people said meanwhile. `true`: one of them wants it to stop.
@@ -59,13 +55,14 @@ impl Wake<'_> {
                     .to_owned(),
             ));
         }
-        self.compact_if_needed(false).await?;
         let turn = self.session.begin_loop_turn(&mut self.facts);
         let tools = self.tools_of(&turn);
         if let Err(error) = self.harness.model.fits(&tools) {
             return Ok(Asked::Failed(error));
         }
         let system: Arc<str> = self.prompt(&tools).into();
+        self.compact_if_needed(false, &system).await?;
+        self.add_notes(&system, &tools);
         let (start, message_id) = self.request_start(&turn, &system).await?;
         self.flush().await?;
         self.turns += 1;
@@ -85,7 +82,7 @@ impl Wake<'_> {
                 if error.failure == Failure::ContextOverflow && !self.shrunk {
                     // Once: what the provider says of its window is better than our estimate (issue: shrink once).
                     self.shrunk = true;
-                    if self.compact_if_needed(true).await? {
+                    if self.compact_if_needed(true, &system).await? {
                         return Box::pin(self.ask()).await;
                     }
                 }
@@ -124,7 +121,7 @@ impl Wake<'_> {
     async fn request_start(&mut self, turn: &Turn, system: &Arc<str>) -> Result<(EventId, MessageId), Halt> {
         let added = std::mem::take(&mut self.added);
         let parts = self.parts_of(&added);
-        self.context.ask(parts);
+        self.context.ask(parts, Added::notes(&added));
         let message_id = MessageId::make(&*self.harness.ids, self.now());
         let context = self.session.carry(&mut self.facts, turn.turn_id, json!(added)).await?;
         let known = self.context.system.as_ref().is_some_and(|known| known == system);
@@ -240,7 +237,7 @@ impl Wake<'_> {
             })
             .collect();
         if !calls.is_empty() && !text.trim().is_empty() {
-            let message = AgentMessage { message_id, content: vec![Block::text(text)], summary: None };
+            let message = AgentMessage { message_id, content: vec![in_log(&text)], summary: None };
             self.session.note(&mut self.facts, Some(turn.turn_id), &message);
         }
         let seq = self.session.with_state(|state| state.seq) + 1;
@@ -301,12 +298,11 @@ impl Wake<'_> {
 
     /// Makes room if the next request would pass the budget, or if the provider says it does. It is told to the model and
     /// recorded (6.4).
-    async fn compact_if_needed(&mut self, too_long: bool) -> Result<bool, Halt> {
+    async fn compact_if_needed(&mut self, too_long: bool, system: &str) -> Result<bool, Halt> {
         let settings = &self.harness.settings;
-        let window = self.harness.model.window();
-        let budget = settings.token_budget.or(window.map(|window| window / WINDOW_SHARE)).unwrap_or(FALLBACK_BUDGET);
-        let budget = budget.max(LEAST_ROOM);
-        if !too_long && self.context.estimated_tokens() <= budget {
+        let message = self.message_chars();
+        let next = tokens(system.len()) + tokens(self.context.chars()) + tokens(message);
+        if !too_long && next <= self.token_budget(system, message) {
             return Ok(false);
         }
         let Some(kept) = self.context.keep_from() else { return Ok(false) };
@@ -322,6 +318,57 @@ impl Wake<'_> {
         let after = self.context.conversation.messages().len();
         self.harness.watcher.see(Live::Compacted { messages: before.saturating_sub(after) });
         Ok(true)
+    }
+}
+
+impl Wake<'_> {
+    fn token_budget(&self, system: &str, message: usize) -> u64 {
+        let (settings, window) = (&self.harness.settings, self.harness.model.window());
+        budget(settings.token_budget, window, system.len(), message)
+    }
+
+    /// Characters of what the next request adds, results of calls aside.
+    fn message_chars(&self) -> usize {
+        let chars = |added: &Added| match added {
+            Added::Text(text) => text.len(),
+            Added::Said(event) => self.said.get(event).map_or(0, |content| text_of(content).len()),
+        };
+        self.added.iter().map(chars).sum()
+    }
+
+    /// The automatic notes (6.7), with the first request that this process makes in a wake.
+    fn add_notes(&mut self, system: &str, tools: &[ToolSpec]) {
+        if std::mem::replace(&mut self.noted, true) {
+            return;
+        }
+        let message = self.message_chars();
+        let weighed = ContextBudget::of(&Weighed {
+            budget: self.token_budget(system, message),
+            system,
+            message,
+            history: self.context.counts(),
+            conversation: self.context.chars(),
+            tools,
+        });
+        // A person who reads along sees for themselves what the model reads first (decision 196).
+        let newest = self.added.iter().rev().find_map(|added| match added {
+            Added::Said(event) if self.harness.settings.directive => self.said.get(event),
+            _ => None,
+        });
+        let said = newest.map(|content| text_of(content)).unwrap_or_default();
+        let others = self.harness.extras.notes(self.session);
+        let noted = self.session.with_state(|state| {
+            let facts = NoteFacts {
+                said: &said,
+                waits: state.asks.pending().next().is_some() || !state.progress.custom.is_empty(),
+                known: Known { last_command: state.shell.recent().next().is_some(), cwd: state.shell.cwd() },
+                budget: &weighed,
+                unknown: &self.unknown,
+                offers: &|name| tools.iter().any(|tool| tool.name == name),
+            };
+            notes(&facts, others)
+        });
+        self.added.extend(noted.into_iter().map(Added::Text));
     }
 }
 

@@ -32,6 +32,7 @@ async fn family() -> (World, SessionId) {
             tags: Vec::new(),
             config_hash: portcullis_base::Digest::of(b""),
             workspace: None,
+            custom_tools: Vec::new(),
         };
         world.client(session, &created).await.expect("created");
         parent = session;
@@ -155,6 +156,7 @@ async fn l38_a_root_that_is_not_there_any_more_holds_nobody_up() {
         tags: Vec::new(),
         config_hash: portcullis_base::Digest::of(b""),
         workspace: None,
+        custom_tools: Vec::new(),
     };
     world.client(orphan, &created).await.expect("created");
     let world = World { session: orphan, ..world };

@@ -13,6 +13,7 @@ pub struct Brain {
     name: ModelName,
     answers: Mutex<VecDeque<Result<Vec<AnswerPart>, ModelError>>>,
     requests: Mutex<Vec<String>>,
+    menus: Mutex<Vec<Vec<String>>>,
     window: Option<u64>,
 }
 
@@ -26,6 +27,7 @@ impl Brain {
             name: "fake/brain".parse().expect("a name"),
             answers: Mutex::new(answers.into_iter().collect()),
             requests: Mutex::default(),
+            menus: Mutex::default(),
             window: Some(1_000_000),
         }
     }
@@ -33,6 +35,11 @@ impl Brain {
     pub fn with_window(mut self, window: u64) -> Self {
         self.window = Some(window);
         self
+    }
+
+    /// The tools that each request named.
+    pub fn menus(&self) -> Vec<Vec<String>> {
+        self.menus.lock().expect("whole").clone()
     }
 
     /// What it was sent, message after message.
@@ -74,6 +81,8 @@ impl Model for Brain {
         let sent =
             request.conversation.with_rendered("fake", render, |bytes| String::from_utf8_lossy(bytes).into_owned());
         self.requests.lock().expect("whole").push(sent);
+        let menu = request.tools.iter().map(|tool| tool.name.clone()).collect();
+        self.menus.lock().expect("whole").push(menu);
         let next = self.answers.lock().expect("whole").pop_front();
         let parts = next.unwrap_or_else(|| Err(ModelError::new(Failure::ScriptExhausted, "nothing more to say")))?;
         for part in &parts {

@@ -277,6 +277,7 @@ async fn l38_an_answer_to_the_copy_at_the_root_answers_the_ask_of_the_child() {
             tags: Vec::new(),
             config_hash: portcullis_base::Digest::of(b""),
             workspace: None,
+            custom_tools: Vec::new(),
         };
         let (clock, ids, actor) = (SystemClock::new(), SystemIds::new(), Actor::system());
         let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };

@@ -2,6 +2,7 @@
 
 mod brain;
 mod calls;
+mod custom;
 mod facade;
 mod grants;
 mod secrets;
@@ -9,5 +10,7 @@ mod spans;
 mod tasks;
 mod wake;
 mod wake_kept;
+mod wake_notes;
 mod wake_stops;
+mod wake_tasks;
 mod world;

@@ -20,7 +20,7 @@ pub async fn world(brain: Brain) -> World {
     World::with(brain, Settings::default(), |builder| builder).await
 }
 
-fn parts(model: Arc<dyn Model>, settings: Settings) -> AgentParts {
+pub fn parts(model: Arc<dyn Model>, settings: Settings) -> AgentParts {
     AgentParts {
         model,
         settings: Settings { directive: false, ..settings },

@@ -85,6 +85,7 @@ impl World {
     pub fn created(&self, key: SessionKey) -> Draft {
         self.draft(&SessionCreated {
             workspace: Some("/work/tree".to_owned()),
+            custom_tools: Vec::new(),
             agent_id: None,
             agent_version: 1,
             environment_id: None,

@@ -223,6 +223,7 @@ impl World {
             tags: Vec::new(),
             config_hash: Digest::of(b""),
             workspace: None,
+            custom_tools: Vec::new(),
         };
         let actor = Actor::user("test");
         let stamp = Stamp { ids: &*self.ids, clock: &*self.clock, actor: &actor, turn_id: None, wake_id: None };

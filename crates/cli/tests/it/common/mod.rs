@@ -110,6 +110,11 @@ impl World {
         fs::read_to_string(self.workspace.join(name)).expect("read")
     }
 
+    /// The same of a file that may not be there yet.
+    pub fn read_or_nothing(&self, name: &str) -> String {
+        fs::read_to_string(self.workspace.join(name)).unwrap_or_default()
+    }
+
     /// The user's configuration; its path.
     pub fn configure(&self, text: &str) -> PathBuf {
         let path = self.config.join("portcullis/config.toml");

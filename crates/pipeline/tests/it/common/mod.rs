@@ -176,6 +176,7 @@ impl World {
             tags: Vec::new(),
             config_hash: portcullis_base::Digest::of(b""),
             workspace: None,
+            custom_tools: Vec::new(),
         };
         self.client(session, &created).await.expect("created");
     }
@@ -343,6 +344,7 @@ pub fn observed(disposition: &Disposition) -> &Observed {
     match disposition {
         Disposition::Settled(observation) => observation.session_view(),
         Disposition::Parked(ask) => panic!("parked as {ask}"),
+        Disposition::Elsewhere(event) => panic!("handed over by {event}"),
     }
 }
 
@@ -350,6 +352,7 @@ pub fn parked(disposition: &Disposition) -> portcullis_base::AskId {
     match disposition {
         Disposition::Parked(ask) => *ask,
         Disposition::Settled(observation) => panic!("settled: {:?}", observation.session_view()),
+        Disposition::Elsewhere(event) => panic!("handed over by {event}"),
     }
 }
 

@@ -1,0 +1,121 @@
+//! A tool that a client runs (R11): a description and a schema, and no code. Its input is checked like any other; its
+//! result comes from outside, later, and is text.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use portcullis_base::{RiskSet, Window};
+use serde_json::{Value, json};
+
+use crate::codec::{Codec, DecodeError};
+use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::{
+    AccessRequest, Anchor, BuildError, Caller, Content, DefaultPolicy, DefinitionVersion, ExecutorId, ExecutorKind,
+    Interrupt, Ownership, Precondition, Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
+};
+
+struct External {
+    shape: Shape,
+    input: Codec,
+    output: Codec,
+}
+
+impl Tool {
+    /// A tool that whoever made the session runs. It is allowed unless a rule says otherwise: the client itself decides
+    /// whether it does anything.
+    ///
+    /// # Errors
+    /// If the schema is none, or takes something else than an object, which no model can give.
+    pub fn external(description: impl Into<String>, input_schema: Value) -> Result<Self, BuildError> {
+        if input_schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(BuildError::Schema("its input schema has no `\"type\": \"object\"`".to_owned()));
+        }
+        let description = description.into();
+        let semantics = Semantics {
+            ownership: Ownership::Custom,
+            risk: RiskSet::new(),
+            interrupt: Interrupt::Cancel,
+            default_policy: DefaultPolicy::Allow,
+            ..Semantics::mutating()
+        };
+        let (input, output) = (Codec::new(input_schema), Codec::new(json!({"type": "string"})));
+        let shape = Shape {
+            version: DefinitionVersion::of(&description, &input.schema, &output.schema, &semantics),
+            description,
+            input_schema: input.schema.clone(),
+            output_schema: output.schema.clone(),
+            semantics,
+            executor: ExecutorId {
+                kind: ExecutorKind::External,
+                id: "client".to_owned(),
+                impl_version: "1".to_owned(),
+            },
+        };
+        let tool = Self { inner: Arc::new(External { shape, input, output }), alias: None };
+        tool.sound()?;
+        Ok(tool)
+    }
+}
+
+impl ErasedTool for External {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn sound(&self) -> Result<(), String> {
+        self.input.validator()?;
+        self.output.validator()?;
+        Ok(())
+    }
+
+    fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
+        let value = self.input.parse(raw)?;
+        Ok(Decoded { value, typed: Arc::new(()) })
+    }
+
+    fn resolve(&self, _: &Decoded, _: &Caller) -> Result<Resolved, Precondition> {
+        Ok(Resolved::default())
+    }
+
+    fn plan_access(&self, _: &Decoded, _: &Resolved) -> Option<Vec<AccessRequest>> {
+        None
+    }
+
+    fn precheck(&self, _: &Decoded, _: &Resolved, _: &Caller) -> BoxFuture<'static, Result<Prepared, Precondition>> {
+        std::future::ready(Ok(Prepared::default())).boxed()
+    }
+
+    fn execute(&self, _: &Decoded, _: Resolved, _: ToolContext) -> BoxFuture<'static, Executed> {
+        // The gate hands such a call over and never comes here.
+        std::future::ready(Err(ToolFailure::external("this tool is run by the client"))).boxed()
+    }
+
+    fn timeout_ms(&self, _: &Decoded) -> Option<u64> {
+        None
+    }
+
+    fn result_limit(&self, _: &Decoded) -> Option<usize> {
+        None
+    }
+
+    fn loop_key(&self, input: &Decoded) -> Value {
+        input.value.clone()
+    }
+
+    fn to_model(&self, _: &Decoded, output: &Value) -> Option<Vec<Content>> {
+        Some(vec![Content::text(output.as_str().unwrap_or_default())])
+    }
+
+    fn to_user(&self, _: &Decoded, _: &Value) -> Option<UserText> {
+        None
+    }
+
+    fn to_structured(&self, _: &Decoded, output: &Value) -> Value {
+        output.clone()
+    }
+
+    fn anchors(&self, _: &dyn Window) -> Option<Vec<Anchor>> {
+        None
+    }
+}

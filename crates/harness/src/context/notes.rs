@@ -1,0 +1,153 @@
+//! The automatic notes of a wake: one table, in the order of agent-runtime 6.7.
+//!
+//! A note holds runtime facts: types, ids, codes, counts, names we minted, and the tool to read more with. None quotes what
+//! a tool, a page or a file said (L67).
+
+use std::fmt::Write as _;
+
+use portcullis_base::InvocationId;
+
+use super::budget::ContextBudget;
+use super::read_first::{Known, read_first};
+
+/// Every tag, in the order in which their notes stand.
+pub const TAGS: [&str; 12] = [
+    "outcome-repair",
+    "promotion-gate",
+    "outcome-trend",
+    "setup-drift",
+    "shell-busy",
+    "read-first",
+    "skill-candidate",
+    "session-candidate",
+    "retrieval-plan",
+    "retrieval-candidate",
+    "context-pressure",
+    "crash-recovery",
+];
+
+/// The facts that the notes of this crate are made of.
+pub(crate) struct Facts<'a> {
+    /// What a person said that is pending, the newest last; empty if nobody did.
+    pub(crate) said: &'a str,
+    /// Something waits for an answer.
+    pub(crate) waits: bool,
+    pub(crate) known: Known<'a>,
+    pub(crate) budget: &'a ContextBudget,
+    /// Calls whose end nobody knows, where this wake goes on with what a dead process left.
+    pub(crate) unknown: &'a [InvocationId],
+    pub(crate) offers: &'a dyn Fn(&str) -> bool,
+}
+
+/// All notes of a wake, in their order. `others` come from those who know more (`Extras`).
+pub(crate) fn notes(facts: &Facts<'_>, others: Vec<String>) -> Vec<String> {
+    let busy = others.iter().any(|note| tag_of(note) == Some("shell-busy"));
+    let hint = (!busy && !facts.waits).then(|| read_first(facts.said, &facts.known, facts.offers)).flatten();
+    let own = [hint, pressure(facts), recovery(facts.unknown)];
+    let mut all: Vec<String> = others.into_iter().chain(own.into_iter().flatten()).collect();
+    // Stable: several notes of one tag stay as they came. A tag that nobody knows stands last.
+    all.sort_by_key(|note| {
+        tag_of(note).and_then(|tag| TAGS.iter().position(|known| *known == tag)).unwrap_or(TAGS.len())
+    });
+    all
+}
+
+/// The tag that a note begins with.
+fn tag_of(note: &str) -> Option<&str> {
+    note.strip_prefix('[')?.split_once(']').map(|(tag, _)| tag)
+}
+
+fn pressure(facts: &Facts<'_>) -> Option<String> {
+    let word = facts.budget.told()?;
+    let counts = &facts.budget.history.counts;
+    let mut note = format!(
+        "[context-pressure] pressure={word} headroom={} budget={} droppedConversation={} droppedRuntimeNotes={}",
+        facts.budget.selection_headroom_tokens,
+        facts.budget.context_selection_budget_tokens,
+        counts.dropped_conversation_count,
+        counts.dropped_runtime_note_count,
+    );
+    if (facts.offers)("session_describe_context") {
+        note.push_str(" nextTool=session_describe_context");
+    }
+    Some(note)
+}
+
+fn recovery(unknown: &[InvocationId]) -> Option<String> {
+    if unknown.is_empty() {
+        return None;
+    }
+    let mut note = "[crash-recovery] the process that worked on this ended in the middle; these calls had begun, and \
+                    nobody knows how they ended:"
+        .to_owned();
+    for invocation in unknown {
+        let _ = write!(note, " {invocation}");
+    }
+    Some(note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::budget::{HistoryCounts, HistoryWeight};
+    use super::*;
+
+    fn budget(headroom: u64, dropped: usize) -> ContextBudget {
+        let counts = HistoryCounts { dropped_conversation_count: dropped, ..HistoryCounts::default() };
+        let history = HistoryWeight { counts, ..HistoryWeight::default() };
+        ContextBudget { selection_headroom_tokens: headroom, history, ..ContextBudget::default() }
+    }
+
+    fn facts<'a>(said: &'a str, budget: &'a ContextBudget, unknown: &'a [InvocationId]) -> Facts<'a> {
+        let known = Known { last_command: true, cwd: None };
+        Facts { said, waits: false, known, budget, unknown, offers: &|_| true }
+    }
+
+    fn tags(notes: &[String]) -> Vec<&str> {
+        notes.iter().map(|note| tag_of(note).expect("a tag")).collect()
+    }
+
+    #[test]
+    fn check27_notes_stand_in_the_order_of_the_table_whoever_made_them() {
+        let (budget, unknown) = (budget(0, 1), [InvocationId::from_u128(7)]);
+        let others = [
+            "[retrieval-candidate] b",
+            "[outcome-repair] status=blocked",
+            "[setup-drift] x",
+            "[retrieval-candidate] a",
+        ];
+        let all = notes(&facts("read src/main.rs", &budget, &unknown), others.map(str::to_owned).to_vec());
+        let order = ["outcome-repair", "setup-drift", "read-first", "retrieval-candidate", "retrieval-candidate"];
+        assert_eq!(tags(&all), [&order[..], &["context-pressure", "crash-recovery"]].concat());
+        assert_eq!(all[3], "[retrieval-candidate] b", "several of one tag stay as they came");
+    }
+
+    #[test]
+    fn context_pressure_says_how_much_and_where_to_look() {
+        let (tight, crowded, wide) = (budget(256, 0), budget(5_000, 3), budget(257, 0));
+        let note = notes(&facts("", &tight, &[]), Vec::new());
+        assert!(note[0].starts_with("[context-pressure] pressure=tight headroom=256"), "{note:?}");
+        let note = notes(&facts("", &crowded, &[]), Vec::new());
+        assert!(note[0].contains("pressure=crowded") && note[0].contains("droppedConversation=3"), "{note:?}");
+        assert!(note[0].ends_with("nextTool=session_describe_context"), "{note:?}");
+        assert!(notes(&facts("", &wide, &[]), Vec::new()).is_empty());
+        let unoffered = Facts { offers: &|_| false, ..facts("", &tight, &[]) };
+        assert!(!notes(&unoffered, Vec::new())[0].contains("nextTool"), "a tool that is not there is not named");
+    }
+
+    #[test]
+    fn a_hint_gives_way_to_a_busy_shell_and_to_what_waits() {
+        let wide = budget(5_000, 0);
+        let asked = || facts("read src/main.rs", &wide, &[]);
+        assert_eq!(tags(&notes(&asked(), Vec::new())), ["read-first"]);
+        assert_eq!(tags(&notes(&asked(), vec!["[shell-busy] shell=x".to_owned()])), ["shell-busy"]);
+        assert!(notes(&Facts { waits: true, ..asked() }, Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn h36_crash_recovery_lists_calls_by_their_ids_alone() {
+        let wide = budget(5_000, 0);
+        let ids = [InvocationId::from_u128(7), InvocationId::from_u128(8)];
+        let all = notes(&facts("", &wide, &ids), Vec::new());
+        assert!(ids.iter().all(|id| all[0].contains(&id.to_string())), "{all:?}");
+    }
+}
