@@ -23,6 +23,7 @@ pub async fn allowed(runtime: &Runtime, session: &Session, n: u128, tool: &str, 
     let ask = match disposition {
         Disposition::Parked(ask) => ask,
         Disposition::Settled(seen) => bail!("{tool} did not ask: {}", seen.session_view().summary),
+        Disposition::Elsewhere(event) => bail!("{tool} was handed over by {event}"),
     };
     runtime.reply(ask, Answer::by("bench", Reply::AllowOnce)).await?;
     Ok(ask)

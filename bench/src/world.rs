@@ -73,5 +73,6 @@ pub async fn call(session: &Session, n: u128, tool: &str, input: String) -> Resu
     match disposition {
         Disposition::Settled(observation) => Ok(*observation),
         Disposition::Parked(ask) => bail!("it asks: {ask}"),
+        Disposition::Elsewhere(event) => bail!("it was handed over by {event}"),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn ended(ended: &Result<(crate::append::Append, Disposition), Halt>) 
     let span = Span::current();
     match ended {
         Ok((_, Disposition::Settled(observation))) => span.record("code", display(&observation.session_view().code)),
-        Ok((_, Disposition::Parked(_))) => span.record("code", "waits"),
+        Ok((_, Disposition::Parked(_) | Disposition::Elsewhere(_))) => span.record("code", "waits"),
         Err(_) => span.record("code", "halted"),
     };
 }
