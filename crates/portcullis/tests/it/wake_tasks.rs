@@ -88,7 +88,7 @@ async fn claimed(passes: bool, ended: bool) -> (World, String, String) {
 }
 
 #[tokio::test]
-async fn s24_a_claim_about_tests_that_still_run_is_not_supported() {
+async fn l76_a_claim_about_tests_that_still_run_is_not_supported() {
     let (world, verdict, fact) = claimed(true, false).await;
     assert_eq!(verdict, "unsupported", "{fact}");
     assert!(fact.contains("runs as a background task"), "{fact}");
@@ -99,7 +99,7 @@ async fn s24_a_claim_about_tests_that_still_run_is_not_supported() {
 }
 
 #[tokio::test]
-async fn s24_the_end_of_a_background_task_decides_what_it_verifies() {
+async fn l76_the_end_of_a_background_task_decides_what_it_verifies() {
     let (_, verdict, fact) = claimed(false, true).await;
     assert_eq!(verdict, "contradicted", "{fact}");
     let (_, verdict, fact) = claimed(true, true).await;
