@@ -196,7 +196,7 @@ impl Session {
         ask: Option<fold::Ask>,
         result: Arrived,
     ) -> Result<Disposition, Halt> {
-        let Some(input) = self.stored_input(intent).await? else { return self.unopened(intent, ask).await };
+        let Some(input) = self.stored_input(intent).await? else { return self.settle_unopened(intent).await };
         let mut back = stored(intent, input, ask);
         if let Origin::Stored { arrived, .. } = &mut back.origin {
             *arrived = Some(Box::new(result));

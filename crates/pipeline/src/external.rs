@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use portcullis_base::{Code, IntentId};
+use portcullis_base::{Code, IntentId, Recorded, Recovery, SideEffects};
 use portcullis_contract::seam::{self, Reported};
 use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName};
 use portcullis_event::facts::{CustomTool, CustomToolUse, text_of};
 use portcullis_event::{Body, fold};
-use portcullis_secret::redact_sensitive;
+use portcullis_secret::{SENSITIVE_KEYWORD, redact_sensitive};
 use serde_json::Value;
 
 use crate::append::Append;
@@ -144,6 +144,11 @@ pub fn custom_tools(declared: &[CustomTool]) -> Result<BTreeMap<ToolName, Tool>,
             let most = CUSTOM_BYTES >> 10;
             return Err(fault(format!("a session has at most {CUSTOM_TOOLS} of them, and {most} KiB in all")));
         }
+        if custom.input_schema.to_string().contains(SENSITIVE_KEYWORD) {
+            return Err(fault(format!(
+                "`{SENSITIVE_KEYWORD}` fields would reach its client masked; leave the mark out"
+            )));
+        }
         let name: ToolName =
             custom.name.parse().map_err(|why: portcullis_contract::InvalidName| fault(why.to_string()))?;
         let tool = Tool::external(&custom.description, custom.input_schema.clone());
@@ -178,8 +183,23 @@ impl Session {
 
     pub(crate) async fn settle_given_up(&self, intent: &fold::Intent) -> Result<Disposition, Halt> {
         let text = "the session was interrupted before the client's result counted; what the client did is not known";
-        let refusal = Refusal::new(Code::ApprovalSuperseded, text);
+        self.settle_unseen(intent, Code::ApprovalSuperseded, text).await
+    }
+
+    /// A client's result that cannot be brought back to its call: the call happened, and must not be made again unseen.
+    pub(crate) async fn settle_unopened(&self, intent: &fold::Intent) -> Result<Disposition, Halt> {
+        let text =
+            "the client gave its result, but the input of the call cannot be opened any more; look at what it did";
+        self.settle_unseen(intent, Code::OutcomeUnknown, text).await
+    }
+
+    /// What a client may have done is not for us to know.
+    async fn settle_unseen(&self, intent: &fold::Intent, code: Code, text: &str) -> Result<Disposition, Halt> {
         let entry = stored(intent, String::new(), None);
-        self.finish(intent, *refuse(&self.shared, &entry, refusal), Append::new()).await
+        let mut observed = *refuse(&self.shared, &entry, Refusal::new(code, text));
+        observed.side_effects = SideEffects::unknown(Vec::new());
+        observed.recovery = Recorded::Known(Recovery::InspectThenDecide);
+        observed.retryable = false;
+        self.finish(intent, observed, Append::new()).await
     }
 }

@@ -41,8 +41,9 @@ use crate::offers::{self, Offers};
 use crate::permission::{allows, permission};
 use crate::progress::Progress;
 use crate::quota::Usage;
+use crate::refuse::refuse;
 use crate::registry::{Placement, Registered, Registrar, Registry};
-use crate::schedule::schedule;
+use crate::schedule::{cancelled_before_start, schedule};
 use crate::session::{Observation, Session, SessionShared, keep_lease};
 use crate::step::{Halt, Step};
 use crate::stored_input::input_hash;
@@ -420,6 +421,11 @@ pub(crate) async fn pass(
         Step::Next(validated) => validated,
         ended => return settle(session, ended, facts).await,
     };
+    if cancel.is_cancelled() {
+        // Nobody is asked about what is not wanted any more.
+        let refused = refuse(session, &validated.visible.intent, cancelled_before_start());
+        return settle(session, Step::<()>::Refused(refused), facts).await;
+    }
     let authorized = match permission(session, validated, &mut facts).instrument(debug_span!("permission")).await {
         Step::Next(authorized) => authorized,
         ended => return settle(session, ended, facts).await,

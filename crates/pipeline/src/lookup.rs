@@ -59,6 +59,12 @@ fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Found {
     let tool = &intent.proposal.tool;
     let live = session.gate.effective(tool, session.key.session);
     if let Origin::Stored { definition_version, executor_id, .. } = &intent.origin {
+        // A client has run it already: whatever the tool has become since, its result belongs to this call.
+        if intent.arrived().is_some()
+            && let (Some(registered), Ok(name)) = (&live, tool.parse::<ToolName>())
+        {
+            return Ok((name, registered.clone()));
+        }
         return same_identity(tool, live, definition_version.as_deref(), executor_id.as_deref());
     }
     let call = (intent.proposal.message_id, intent.proposal.call_id.clone());

@@ -212,7 +212,7 @@ fn key_held(session: &SessionShared, key: &str, holder: SessionId) -> Refusal {
     Refusal::new(Code::LockConflict, text)
 }
 
-fn cancelled_before_start() -> Refusal {
+pub(crate) fn cancelled_before_start() -> Refusal {
     Refusal::new(Code::CancelledBeforeStart, "it was cancelled before it started")
 }
 

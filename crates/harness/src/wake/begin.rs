@@ -114,6 +114,7 @@ impl<'a> Wake<'a> {
             said: std::collections::HashMap::new(),
             unfolded: portcullis_event::facts::ModelUsage::default(),
             only_stop: found.interrupted && found.inputs.iter().all(is_no_word),
+            stop_calls: found.interrupted,
             stop: None,
             unknown: Vec::new(),
             noted: false,

@@ -38,6 +38,11 @@ impl Wake<'_> {
         });
         let proposals = proposals.collect();
         let stop = self.cancel.child_token();
+        // What somebody has stopped is settled, in its order, and none of it is run or asked about (3.3).
+        self.session.catch_up().await?;
+        if std::mem::take(&mut self.stop_calls) || self.session.with_state(|state| state.inbox.interrupted()) {
+            stop.cancel();
+        }
         let facts = std::mem::take(&mut self.facts);
         let scheduling = self.harness.settings.scheduling;
         let ended = {

@@ -32,7 +32,7 @@ impl Wake<'_> {
         self.harness.watcher.see(Live::Checked(&checked));
         self.learn(&directive);
         let next = self.queue_wakes(&directive);
-        let custom = directive.custom.as_ref().map(|wanted| {
+        let custom = directive.custom.as_ref().filter(|wanted| self.may_ask_a_client(&wanted.name)).map(|wanted| {
             let used = CustomToolUse { intent_id: None, name: wanted.name.clone(), input: wanted.input.clone() };
             self.session.note(&mut self.facts, None, &used)
         });
@@ -78,6 +78,21 @@ impl Wake<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a directive may put this to a client. What is a tool here is called, so that the gate decides about it; and
+    /// who reads along at a terminal was asked for no directive.
+    fn may_ask_a_client(&self, name: &str) -> bool {
+        let offer = self.session.gate().offer(self.session.key().session);
+        let is = |other: &str| other.eq_ignore_ascii_case(name);
+        let is_tool =
+            offer.entries().any(|(other, _)| is(other.as_str())) || offer.hidden().iter().any(|one| is(&one.name));
+        if is_tool {
+            let text =
+                format!("the answer asks a client for `{name}`, which is a tool: it is called, or not run at all");
+            self.harness.watcher.see(Live::Warning(&text));
+        }
+        self.harness.settings.directive && !is_tool
     }
 
     /// Compares what the answer claims with what happened (§24). The words are never changed.

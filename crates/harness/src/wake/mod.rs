@@ -119,6 +119,8 @@ pub(crate) struct Wake<'a> {
     pub(crate) unfolded: portcullis_event::facts::ModelUsage,
     /// Somebody wants it to stop, and said nothing else.
     pub(crate) only_stop: bool,
+    /// An interrupt was taken up: the calls of the answer before it are not run any more.
+    pub(crate) stop_calls: bool,
     /// Why the newest answer ended.
     pub(crate) stop: Option<portcullis_model::Stop>,
     /// Calls whose end nobody knows, where this wake goes on with what a dead process left.
@@ -159,7 +161,10 @@ impl Harness {
 impl Wake<'_> {
     async fn run(&mut self) -> Result<WakeEnd, Halt> {
         if self.only_stop {
-            return self.interrupted().await;
+            return match self.run_calls().await? {
+                Some(end) => Ok(end),
+                None => self.interrupted().await,
+            };
         }
         loop {
             if let Some(end) = self.run_calls().await? {
@@ -170,6 +175,10 @@ impl Wake<'_> {
             }
             if self.take_new_input().await? {
                 return self.interrupted().await;
+            }
+            if self.context.is_empty() && self.added.is_empty() {
+                // Calls that no model made: there is nothing to ask one about.
+                return self.idle(StopReason::EndTurn, "").await;
             }
             let answered = self.context.newest.as_ref().is_some_and(|newest| newest.asked.is_empty());
             if answered && self.added.is_empty() {

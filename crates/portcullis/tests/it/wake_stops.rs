@@ -93,3 +93,51 @@ async fn a_model_that_always_calls_is_stopped_by_the_last_request_of_its_wake() 
     executed(world.wake().await);
     assert!(world.brain.requests()[3].starts_with(&heard[2]), "and the conversation goes on without them");
 }
+
+/// Two calls, of which the first asks: the second is held back.
+fn two_calls() -> Vec<portcullis::model::AnswerPart> {
+    vec![call("c1", "write", WRITE), call("c2", "write", r#"{"file_path":"b.txt","content":"x\n"}"#)]
+}
+
+#[tokio::test]
+async fn check09_an_interrupt_ends_the_calls_that_were_held_back_as_well() {
+    for words in [false, true] {
+        let world = world(Brain::new([two_calls(), vec![said("Stopped.")]])).await;
+        world.say("make them").await;
+        executed(world.wake().await);
+        world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+        if words {
+            world.say("do not write anything").await;
+            assert_eq!(executed(world.wake().await).text, "Stopped.");
+        } else {
+            assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
+            world.say("and now?").await;
+            assert_eq!(executed(world.wake().await).text, "Stopped.");
+        }
+        assert_eq!(world.count("tool.intent").await, 2, "both are told");
+        assert_eq!(world.count("tool.observation").await, 2, "and settled");
+        assert_eq!(world.count("tool.permission.asked").await, 1, "nobody was asked about the second");
+        assert!(!world.folder.path().join("b.txt").exists() && !world.folder.path().join("new.txt").exists());
+        let heard = &world.brain.requests()[1];
+        assert!(heard.contains("cancelled_before_start"), "{heard}");
+    }
+}
+
+#[tokio::test]
+async fn check09_an_interrupt_while_an_approved_call_runs_lets_nothing_behind_it_run() {
+    let calls = vec![call("c1", "bash", r#"{"command":"sleep 30"}"#), two_calls().remove(1)];
+    let world = world(Brain::new([calls])).await;
+    world.say("go").await;
+    executed(world.wake().await);
+    let ask = pending(&world).await;
+    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    let never = CancellationToken::new();
+    let (woken, ()) = tokio::join!(world.agent.wake(world.session, &never), async {
+        world.until("tool.invocation.started").await;
+        world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+    });
+    assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
+    assert_eq!(world.count("tool.observation").await, 2);
+    assert!(!world.folder.path().join("b.txt").exists());
+    assert_eq!(world.brain.requests().len(), 1);
+}

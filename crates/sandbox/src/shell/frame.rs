@@ -12,6 +12,10 @@ use portcullis_base::Entropy;
 /// The most that one answer may hold; an environment that Linux can hand to a program is smaller.
 pub const ANSWER_MAX: usize = 8 << 20;
 
+/// The most that is kept of the list of exports, which is the third record of an answer.
+const EXPORTS_MAX: usize = 1 << 20;
+const EXPORTS_AT: usize = 2;
+
 /// The name of one command on the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token(String);
@@ -69,13 +73,15 @@ pub struct Frames {
     /// The records of the answer so far, from its token on; `None` while it has not begun.
     answer: Option<Vec<Vec<u8>>>,
     held: usize,
+    /// The list of exports is too long to be kept.
+    overlong: bool,
 }
 
 impl Frames {
     /// Waits for the answer with this token.
     #[must_use]
     pub fn new(token: Token) -> Self {
-        Self { token, record: Vec::new(), answer: None, held: 0 }
+        Self { token, record: Vec::new(), answer: None, held: 0, overlong: false }
     }
 
     /// Takes more bytes; gives the answer once it is whole. What comes after it is not looked at.
@@ -96,6 +102,12 @@ impl Frames {
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        // A long list is only compared, and then it is not: the environment is told anew.
+        let lists = self.answer.as_ref().is_some_and(|answer| answer.len() == EXPORTS_AT);
+        if lists && (self.overlong || self.record.len() + bytes.len() > EXPORTS_MAX) {
+            self.overlong = true;
+            return Ok(());
+        }
         self.held += bytes.len() + 1;
         if self.held > ANSWER_MAX {
             return Err(Fault::TooLong);
@@ -115,7 +127,7 @@ impl Frames {
             return Ok(None);
         };
         if record.strip_suffix(b".") != Some(token) {
-            answer.push(record);
+            answer.push(if std::mem::take(&mut self.overlong) { Vec::new() } else { record });
             return Ok(None);
         }
         let records = self.answer.take().unwrap_or_default();

@@ -20,8 +20,9 @@ use crate::hand::{Ended, Exit, Plan, Posture, Running, Stdin, Target};
 
 /// How long a fresh shell may take to answer. It reads no file, so even a busy machine needs far less.
 const START: Duration = Duration::from_secs(20);
-/// How long a shell may take to tell its environment. It starts one small program.
-const TELLING: Duration = Duration::from_secs(10);
+/// How long a shell may take to tell its environment. It starts one small program, and tries again for half a minute where
+/// it may have no more processes.
+const TELLING: Duration = Duration::from_secs(60);
 /// From the interrupt to the end of the shell. Both and the pause of a kill stay below the grace that a stopped call has
 /// (3 s), so that its end is still told.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1_000);
@@ -169,12 +170,20 @@ impl Shell {
         let token = Token::fresh(&*self.entropy);
         let lines = self.program.lines(command, &token);
         let mut finished = self.say(&lines, token, sink, stop).await?;
-        if self.told.exports != finished.report.exports {
+        // A shell that lists nothing has lost the word for it: then it says nothing about the environment.
+        let same = !finished.report.exports.is_empty() && self.told.exports == finished.report.exports;
+        if !same {
             let token = Token::fresh(&*self.entropy);
             let lines = self.program.environment(&token);
-            let answer = self.say(&lines, token, sink, tokio::time::sleep(TELLING)).await?;
-            let exports = std::mem::take(&mut finished.report.exports);
-            self.told = Told { exports, environment: answer.report.environment };
+            // The command is over: what becomes of this changes nothing of how it ended. If the shell dies of it, the next
+            // command finds that out.
+            let answer = self.say(&lines, token, sink, tokio::time::sleep(TELLING)).await.ok();
+            self.told = match answer.and_then(|answer| answer.report.environment) {
+                Some(environment) => {
+                    Told { exports: std::mem::take(&mut finished.report.exports), environment: Some(environment) }
+                }
+                None => Told::default(),
+            };
         }
         finished.report.environment.clone_from(&self.told.environment);
         Ok(finished)

@@ -218,6 +218,24 @@ async fn h43_whatever_a_command_changes_of_its_shell_its_end_is_told() {
         assert_eq!(done.report.status, 6, "after `{text}`: {}", wrote.out());
         assert!(wrote.out().contains("told\n"), "after `{text}`: {:?}", wrote.out());
     }
+    // A shell that cannot list what it exports is asked each time.
+    let mut shell = open(&world).await;
+    for value in ["1", "2"] {
+        let (ended, _) = try_run(&mut shell, &format!("export SEEN={value}; enable -n export")).await;
+        let done = ended.expect("it lives");
+        assert_eq!(environment(&done).get("SEEN").map(String::as_str), Some(value));
+        run(&mut shell, "enable export").await;
+    }
+    let (ended, _) = try_run(&mut shell, "enable -n export; declare -x SEEN=3").await;
+    assert_eq!(environment(&ended.expect("it lives")).get("SEEN").map(String::as_str), Some("3"));
+    let (ended, _) = try_run(&mut shell, "declare -x SEEN=4").await;
+    assert_eq!(environment(&ended.expect("it lives")).get("SEEN").map(String::as_str), Some("4"));
+    // A list that is too long to be compared ends no shell, and what could not be told once is asked for again.
+    let mut shell = open(&world).await;
+    let (ended, _) = try_run(&mut shell, "export BIG=$(head -c 9000000 /dev/zero | tr '\\0' x); (exit 3)").await;
+    assert_eq!(ended.expect("it lives").report.status, 3);
+    let (ended, _) = try_run(&mut shell, "export BIG=1 SMALL=2").await;
+    assert_eq!(environment(&ended.expect("it lives")).get("SMALL").map(String::as_str), Some("2"));
     // What no program can be started with is not told, rather than told as nothing.
     let mut shell = open(&world).await;
     let (ended, _) = try_run(&mut shell, "export BIG=$(head -c 3000000 /dev/zero | tr '\\0' x)").await;
