@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_event::Observed;
+use portcullis_pipeline::folded;
 use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,7 @@ pub fn warn_of_trust(settings: &Settings, folder: &std::path::Path, term: &Term)
 
 /// The tool is one that a client runs: whoever that is has to say what came of it.
 fn handed_over(world: &World, session: SessionId, event: EventId, term: &Term) -> anyhow::Result<Ended> {
-    let answer = world.command(&format!("sessions answer {session} --request {event} 'OUTPUT'"));
+    let answer = answer_command(world, session, event);
     if term.json {
         let waits =
             json!({"kind": "custom_tool_result", "event_id": event, "session_id": session, "commands": [answer]});
@@ -69,6 +70,11 @@ fn handed_over(world: &World, session: SessionId, event: EventId, term: &Term) -
     }
     term.print(&format!("its client runs it; give the result with: {answer}"))?;
     Ok(Ended::Waits)
+}
+
+/// How a client gives the result of a call.
+fn answer_command(world: &World, session: SessionId, event: EventId) -> String {
+    world.command(&format!("sessions answer {session} --request {event} 'OUTPUT'"))
 }
 
 /// The person left; the call is still there for whoever holds the session, and is run by them.
@@ -200,6 +206,16 @@ pub async fn see_through(
     match settled {
         Ok(settled) => Ok((settled.observed, interrupted)),
         Err(RuntimeError::NoObservation(ask)) => {
+            let state = folded(&*world.store, key(row.session_id)).await?;
+            let handed_over =
+                state.progress.custom.iter().find(|(_, request)| request.intent_id == Some(row.intent_id));
+            if let Some((event, _)) = handed_over {
+                let answer = answer_command(world, row.session_id, *event);
+                return Err(fault(
+                    Ended::Waits,
+                    format!("{ask} is allowed; its client runs it, give the result with: {answer}"),
+                ));
+            }
             let used = match holder(world, row.session_id).await? {
                 Some(owner) => format!("its session is in use by {owner}, which has yet to run it"),
                 None => "its call has not run yet; whoever uses the session next runs it".to_owned(),

@@ -86,3 +86,16 @@ fn a_declaration_with_a_mistake_stops_before_anything_is_made() {
     world.run(&["run", "x", "--model", &model, "--custom-tools", &file, "--continue"]).ends(2).warns("--continue");
     assert!(!world.database().exists() || world.run(&["sessions"]).ends(0).out.lines().count() <= 1);
 }
+
+#[test]
+fn allowing_a_call_that_its_client_runs_names_the_command_that_answers_it() {
+    let (world, model) = scripted(ASKS);
+    world.configure("[[rules]]\naction = \"get_weather\"\neffect = \"ask\"\n");
+    let file = declared(&world, WEATHER);
+    let asked = world.run(&["run", "how is it?", "--model", &model, "--custom-tools", &file]).ends(3);
+    let allowed = world.run(&["approvals", "allow", &asked.id("ask_")]).ends(3);
+    let line = allowed.err.lines().find_map(|line| line.split_once("give the result with: portcullis ")).expect("it");
+    let words: Vec<&str> = line.1.split(' ').map(|word| if word == "'OUTPUT'" { "12 degrees" } else { word }).collect();
+    world.run(&words).ends(0);
+    assert_eq!(world.run(&["run", "--continue", "--model", &model]).ends(0).out, "It is cold.\n");
+}
