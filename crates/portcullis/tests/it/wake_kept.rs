@@ -144,3 +144,18 @@ async fn l71_a_compaction_is_rebuilt_from_the_log_to_the_byte() {
     let after = world.brain.requests().last().cloned().expect("a request");
     assert!(after.starts_with(&before), "the summary and what was kept are what was sent");
 }
+
+#[tokio::test]
+async fn a_conversation_is_shrunk_for_the_provider_once_in_a_wake() {
+    let overflow = || Err(ModelError::new(Failure::ContextOverflow, "the prompt is too long"));
+    let read = |n: usize| Ok(vec![call(&format!("c{n}"), "read", r#"{"file_path":"a.txt"}"#)]);
+    let answers =
+        (0..4).map(read).chain([overflow()]).chain((4..9).map(read)).chain([overflow(), Ok(vec![said("No.")])]);
+    let world = world(Brain::scripted(answers)).await;
+    std::fs::write(world.folder.path().join("a.txt"), "words\n".repeat(200)).expect("a file");
+    world.say("look").await;
+    let end = executed(world.wake().await);
+    let Stopped::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };
+    assert_eq!(error.failure, Failure::ContextOverflow);
+    assert_eq!(world.count("agent.thread_context_compacted").await, 1);
+}
