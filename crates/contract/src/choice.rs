@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use portcullis_base::{Code, Window};
-use portcullis_secret::SENSITIVE_KEYWORD;
+use portcullis_secret::{SENSITIVE_KEYWORD, marks_sensitive};
 use serde_json::{Map, Value, json};
 
 use crate::codec::{Codec, DecodeError};
@@ -98,7 +98,7 @@ fn sensitive(choices: &BTreeMap<String, Tool>) -> Map<String, Value> {
     for tool in choices.values() {
         let fields = tool.inner.shape().input_schema.get("properties").and_then(Value::as_object);
         for (field, schema) in fields.into_iter().flatten() {
-            if schema.to_string().contains(SENSITIVE_KEYWORD) {
+            if marks_sensitive(schema) {
                 found.insert(field.clone(), json!({SENSITIVE_KEYWORD: true}));
             }
         }

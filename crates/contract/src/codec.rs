@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use portcullis_base::Code;
-use portcullis_secret::SENSITIVE_KEYWORD;
+use portcullis_secret::marks_sensitive;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Serialize, de::DeserializeOwned};
@@ -90,7 +90,7 @@ impl Codec {
     /// Checked value → typed value. Where a field is sensitive serde's own words are kept back: they quote it.
     pub(crate) fn typed<T: DeserializeOwned>(&self, value: &Value) -> Result<T, DecodeError> {
         typed(value).map_err(|mut error| {
-            if self.schema.to_string().contains(SENSITIVE_KEYWORD) {
+            if marks_sensitive(&self.schema) {
                 for fault in &mut error.faults {
                     "a value does not fit its type".clone_into(&mut fault.message);
                 }

@@ -96,6 +96,21 @@ pub enum StopReason {
     Interrupted,
 }
 
+impl StopReason {
+    /// The word of its type.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::RequiresAction { .. } => "requires_action",
+            Self::RetriesExhausted => "retries_exhausted",
+            Self::BudgetReached => "budget_reached",
+            Self::Refusal => "refusal",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatusRunning {
     pub previous_status: String,

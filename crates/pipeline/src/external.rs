@@ -10,7 +10,7 @@ use portcullis_contract::seam::{self, Reported};
 use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName};
 use portcullis_event::facts::{CustomTool, CustomToolUse, text_of};
 use portcullis_event::{Body, fold};
-use portcullis_secret::{SENSITIVE_KEYWORD, redact_sensitive};
+use portcullis_secret::{SENSITIVE_KEYWORD, marks_sensitive, redact_sensitive};
 use serde_json::Value;
 
 use crate::append::Append;
@@ -144,7 +144,7 @@ pub fn custom_tools(declared: &[CustomTool]) -> Result<BTreeMap<ToolName, Tool>,
             let most = CUSTOM_BYTES >> 10;
             return Err(fault(format!("a session has at most {CUSTOM_TOOLS} of them, and {most} KiB in all")));
         }
-        if custom.input_schema.to_string().contains(SENSITIVE_KEYWORD) {
+        if marks_sensitive(&custom.input_schema) {
             return Err(fault(format!(
                 "`{SENSITIVE_KEYWORD}` fields would reach its client masked; leave the mark out"
             )));

@@ -83,6 +83,13 @@ impl Offer {
         self.entries.iter()
     }
 
+    /// Whether a tool has this name, in capitals or not, offered or hidden.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        let is = |other: &str| other.eq_ignore_ascii_case(name);
+        self.entries.keys().any(|other| is(other.as_str())) || self.hidden.iter().any(|hidden| is(&hidden.name))
+    }
+
     /// The tools that are not, and why.
     #[must_use]
     pub fn hidden(&self) -> &[Hidden] {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use portcullis_base::{Digest, canonical_json, limits};
-use portcullis_secret::{Redactor, SENSITIVE_KEYWORD, redact_sensitive};
+use portcullis_secret::{Redactor, marks_sensitive, redact_sensitive};
 use serde_json::Value;
 
 /// What an event keeps of an input that is too long to stand there whole.
@@ -47,7 +47,7 @@ pub(crate) fn written(raw: &str, schemas: &[&Value], redactor: &Redactor) -> Wri
 /// Text that is no input: it is refused, so its beginning is enough to know it by.
 fn text(raw: &str, schemas: &[&Value], redactor: &Redactor) -> String {
     // Nobody can tell where in such text the sensitive value stands.
-    if schemas.iter().any(|schema| schema.to_string().contains(SENSITIVE_KEYWORD)) {
+    if schemas.iter().any(|schema| marks_sensitive(schema)) {
         return format!("({} bytes, not kept: the tool takes sensitive values)", raw.len());
     }
     // Masked first, so that the cut cannot leave half a secret; no secret is as long as the limit.

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, limits};
-use portcullis_contract::ToolName;
-use portcullis_event::facts::{CustomTool, Hidden, SessionCreated};
+use portcullis_event::facts::{CustomTool, SessionCreated};
 use portcullis_event::{Actor, Stamp};
 use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
 use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
@@ -92,9 +91,7 @@ impl Runtime {
         let session = SessionId::make(&*self.ids, self.clock.now());
         let offer = self.offer(session);
         for tool in portcullis_pipeline::custom_tools(custom_tools)?.keys() {
-            let taken = |(other, _): &(&ToolName, _)| other.as_str().eq_ignore_ascii_case(tool.as_str());
-            let hidden = |other: &Hidden| other.name.eq_ignore_ascii_case(tool.as_str());
-            if offer.entries().find(taken).is_some() || offer.hidden().iter().any(hidden) {
+            if offer.knows(tool.as_str()) {
                 return Err(RuntimeError::NameTaken(tool.clone()));
             }
         }

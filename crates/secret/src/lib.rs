@@ -23,7 +23,7 @@ pub use key::SealingKey;
 pub use key_file::KeyFileError;
 pub use redactor::{Redactor, RedactorError};
 pub use seal::{Aad, OpenError, SealError, Sealed, Sealer};
-pub use sensitive::{RestoreError, redact_sensitive, restore_sensitive};
+pub use sensitive::{RestoreError, marks_sensitive, redact_sensitive, restore_sensitive};
 pub use stream::RedactingStream;
 pub use value::{NotText, SecretBytes, SecretText};
 

@@ -27,6 +27,12 @@ pub struct RestoreError {
     pub pointer: String,
 }
 
+/// Whether a schema marks anything sensitive, wherever in it.
+#[must_use]
+pub fn marks_sensitive(schema: &Value) -> bool {
+    schema.to_string().contains(SENSITIVE_KEYWORD)
+}
+
 /// Replaces every sensitive value of `input` by `"***"` and returns what was there, with its JSON
 /// pointer, in the order of the document. A sensitive value is taken whole, whatever it holds.
 ///
@@ -145,7 +151,7 @@ fn of_field<'s>(schema: &'s Value, name: &str) -> Vec<&'s Value> {
     if out.is_empty() {
         match schema.get("additionalProperties") {
             // It will be refused, and may be a misspelt name of the sensitive value beside it.
-            Some(Value::Bool(false)) if schema.to_string().contains(SENSITIVE_KEYWORD) => out.push(&MISSPELT),
+            Some(Value::Bool(false)) if marks_sensitive(schema) => out.push(&MISSPELT),
             other => out.extend(other),
         }
     }

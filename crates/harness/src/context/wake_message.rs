@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use portcullis_base::SessionId;
 use portcullis_event::State;
-use portcullis_event::facts::StopReason;
 use portcullis_event::fold::ShellStatus;
 
 /// The elements of the message, one a line. A session that begins has nothing to tell.
@@ -13,7 +12,7 @@ pub(crate) fn wake_message(session: SessionId, state: &State) -> Option<String> 
     progress.last_wake?;
     let mut text = format!("<wake>\nsession: {session}\n");
     if let Some(stop) = &progress.last_stop {
-        let _ = writeln!(text, "previous stop: {}", stop_word(stop));
+        let _ = writeln!(text, "previous stop: {}", stop.as_str());
     }
     if let Some(summary) = &progress.last_summary {
         // The model's own words of before, not a tool's.
@@ -43,16 +42,5 @@ fn shell(state: &State, text: &mut String) {
             ShellStatus::Closed => "closed",
         };
         let _ = writeln!(text, "shell: persistent {} {status}, {} commands", open.shell_id, open.command_count);
-    }
-}
-
-fn stop_word(stop: &StopReason) -> &'static str {
-    match stop {
-        StopReason::EndTurn => "end_turn",
-        StopReason::RequiresAction { .. } => "requires_action",
-        StopReason::RetriesExhausted => "retries_exhausted",
-        StopReason::BudgetReached => "budget_reached",
-        StopReason::Refusal => "refusal",
-        StopReason::Interrupted => "interrupted",
     }
 }

@@ -83,10 +83,7 @@ impl Wake<'_> {
     /// Whether a directive may put this to a client. What is a tool here is called, so that the gate decides about it; and
     /// who reads along at a terminal was asked for no directive.
     fn may_ask_a_client(&self, name: &str) -> bool {
-        let offer = self.session.gate().offer(self.session.key().session);
-        let is = |other: &str| other.eq_ignore_ascii_case(name);
-        let is_tool =
-            offer.entries().any(|(other, _)| is(other.as_str())) || offer.hidden().iter().any(|one| is(&one.name));
+        let is_tool = self.session.gate().offer(self.session.key().session).knows(name);
         if is_tool {
             let text =
                 format!("the answer asks a client for `{name}`, which is a tool: it is called, or not run at all");

@@ -229,19 +229,14 @@ impl Wake<'_> {
         self.session.note(&mut self.facts, Some(turn.turn_id), &end);
         self.unfolded = end.model_usage.unwrap_or_default();
         self.stop = Some(answer.stop);
-        let text: String = parts
-            .iter()
-            .filter_map(|part| match part {
-                AnswerPart::Text(text) => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        if !calls.is_empty() && !text.trim().is_empty() {
-            let message = AgentMessage { message_id, content: vec![in_log(&text)], summary: None };
-            self.session.note(&mut self.facts, Some(turn.turn_id), &message);
-        }
         let seq = self.session.with_state(|state| state.seq) + 1;
         self.context.answered(message_id, parts, calls, seq);
+        // What it says beside its calls; the words of an answer without any are told by the end of the wake.
+        let newest = self.context.newest.as_ref().filter(|newest| !newest.asked.is_empty());
+        if let Some(newest) = newest.filter(|newest| !newest.text.trim().is_empty()) {
+            let message = AgentMessage { message_id, content: vec![in_log(&newest.text)], summary: None };
+            self.session.note(&mut self.facts, Some(turn.turn_id), &message);
+        }
         Ok(())
     }
 

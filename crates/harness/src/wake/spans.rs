@@ -2,7 +2,6 @@
 //! of either. With nobody listening nothing here is even formatted.
 
 use portcullis_base::{MessageId, WakeId};
-use portcullis_event::facts::StopReason;
 use portcullis_model::ModelName;
 use portcullis_pipeline::{Halt, Session};
 use tracing::Span;
@@ -35,12 +34,8 @@ pub(super) fn ended(woken: &Result<Woken, Halt>) {
         Err(_) => "halted",
         Ok(Woken::Idle) => "nothing",
         Ok(Woken::Executed(end)) => match &end.stop {
-            Stopped::Idle(StopReason::EndTurn) => "end_turn",
-            Stopped::Idle(StopReason::RetriesExhausted) => "retries_exhausted",
-            Stopped::Idle(StopReason::BudgetReached) => "budget_reached",
-            Stopped::Idle(StopReason::Refusal) => "refusal",
-            Stopped::Idle(StopReason::Interrupted) => "interrupted",
-            Stopped::Idle(StopReason::RequiresAction { .. }) | Stopped::RequiresAction(_) => "requires_action",
+            Stopped::Idle(reason) => reason.as_str(),
+            Stopped::RequiresAction(_) => "requires_action",
             Stopped::Rescheduled(_) => "rescheduled",
             Stopped::Retrying { .. } => "retrying",
             Stopped::GaveUp { .. } => "gave_up",

@@ -288,4 +288,12 @@ async fn a_sensitive_field_and_a_hidden_name_are_refused_when_tools_are_declared
     let pay = CustomTool { name: "pay".to_owned(), description: "Pays.".to_owned(), input_schema: pin };
     let refused = world.runtime.create_session_with("pays", &[pay]).await.expect_err("it would get a mask");
     assert!(refused.to_string().contains("x-portcullis-sensitive"), "{refused}");
+    let rules = "[[rules]]\naction = \"grep\"\neffect = \"deny\"\n";
+    let rules = portcullis::parse_rules(rules, "rules.toml", portcullis::Layer::User).expect("rules");
+    let policy = portcullis::PolicyBuilder::new().rules(rules).build().expect("a policy");
+    let closed = World::with(Brain::new([]), Settings::default(), |builder| builder.policy(policy)).await;
+    assert!(!closed.runtime.offer(closed.session).entries().any(|(name, _)| name.as_str() == "grep"), "it is hidden");
+    let grep = CustomTool { name: "Grep".to_owned(), ..weather() };
+    let refused = closed.runtime.create_session_with("greps", &[grep]).await;
+    assert!(matches!(refused, Err(RuntimeError::NameTaken(_))), "{refused:?}");
 }

@@ -52,6 +52,23 @@ async fn l69_l71_a_sensitive_argument_runs_and_is_in_no_event_and_in_no_later_re
     assert!(heard[2].starts_with(&heard[1]), "live and reloaded the same");
 }
 
+/// Of a name that stands twice in the arguments only the last is a value; the other is in the text all the same.
+#[tokio::test]
+async fn l69_a_known_secret_in_a_repeated_name_is_masked_in_the_recorded_answer() {
+    let secret = "hunter2-very-secret";
+    let twice = format!(r#"{{"file_path":"{secret}","file_path":"a.txt"}}"#);
+    let brain = Brain::new([vec![call("c1", "read", &twice)], vec![said("Read.")]]);
+    let known =
+        |builder: portcullis::RuntimeBuilder| builder.variable("TOKEN", portcullis::SecretText::new(secret.to_owned()));
+    let world = World::with(brain, Settings::default(), known).await;
+    world.say("read it").await;
+    executed(world.wake().await);
+    for event in world.events().await {
+        assert!(!event.payload.as_deref().unwrap_or_default().contains(secret), "{} holds it", event.kind);
+    }
+    assert!(!world.brain.requests()[1].contains(secret));
+}
+
 /// The process is gone between the answer and its call: the mask is not run in place of the value.
 #[tokio::test]
 async fn l69_a_masked_call_that_was_never_run_is_refused_after_a_restart_and_not_run_with_the_mask() {
