@@ -20,17 +20,17 @@ Usage: cargo xtask test [--quick]
    3 crate order  each crate depends only on earlier ones, from cargo metadata
    4 licences     of every package in the graph, and forbidden crates
    5 text         no registry hosts, stubs, ignored tests, unsafe outside crates/sandbox, overlong files
-   6 clippy       all targets, warnings denied
-   7 tests        cargo nextest (else cargo test), then the examples in the documentation
-   8 embed        examples/embed is short, light, and runs
-   9 mutants      every patch of mutants/ still applies (`cargo xtask mutants` runs them)
-  10 laws         the table of laws in ARCHITECTURE.md is current
+   6 mutants      every patch of mutants/ still applies (`cargo xtask mutants` runs them)
+   7 laws         the table of laws in ARCHITECTURE.md is current
+   8 clippy       all targets, warnings denied
+   9 tests        cargo nextest (else cargo test), then the examples in the documentation
+  10 embed        examples/embed is short, light, and runs
   11 clean        the run changed nothing that `git status` shows
 
---quick: steps 1 to 7 without the examples in the documentation, for use while working. It is not enough to land.";
+--quick: steps 1 to 9 without the examples in the documentation, for use while working. It is not enough to land.";
 
 /// The last step of `--quick`.
-const QUICK_STEPS: usize = 7;
+const QUICK_STEPS: usize = 9;
 
 struct Run {
     repo: Repo,
@@ -48,14 +48,14 @@ const STEPS: &[Step] = &[
     ("crate order", |run| order::check(run.graph()?)),
     ("licences", |run| licences::check(run.graph()?)),
     ("text", |run| text::check(&run.repo)),
+    ("mutants", |run| patch::check(&run.repo)),
+    ("laws", |run| laws::check(&run.repo)),
     ("clippy", Run::clippy),
     ("tests", Run::tests),
     ("embed", |run| {
         let target = run.graph()?.target.clone();
         embed::check(&run.repo, &target)
     }),
-    ("mutants", |run| patch::check(&run.repo)),
-    ("laws", |run| laws::check(&run.repo)),
     ("clean", Run::clean),
 ];
 
