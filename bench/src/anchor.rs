@@ -9,7 +9,7 @@ use anyhow::Result;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
-const TABLES: [&str; 6] = ["events", "payloads", "intents", "session_heads", "artifacts", "locks"];
+const TABLES: [&str; 6] = ["events", "runs", "intents", "session_heads", "artifacts", "locks"];
 
 /// One table's rows of one append.
 struct Copied {
@@ -65,8 +65,7 @@ impl Key {
 pub struct Rows {
     schema: Vec<String>,
     events: Copied,
-    /// The payloads that stand in a table of their own, by event.
-    payloads: Vec<Option<String>>,
+    runs: Copied,
     intent: Copied,
     artifacts: Copied,
     head: Copied,
@@ -83,30 +82,26 @@ impl Rows {
                 db.prepare("select sql from sqlite_master where tbl_name = ?1 and sql is not null order by type desc")?;
             schema.extend(found.query_map([table], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?);
         }
-        let session: Value = db.query_row(
-            "select session from events where type = 'tool.observation' order by at desc limit 1",
+        let (session, log): (Value, Value) = db.query_row(
+            "select session, log from events join session_heads using (log) where type = 'tool.observation' \
+             order by at desc limit 1",
             [],
-            |row| row.get(0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
-        let mut newest =
-            db.prepare("select append_id from events where session = ?1 group by append_id order by max(seq) desc")?;
-        let ids: Vec<Value> = newest.query_map([&session], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut newest = db.prepare(
+            "select append_id from events join runs using (run) where log = ?1 group by append_id order by max(seq) desc",
+        )?;
+        let ids: Vec<Value> = newest.query_map([&log], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let mut taken = Vec::new();
         for append in ids.into_iter().take(appends) {
+            let of_append = [log.clone(), append.clone()];
+            let events = Copied::of(
+                &db,
+                "select events.* from events join runs using (run) where log = ?1 and append_id = ?2 order by seq",
+                &of_append,
+            )?;
+            let runs = Copied::of(&db, "select * from runs where append_id = ?1 order by run", &of_append[1..])?;
             let bind = [session.clone(), append];
-            let events =
-                Copied::of(&db, "select * from events where session = ?1 and append_id = ?2 order by seq", &bind)?;
-            let payload_id = events.at("payload_id");
-            let payloads = events
-                .rows
-                .iter()
-                .map(|row| match &row[payload_id] {
-                    Value::Integer(id) => {
-                        db.query_row("select payload from payloads where payload_id = ?1", [id], |row| row.get(0)).ok()
-                    }
-                    _ => None,
-                })
-                .collect();
             let one = &bind[..1];
             let intent =
                 Copied::of(&db, "select * from intents where session = ?1 order by updated_seq desc limit 1", one)?;
@@ -119,7 +114,7 @@ impl Rows {
                 &newest,
             )?;
             let head = Copied::of(&db, "select * from session_heads where session = ?1", one)?;
-            taken.push(Self { schema: schema.clone(), events, payloads, intent, artifacts, head, key: None });
+            taken.push(Self { schema: schema.clone(), events, runs, intent, artifacts, head, key: None });
         }
         Ok(taken)
     }
@@ -147,25 +142,30 @@ impl Rows {
 
     /// Writes these rows once more under new seqs, as rows of `session`; the caller owns the transaction.
     pub fn write(&self, db: &Connection, next_seq: &mut i64, session: u128) -> Result<()> {
+        let log = Value::Integer(i64::try_from(session >> 64)?);
         let session = Value::Blob(session.to_be_bytes().to_vec());
         let fresh_id = |seq: i64| {
             let mut id = vec![0u8; 16];
             id[8..].copy_from_slice(&seq.to_be_bytes());
             Value::Blob(id)
         };
-        let events = &self.events;
+        let (events, runs) = (&self.events, &self.runs);
+        let mut insert_run = db.prepare_cached(&runs.insert("runs"))?;
         let mut insert = db.prepare_cached(&events.insert("events"))?;
-        for (row, payload) in events.rows.iter().zip(&self.payloads) {
-            let mut row = row.clone();
-            if let Some(text) = payload {
-                db.prepare_cached("insert into payloads (payload) values (?1)")?.execute(params![text])?;
-                row[events.at("payload_id")] = Value::Integer(db.last_insert_rowid());
+        for run in &runs.rows {
+            let mut fresh = run.clone();
+            fresh[runs.at("run")] = Value::Null;
+            insert_run.execute(params_from_iter(fresh))?;
+            let number = Value::Integer(db.last_insert_rowid());
+            for row in events.rows.iter().filter(|row| row[events.at("run")] == run[runs.at("run")]) {
+                let mut row = row.clone();
+                row[events.at("run")] = number.clone();
+                row[events.at("seq")] = Value::Integer(*next_seq);
+                row[events.at("log")] = log.clone();
+                row[events.at("event_id")] = fresh_id(*next_seq);
+                insert.execute(params_from_iter(row))?;
+                *next_seq += 1;
             }
-            row[events.at("seq")] = Value::Integer(*next_seq);
-            row[events.at("session")] = session.clone();
-            row[events.at("event_id")] = fresh_id(*next_seq);
-            insert.execute(params_from_iter(row))?;
-            *next_seq += 1;
         }
         let others = [
             ("intents", &self.intent, Some("intent_id")),
@@ -177,6 +177,9 @@ impl Rows {
             for (i, row) in (0i64..).zip(&copied.rows) {
                 let mut row = row.clone();
                 row[copied.at("session")] = session.clone();
+                if table == "session_heads" {
+                    row[copied.at("log")] = log.clone();
+                }
                 if let Some(id) = id {
                     row[copied.at(id)] = fresh_id(*next_seq - i);
                 }

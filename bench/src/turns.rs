@@ -27,6 +27,8 @@ use crate::world::{artifacts, sqlite};
 const CALLS: usize = 500;
 const FEW: usize = 100;
 const FILE: usize = 4_096;
+const SOURCE: [&str; 4] =
+    [include_str!("turns.rs"), include_str!("run.rs"), include_str!("anchor.rs"), include_str!("table.rs")];
 
 pub type Make = Box<dyn Fn(usize) -> (String, String) + Send + Sync>;
 
@@ -192,9 +194,11 @@ pub async fn run() -> Result<Vec<Row>> {
 
 async fn reads() -> Result<Vec<Row>> {
     let prepare = |workspace: &Path| {
+        // Pages of real source, no two alike: what is stored is packed, and noise or zeros would tell nothing.
+        let source: String = SOURCE.iter().flat_map(|text| text.chars()).filter(char::is_ascii).collect();
         for n in 0..CALLS {
-            let text = format!("{n:063}\n").repeat(FILE / 64);
-            std::fs::write(workspace.join(format!("{n}.txt")), text)?;
+            let from = n * 97 % (source.len() - FILE);
+            std::fs::write(workspace.join(format!("{n}.txt")), &source[from..from + FILE])?;
         }
         Ok(())
     };

@@ -76,7 +76,7 @@ pub enum ChainFault {
     Unlinked { seq: u64, id: EventId },
     #[error("the payload of event {seq} ({id}) was altered: its bytes do not have the recorded hash")]
     Payload { seq: u64, id: EventId },
-    #[error("event {seq} ({id}) was altered: its envelope does not have the recorded hash")]
+    #[error("event {seq} ({id}) was altered: it does not have the recorded hash")]
     Envelope { seq: u64, id: EventId },
     #[error("the log ends at event {found}, its head row says {head}")]
     Tail { head: u64, found: u64 },

@@ -4,9 +4,9 @@ use portcullis_event::chain_hash;
 use portcullis_store::SessionKey;
 use rusqlite::Connection;
 
-use crate::apply::has_event;
 use crate::codec::json;
 use crate::op::Trace;
+use crate::runs::has_event;
 use crate::{heads, query};
 
 /// Whether the batch of these traces committed; `None` if that cannot be told. A batch is one

@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use portcullis_base::{AskId, Digest, EventId, IntentId, Timestamp};
-use portcullis_event::{Event, IntentState};
+use portcullis_base::{AskId, Digest, IntentId, Timestamp};
+use portcullis_event::IntentState;
 use portcullis_store::{
     ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts,
     lingers, lingers_until, plan,
@@ -15,11 +15,7 @@ use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
 use crate::op::{Trace, Tx};
-use crate::{kept, projections, records, wakes};
-
-/// Payloads up to this many bytes stand in the event's own row. With the longest envelope such a
-/// row stays under the 1,002 bytes that SQLite keeps on a clustered page of 4 KiB.
-const INLINE_PAYLOAD: usize = 560;
+use crate::{kept, projections, records, runs, wakes};
 
 /// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
@@ -120,16 +116,7 @@ fn repeat(conn: &Connection, commit: &Commit) -> Result<Option<Option<Value>>, F
     let Some(first) = commit.events.first() else {
         return Ok(None);
     };
-    Ok(has_event(conn, commit.key, first.id)?.then_some(None))
-}
-
-/// Whether the log holds this event.
-pub(crate) fn has_event(conn: &Connection, key: SessionKey, event: EventId) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM events WHERE tenant = ?1 AND session = ?2 AND event_id = ?3")?.exists(params![
-        id(key.tenant.as_u128()),
-        id(key.session.as_u128()),
-        id(event.as_u128())
-    ])
+    Ok(runs::has_event(conn, commit.key, first.id)?.then_some(None))
 }
 
 fn dedupe(key: &str) -> [u8; 16] {
@@ -196,8 +183,8 @@ pub(crate) fn write(
     let key = commit.key;
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
-    insert_events(conn, key, &planned.events)?;
     heads::append(conn, key, before, &planned.head)?;
+    runs::insert(conn, key, &planned.events)?;
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
         conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?
@@ -270,46 +257,6 @@ pub(crate) fn write(
         repeat: false,
         response: commit.idempotency.as_ref().map(|i| i.response.clone()),
     })
-}
-
-fn insert_events(conn: &Connection, key: SessionKey, events: &[Event]) -> rusqlite::Result<()> {
-    let mut insert = conn.prepare_cached(
-        "INSERT INTO events (tenant, session, seq, event_id, type, at, actor, worker_id, fence, \
-         wake_id, turn_id, session_thread_id, append_id, v, payload, payload_id, payload_hash, \
-         prev_hash, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
-         ?15, ?16, ?17, ?18, ?19)",
-    )?;
-    for event in events {
-        let (inline, payload_id) = match event.payload.as_deref() {
-            Some(text) if text.len() > INLINE_PAYLOAD => {
-                conn.prepare_cached("INSERT INTO payloads (payload) VALUES (?1)")?.execute(params![text])?;
-                (None, Some(conn.last_insert_rowid()))
-            }
-            other => (other, None),
-        };
-        insert.execute(params![
-            id(key.tenant.as_u128()),
-            id(key.session.as_u128()),
-            event.seq,
-            id(event.id.as_u128()),
-            event.kind.as_str(),
-            event.at.as_micros(),
-            event.actor.as_str(),
-            event.worker_id.map(|w| id(w.as_u128())),
-            event.fence,
-            event.wake_id.map(|w| id(w.as_u128())),
-            event.turn_id.map(|t| id(t.as_u128())),
-            event.session_thread_id.map(|s| id(s.as_u128())),
-            id(event.append_id.as_u128()),
-            event.v,
-            inline,
-            payload_id,
-            event.payload_hash.as_bytes(),
-            event.prev_hash.as_bytes(),
-            event.hash.as_bytes(),
-        ])?;
-    }
-    Ok(())
 }
 
 fn insert_artifact(conn: &Connection, key: SessionKey, row: &ArtifactRow) -> rusqlite::Result<()> {

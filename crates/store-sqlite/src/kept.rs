@@ -13,6 +13,7 @@ use rusqlite::{Connection, params};
 use crate::codec::{digest_at, id, id_at};
 use crate::error::Fail;
 use crate::op::Tx;
+use crate::runs::{self, Runs};
 use crate::{apply, query, search};
 
 /// Refuses what would be added to an erased session. Only a log that ended is looked at.
@@ -49,10 +50,8 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
         .prepare("SELECT sha256 FROM artifacts WHERE tenant = ?1 AND session = ?2")?
         .query_map(mine, |row| digest_at(row, 0))?
         .collect::<rusqlite::Result<_>>()?;
+    runs::erase(conn, key)?;
     for statement in [
-        "DELETE FROM payloads WHERE payload_id IN \
-         (SELECT payload_id FROM events WHERE tenant = ?1 AND session = ?2 AND payload_id IS NOT NULL)",
-        "UPDATE events SET payload = NULL, payload_id = NULL WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM intents WHERE tenant = ?1 AND session = ?2",
         "DELETE FROM asks WHERE tenant = ?1 AND session = ?2",
@@ -84,14 +83,14 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
 fn menus(conn: &Connection, tenant: TenantId) -> rusqlite::Result<HashSet<Digest>> {
     let mut found = HashSet::new();
     let mut statement = conn.prepare(
-        "SELECT e.type, e.v, coalesce(e.payload, p.payload) FROM events e \
-         LEFT JOIN payloads p ON p.payload_id = e.payload_id WHERE e.tenant = ?1 AND e.type = 'tool.menu'",
+        "SELECT e.type, e.v, e.run, e.start, e.bytes FROM events e JOIN session_heads h ON h.log = e.log \
+         WHERE h.tenant = ?1 AND e.type = 'tool.menu'",
     )?;
     let mut rows = statement.query(params![id(tenant.as_u128())])?;
+    let mut runs = Runs::of(conn);
     while let Some(row) = rows.next()? {
-        let payload: Option<String> = row.get(2)?;
-        if let Body::MenuFrozen(menu) = Body::decode(&EventType::recorded(row.get(0)?), row.get(1)?, payload.as_deref())
-        {
+        let payload = runs.payload(row, 2)?;
+        if let Body::MenuFrozen(menu) = Body::decode(&EventType::recorded(row.get(0)?), row.get(1)?, payload) {
             found.insert(menu.hash);
         }
     }

@@ -29,6 +29,7 @@ mod projections;
 mod query;
 mod readers;
 mod records;
+mod runs;
 mod search;
 mod store;
 mod sweep;

@@ -9,13 +9,14 @@ use crate::connect::patiently;
 use crate::error::plain;
 
 /// Every migration this program knows, in order; its number is its place, from 1.
-const MIGRATIONS: &[&str] = &[
+pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_logs.sql"),
     include_str!("../migrations/0002_search.sql"),
     include_str!("../migrations/0003_wakes.sql"),
     include_str!("../migrations/0004_retention.sql"),
     include_str!("../migrations/0005_ask_roots.sql"),
     include_str!("../migrations/0006_lost_keys.sql"),
+    include_str!("../migrations/0007_runs.sql"),
 ];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.
@@ -29,7 +30,7 @@ pub(crate) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), StoreErro
     migrate_with(conn, now, MIGRATIONS)
 }
 
-fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<(), StoreError> {
+pub(crate) fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<(), StoreError> {
     let mut done = applied(conn, known)?;
     while done < known.len() {
         done = patiently(|| step(conn, now, known).map_err(into_sqlite)).map_err(|error| from_sqlite(&error))?;

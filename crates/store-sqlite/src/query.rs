@@ -1,84 +1,31 @@
 //! What readers ask: one function a question, each a statement or two in one short transaction.
 
 use portcullis_base::{
-    AppendId, ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
-    TurnId, WakeId, WorkerId,
+    ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
 };
 use portcullis_event::facts::AtRoot;
-use portcullis_event::{Actor, Event, EventType, Payload, SessionRow, Typed, ledger_of, operator_log_of};
+use portcullis_event::{Event, SessionRow, ledger_of, operator_log_of};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot, Tombstone,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::codec::{digest_at, id, id_at, json_at, opt_id_at, opt_time_at, opt_word_at, time_at, word_at};
-use crate::heads;
+use crate::{heads, runs};
 
 /// A limit as SQLite takes it.
 pub(crate) fn bounded(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Events after a seq. A payload that its own table has lost reads as empty: an erased one has no
-/// `payload_id`, so this one fails verification instead of passing for erased.
+/// Events after a seq.
 pub(crate) fn events(conn: &Connection, key: SessionKey, after: u64, limit: usize) -> rusqlite::Result<Vec<Event>> {
     let mut found = Vec::new();
-    events_while(conn, key, (after, limit), |event| {
+    runs::events_while(conn, key, (after, limit), |event| {
         found.push(event);
         true
     })?;
     Ok(found)
-}
-
-/// The same one by one, and no further than `take` wants: the rest is not read.
-pub(crate) fn events_while(
-    conn: &Connection,
-    key: SessionKey,
-    (after, limit): (u64, usize),
-    mut take: impl FnMut(Event) -> bool,
-) -> rusqlite::Result<()> {
-    let mut found = conn.prepare_cached(
-        "SELECT e.seq, e.event_id, e.type, e.at, e.actor, e.worker_id, e.fence, e.wake_id, \
-         e.turn_id, e.session_thread_id, e.append_id, e.v, \
-         CASE WHEN e.payload_id IS NULL THEN e.payload ELSE coalesce(p.payload, '') END, \
-         e.payload_hash, e.prev_hash, e.hash \
-         FROM events e LEFT JOIN payloads p ON p.payload_id = e.payload_id \
-         WHERE e.tenant = ?1 AND e.session = ?2 AND e.seq > ?3 ORDER BY e.seq LIMIT ?4",
-    )?;
-    let wanted = params![
-        id(key.tenant.as_u128()),
-        id(key.session.as_u128()),
-        i64::try_from(after).unwrap_or(i64::MAX),
-        bounded(limit)
-    ];
-    for event in found.query_map(wanted, event)? {
-        if !take(event?) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    Ok(Event {
-        seq: row.get(0)?,
-        id: EventId::from_u128(id_at(row, 1)?),
-        kind: EventType::recorded(row.get(2)?),
-        at: time_at(row, 3)?,
-        actor: Actor::recorded(row.get(4)?),
-        worker_id: opt_id_at(row, 5)?.map(WorkerId::from_u128),
-        fence: row.get(6)?,
-        wake_id: opt_id_at(row, 7)?.map(WakeId::from_u128),
-        turn_id: opt_id_at(row, 8)?.map(TurnId::from_u128),
-        session_thread_id: opt_id_at(row, 9)?.map(SessionId::from_u128),
-        append_id: AppendId::from_u128(id_at(row, 10)?),
-        v: row.get(11)?,
-        payload: row.get_ref(12)?.as_str_or_null()?.map(Payload::from),
-        payload_hash: digest_at(row, 13)?,
-        prev_hash: digest_at(row, 14)?,
-        hash: digest_at(row, 15)?,
-        typed: Typed::default(),
-    })
 }
 
 /// Sessions of a tenant, newest first.

@@ -6,7 +6,7 @@ use portcullis_store::{Hit, Query, SessionKey, searchable};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::codec::{id, id_at};
-use crate::query;
+use crate::{query, runs};
 
 /// Bits of a `doc` that tell events of one millisecond apart.
 const TIE_BITS: u32 = 21;
@@ -65,7 +65,7 @@ pub(crate) fn catch_up(conn: &Connection, tenant: TenantId, limit: usize) -> rus
     let mut bytes = 0;
     for Behind { key, mut seq } in behind(conn, tenant, limit)? {
         let log = log_of(conn, key)?;
-        query::events_while(conn, key, (seq, limit - batch.len()), |event| {
+        runs::events_while(conn, key, (seq, limit - batch.len()), |event| {
             seq = event.seq;
             bytes += event.payload.as_deref().map_or(0, str::len);
             batch.push((log, event));

@@ -51,6 +51,12 @@ fn disk(folder: &Path, mib: u64) {
     assert!(mounted.expect("`mount` runs").success(), "a small disk is mounted");
 }
 
+/// Text that packing does not make shorter.
+fn noise(bytes: usize) -> String {
+    let hashes = (0_u32..).flat_map(|n| *portcullis_base::Digest::of(&n.to_be_bytes()).as_bytes());
+    hashes.map(|byte| char::from(b'0' + byte % 75)).filter(|c| c.is_ascii_alphanumeric()).take(bytes).collect()
+}
+
 /// Takes all room of the disk but `left` bytes; the file that holds it.
 fn fill(folder: &Path, left: u64) -> PathBuf {
     let path = folder.join("filler");
@@ -334,7 +340,7 @@ fn f07_load_until_the_disk_is_full_then_room_again_without_a_restart() {
         let (runtime, store) = embedder(&world);
         runtime.create_session_as(SESSION, "embedder").await.expect("a session");
         let filler = fill(&world.home, 6 << 20);
-        let text = "x".repeat(200_000);
+        let text = noise(200_000);
         let mut done = 0;
         for round in 1..=2 {
             let refused = loop {
@@ -371,7 +377,7 @@ fn f07_f08_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised()
         let (runtime, store) = embedder(&world);
         runtime.create_session_as(SESSION, "embedder").await.expect("a session");
         setrlimit(Limit::Fsize, Rlimit { current: Some(6 << 20), maximum: None }).expect("a limit");
-        let text = "x".repeat(200_000);
+        let text = noise(200_000);
         let mut done = 0;
         let refused = loop {
             match put(&runtime, &text).await {

@@ -24,6 +24,24 @@ fn tamper(world: &World, sql: &str) {
     assert!(changed > 0, "it changed something: {sql}");
 }
 
+/// Changes the payload of an event of the one session, among those that it is stored with.
+fn change_payload(world: &World, seq: u64, from: &str, to: &str) {
+    let db = Connection::open(world.database()).expect("opens");
+    let sql = "SELECT run, payloads, start, bytes FROM events JOIN runs USING (run) JOIN session_heads USING (log) \
+               JOIN sessions USING (session) WHERE seq = ?1";
+    let (run, packed, start, bytes): (i64, Vec<u8>, usize, usize) = db
+        .query_row(sql, [seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .expect("an event in a packed run");
+    let all = lz4_flex::block::decompress_size_prepended(&packed).expect("unpacked");
+    let mut all = String::from_utf8(all).expect("text");
+    let honest = &all[start..start + bytes];
+    let forged = honest.replacen(from, to, 1);
+    assert!(forged != honest && forged.len() == bytes, "the text is in it, and as long: {honest}");
+    all.replace_range(start..start + bytes, &forged);
+    let packed = lz4_flex::block::compress_prepend_size(all.as_bytes());
+    db.execute("UPDATE runs SET payloads = ?2 WHERE run = ?1", rusqlite::params![run, packed]).expect("changed");
+}
+
 #[test]
 fn a_clean_store_is_proved_with_the_key_and_only_consistent_without() {
     let (world, session) = recorded();
@@ -42,11 +60,8 @@ fn a_clean_store_is_proved_with_the_key_and_only_consistent_without() {
 #[test]
 fn a_changed_payload_is_found_and_the_event_named() {
     let (world, session) = recorded();
-    tamper(
-        &world,
-        "UPDATE events SET payload = replace(payload, 'allow', 'asked') WHERE seq = 6 AND type = 'tool.permission'",
-    );
-    let ran = world.run(&["audit", "verify"]).ends(1).says("the payload of event 6 (sevt_").warns(&session);
+    change_payload(&world, 6, "allow", "asked");
+    let ran = world.run(&["audit", "verify"]).ends(1).says("event 6 (sevt_").says("was altered").warns(&session);
     assert!(ran.out.contains("broken"));
     world.run(&["audit", "verify", &session]).ends(1).says("event 6");
     let report = world.run(&["audit", "verify", "--json"]).ends(1).json();
@@ -59,12 +74,15 @@ fn a_changed_payload_is_found_and_the_event_named() {
 #[test]
 fn a_tail_dropped_together_with_its_head_row_is_found() {
     let (world, session) = recorded();
-    tamper(&world, "DELETE FROM events WHERE session = (SELECT session FROM sessions) AND seq > 30");
+    tamper(
+        &world,
+        "DELETE FROM events WHERE log = (SELECT log FROM session_heads JOIN sessions USING (session)) AND seq > 30",
+    );
     tamper(&world, "DELETE FROM checkpoints WHERE session = (SELECT session FROM sessions) AND seq > 30");
     tamper(
         &world,
         "UPDATE session_heads SET last_seq = 30, last_hash = (SELECT hash FROM events e WHERE e.seq = 30 AND \
-         e.session = session_heads.session) WHERE session = (SELECT session FROM sessions)",
+         e.log = session_heads.log) WHERE session = (SELECT session FROM sessions)",
     );
     world.run(&["audit", "verify"]).ends(1).says(&session).says("its tail is lost");
 }
@@ -78,7 +96,8 @@ fn a_deleted_session_is_found_against_a_saved_head() {
     world.run(&["audit", "verify", "--against", &head]).ends(0).says("is in the ledger");
     world.run(&["audit", "verify", "--against", &file.display().to_string()]).ends(0);
     world.run(&["audit", "verify", "--against", "7:zz"]).ends(2).warns("SEQ:HASH").one_error_line();
-    for table in ["events", "checkpoints", "intents", "asks", "session_heads", "sessions"] {
+    tamper(&world, "DELETE FROM events WHERE log = (SELECT log FROM session_heads JOIN sessions USING (session))");
+    for table in ["checkpoints", "intents", "asks", "session_heads", "sessions"] {
         tamper(&world, &format!("DELETE FROM {table} WHERE session = (SELECT session FROM sessions)"));
     }
     let ran = world.run(&["audit", "verify", "--against", &head]).ends(1);

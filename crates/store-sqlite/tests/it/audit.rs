@@ -21,6 +21,9 @@ struct Scene {
     _folder: tempfile::TempDir,
 }
 
+/// The number of the log of `?1`.
+const LOG: &str = "(SELECT log FROM session_heads WHERE session = ?1)";
+
 fn id(number: u128) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
@@ -72,7 +75,7 @@ impl Scene {
     fn cell(&self, column: &str, seq: u64) -> Value {
         self.raw
             .query_row(
-                &format!("SELECT {column} FROM events WHERE session = ?1 AND seq = ?2"),
+                &format!("SELECT {column} FROM events JOIN runs USING (run) WHERE log = {LOG} AND seq = ?2"),
                 params![id(self.key.session.as_u128()), seq],
                 |row| row.get(0),
             )
@@ -80,11 +83,23 @@ impl Scene {
     }
 
     fn set(&self, column: &str, seq: u64, value: &Value) {
-        let changed = self.raw.execute(
-            &format!("UPDATE events SET {column} = ?3 WHERE session = ?1 AND seq = ?2"),
-            params![id(self.key.session.as_u128()), seq, value],
-        );
+        let of_event = format!("events SET {column} = ?3 WHERE log = {LOG} AND seq = ?2");
+        let of_run =
+            format!("runs SET {column} = ?3 WHERE run = (SELECT run FROM events WHERE log = {LOG} AND seq = ?2)");
+        let sql = format!("UPDATE {}", if OF_RUNS.contains(&column) { of_run } else { of_event });
+        let changed = self.raw.execute(&sql, params![id(self.key.session.as_u128()), seq, value]);
         assert_eq!(changed.expect("SQLite takes it"), 1);
+    }
+
+    /// The events of the run that an event belongs to.
+    fn run_of(&self, seq: u64) -> std::ops::RangeInclusive<u64> {
+        let end = |which: &str| match self
+            .cell(&format!("(SELECT {which}(e.seq) FROM events e WHERE e.run = runs.run)"), seq)
+        {
+            Value::Integer(seq) => u64::try_from(seq).expect("a seq"),
+            other => panic!("a seq is a number: {other:?}"),
+        };
+        end("min")..=end("max")
     }
 
     /// Removes everything after `last` of a log, its checkpoints too, and sets the head back.
@@ -92,7 +107,8 @@ impl Scene {
         let hash = self.events(key).await[last as usize - 1].hash;
         let session = id(key.session.as_u128());
         for table in ["events", "checkpoints"] {
-            let sql = format!("DELETE FROM {table} WHERE session = ?1 AND seq > ?2");
+            let of = if table == "events" { format!("log = {LOG}") } else { "session = ?1".to_owned() };
+            let sql = format!("DELETE FROM {table} WHERE {of} AND seq > ?2");
             self.raw.execute(&sql, params![session, last]).expect("rows go");
         }
         self.raw
@@ -114,18 +130,23 @@ impl Scene {
             event.prev_hash = last;
             event.hash = chain_hash(&event);
             last = event.hash;
+            // Into a run of its own.
             self.raw
                 .execute(
-                    "UPDATE events SET payload = ?3, payload_id = NULL, payload_hash = ?4, prev_hash = ?5, hash = ?6 \
-                     WHERE session = ?1 AND seq = ?2",
-                    params![
-                        session,
-                        event.seq,
-                        &*payload,
-                        event.payload_hash.as_bytes(),
-                        event.prev_hash.as_bytes(),
-                        event.hash.as_bytes()
-                    ],
+                    &format!(
+                        "INSERT INTO runs (append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, \
+                         payloads) SELECT append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, ?3 \
+                         FROM runs WHERE run = (SELECT run FROM events WHERE log = {LOG} AND seq = ?2)"
+                    ),
+                    params![session, event.seq, &*payload],
+                )
+                .expect("a run");
+            self.raw
+                .execute(
+                    &format!(
+                        "UPDATE events SET run = ?3, start = 0, bytes = ?4, hash = ?5 WHERE log = {LOG} AND seq = ?2"
+                    ),
+                    params![session, event.seq, self.raw.last_insert_rowid(), payload.len(), event.hash.as_bytes()],
                 )
                 .expect("the event is rewritten");
         }
@@ -145,23 +166,11 @@ fn forge(event: &mut Event) {
     }
 }
 
-const COLUMNS: [&str; 15] = [
-    "event_id",
-    "type",
-    "at",
-    "actor",
-    "worker_id",
-    "fence",
-    "wake_id",
-    "turn_id",
-    "session_thread_id",
-    "append_id",
-    "v",
-    "payload",
-    "payload_hash",
-    "prev_hash",
-    "hash",
-];
+/// Columns of an event's own row.
+const OF_EVENTS: [&str; 8] = ["event_id", "type", "at", "v", "run", "start", "bytes", "hash"];
+/// Columns that the events of a run share.
+const OF_RUNS: [&str; 8] =
+    ["append_id", "actor", "worker_id", "fence", "wake_id", "turn_id", "session_thread_id", "payloads"];
 
 /// The cell with one bit changed; an absent value becomes a present one.
 fn flipped(value: &Value, bit: usize) -> Value {
@@ -188,20 +197,21 @@ fn flipped(value: &Value, bit: usize) -> Value {
 #[tokio::test]
 async fn l74_a_flipped_bit_in_any_column_is_found_and_the_event_named() {
     let scene = Scene::new().await;
-    // An inline payload, an event with a fence, the last one before and after a checkpoint.
+    // A short run, an event with a fence, the last one before and after a checkpoint.
     for seq in [1, 3, 10, 19] {
-        for column in COLUMNS {
+        for column in OF_EVENTS.iter().chain(&OF_RUNS) {
             for bit in [0, 13, 101] {
                 let honest = scene.cell(column, seq);
-                // A long payload stands in its own table; the next test changes it there. An absent
-                // number cannot become 16 bytes: that is the test after it.
-                if honest == Value::Null && matches!(column, "payload" | "fence") {
+                // An absent number cannot become 16 bytes: that is the test after the next.
+                if honest == Value::Null && *column == "fence" {
                     continue;
                 }
                 scene.set(column, seq, &flipped(&honest, bit));
-                let fault = scene.fault_with(false).await;
-                let said = fault.map(|f| f.to_string()).unwrap_or_default();
-                assert!(said.contains(&format!("event {seq} ")), "{column} of event {seq}, bit {bit}: `{said}`");
+                let named = scene.fault_with(false).await.map(|fault| fault.to_string()).unwrap_or_default();
+                // What events share is wrong with the first of them already; payloads, from where they differ.
+                let suspects = if OF_RUNS.contains(column) { scene.run_of(seq) } else { seq..=seq };
+                let found = suspects.into_iter().any(|seq| named.contains(&format!("event {seq} ")));
+                assert!(found, "{column} of event {seq}, bit {bit}: `{named}`");
                 let audit = scene.audit(false, false).await;
                 assert!(!audit.holds(), "{column} of event {seq}, bit {bit}");
                 scene.set(column, seq, &honest);
@@ -212,21 +222,34 @@ async fn l74_a_flipped_bit_in_any_column_is_found_and_the_event_named() {
 }
 
 #[tokio::test]
-async fn l74_a_changed_lost_or_unreadable_payload_row_is_found() {
+async fn l74_a_changed_lost_or_unreadable_run_is_found() {
     let scene = Scene::new().await;
-    let Value::Integer(payload_id) = scene.cell("payload_id", 10) else { panic!("a long payload has a row") };
-    let named = async |what: &str| {
+    let Value::Blob(packed) = scene.cell("payloads", 10) else { panic!("a long run is packed") };
+    let first = *scene.run_of(10).start();
+    let named = async |seq: u64, what: &str| {
         let said = scene.fault().await.map(|f| f.to_string()).unwrap_or_default();
-        assert!(said.contains("event 10 "), "{what}: `{said}`");
+        assert!(said.contains(&format!("event {seq} ")), "{what}: `{said}`");
     };
-    let flip = "UPDATE payloads SET payload = replace(payload, 'content', 'contemt') WHERE payload_id = ?1";
-    scene.raw.execute(flip, [payload_id]).expect("SQLite takes it");
-    named("one bit").await;
-    let broken = "UPDATE payloads SET payload = CAST(x'80ff' AS TEXT) WHERE payload_id = ?1";
-    scene.raw.execute(broken, [payload_id]).expect("SQLite takes it");
-    named("no text").await;
-    scene.raw.execute("DELETE FROM payloads WHERE payload_id = ?1", [payload_id]).expect("SQLite takes it");
-    named("a lost payload does not pass for an erased one").await;
+    // Packed anew, so that nothing is wrong but one letter of one payload.
+    let all = String::from_utf8(lz4_flex::block::decompress_size_prepended(&packed).expect("ours")).expect("text");
+    let forged = lz4_flex::block::compress_prepend_size(all.replacen("content", "contemt", 1).as_bytes());
+    scene.set("payloads", 10, &Value::Blob(forged));
+    named(10, "one letter").await;
+    let stretched = [&u32::MAX.to_le_bytes()[..], &packed[4..]].concat();
+    for (what, value) in [
+        ("no text", Value::Text(all.replace("content", "\u{fffd}"))),
+        ("not packed", Value::Blob(vec![1, 2, 3])),
+        ("a size that no run has", Value::Blob(stretched)),
+        ("a number", Value::Integer(7)),
+    ] {
+        scene.set("payloads", 10, &value);
+        let said = scene.fault().await.map(|f| f.to_string()).unwrap_or_default();
+        assert!(scene.run_of(10).any(|seq| said.contains(&format!("event {seq} "))), "{what}: `{said}`");
+    }
+    scene.set("payloads", 10, &Value::Null);
+    named(first, "taken out without what it hashed to").await;
+    scene.run("DELETE FROM runs WHERE run = (SELECT run FROM events WHERE log = (SELECT log FROM session_heads WHERE session = ?1) AND seq = 10)", scene.key.session);
+    named(first, "a lost run does not pass for an erased one").await;
 }
 
 #[tokio::test]
@@ -241,9 +264,10 @@ async fn l74_a_value_of_another_shape_is_found_and_the_event_named() {
         ("v", Value::Integer(-1)),
     ] {
         let honest = scene.cell(column, 5);
+        let first = if OF_RUNS.contains(&column) { *scene.run_of(5).start() } else { 5 };
         scene.set(column, 5, &value);
         let fault = scene.fault().await;
-        assert!(matches!(fault, Some(LogFault::Unreadable { seq: 5, .. })), "{column}: {fault:?}");
+        assert!(matches!(fault, Some(LogFault::Unreadable { seq, .. }) if seq == first), "{column}: {fault:?}");
         scene.set(column, 5, &honest);
     }
 }
@@ -260,9 +284,9 @@ async fn l74_reordered_missing_and_surplus_events_are_found() {
     let ids: Vec<EventId> = scene.events(scene.key).await.iter().map(|e| e.id).collect();
     swap(4, 5);
     let fault = scene.fault().await;
-    let wanted =
-        LogFault::Chain { session, event: Some((4, ids[4])), fault: ChainFault::Unlinked { seq: 4, id: ids[4] } };
-    assert_eq!(fault, Some(wanted), "event 5 stands where 4 was");
+    let changed =
+        LogFault::Chain { session, event: Some((4, ids[4])), fault: ChainFault::Envelope { seq: 4, id: ids[4] } };
+    assert_eq!(fault, Some(changed), "event 5 stands where 4 was");
     swap(4, 5);
 
     scene.set("seq", 7, &Value::Integer(900));
@@ -270,7 +294,7 @@ async fn l74_reordered_missing_and_surplus_events_are_found() {
     assert!(matches!(fault, Some(LogFault::Chain { fault: ChainFault::Gap { seq: 7, found: 8 }, .. })), "{fault:?}");
     scene.set("seq", 900, &Value::Integer(7));
 
-    scene.run("DELETE FROM events WHERE session = ?1 AND seq = 19", session);
+    scene.run(&format!("DELETE FROM events WHERE log = {LOG} AND seq = 19"), session);
     let fault = scene.fault().await;
     assert!(
         matches!(fault, Some(LogFault::Chain { fault: ChainFault::Tail { head: 19, found: 18 }, .. })),
@@ -312,7 +336,8 @@ async fn l74_a_tail_dropped_with_its_head_and_checkpoints_is_found() {
 async fn l74_a_deleted_session_is_found() {
     let scene = Scene::new().await;
     let ledger = scene.events(scene.ledger()).await;
-    for table in ["events", "checkpoints", "session_heads", "sessions", "intents", "asks"] {
+    scene.run(&format!("DELETE FROM events WHERE log = {LOG}"), scene.key.session);
+    for table in ["checkpoints", "session_heads", "sessions", "intents", "asks"] {
         scene.run(&format!("DELETE FROM {table} WHERE session = ?1"), scene.key.session);
     }
     let gone = LogFault::Deleted { session: scene.key.session, seq: 1, id: ledger[0].id };
@@ -347,8 +372,7 @@ async fn l74_a_wholly_rehashed_log_is_found_by_its_checkpoints() {
 
     // The forger fixes the hashes of the checkpoints; without the key the MACs cannot follow.
     scene.run(
-        "UPDATE checkpoints SET hash = (SELECT hash FROM events e WHERE e.session = checkpoints.session \
-         AND e.seq = checkpoints.seq) WHERE session = ?1",
+        &format!("UPDATE checkpoints SET hash = (SELECT hash FROM events e WHERE e.log = {LOG} AND e.seq = checkpoints.seq) WHERE session = ?1"),
         scene.key.session,
     );
     let fault = scene.fault_with(true).await;

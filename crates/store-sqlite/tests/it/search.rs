@@ -33,7 +33,8 @@ async fn an_erased_payload_is_not_found_and_its_words_leave_the_index() {
         hits.iter().map(|hit| hit.seq).collect()
     };
     assert_eq!(found().await, [4, 3, 2]);
-    raw.execute("UPDATE events SET payload = NULL, payload_id = NULL WHERE seq IN (2, 3)", params![]).expect("erased");
+    raw.execute("UPDATE runs SET payloads = NULL WHERE run IN (SELECT run FROM events WHERE seq IN (2, 3))", params![])
+        .expect("erased");
     assert_eq!(found().await, [4]);
     let matching = |word: &str| -> u64 {
         let sql = "SELECT count(*) FROM search_index WHERE search_index MATCH ?1";
@@ -43,7 +44,8 @@ async fn an_erased_payload_is_not_found_and_its_words_leave_the_index() {
     // Erased before it was taken in: it is passed over, and what follows is not.
     store.commit(world.input(key, "zanzibar, erased early")).await.expect("an append");
     store.commit(world.input(key, "zanzibar, kept")).await.expect("an append");
-    raw.execute("UPDATE events SET payload = NULL WHERE seq = 5", params![]).expect("erased");
+    raw.execute("UPDATE runs SET payloads = NULL WHERE run IN (SELECT run FROM events WHERE seq = 5)", params![])
+        .expect("erased");
     all_in(&store, &world).await;
     assert_eq!((found().await, matching("zanzibar")), (vec![6, 4], 2));
 }

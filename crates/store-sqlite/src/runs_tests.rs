@@ -1,0 +1,181 @@
+//! Runs of events on disk, and stores from before there were any.
+
+use std::path::Path;
+
+use portcullis_base::{Digest, Timestamp, TurnId};
+use portcullis_event::Event;
+use portcullis_event::facts::SessionErased;
+use portcullis_store::conformance::assert_sound;
+use portcullis_store::testkit::World;
+use portcullis_store::{Log as _, SessionKey, deliver_outbox, verify_tenant};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, params};
+
+use super::{MOST_OF_A_BYTE, PACKED_FROM, RUN_BYTES, packed, run_of, unpacked};
+use crate::codec::id;
+use crate::migrate::{MIGRATIONS, migrate_with};
+use crate::{Durability, SqliteConfig, SqliteStore};
+
+fn open(world: &World, path: &Path) -> SqliteStore {
+    SqliteStore::open(SqliteConfig {
+        path: path.to_owned(),
+        durability: Durability::Full,
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        liveness: world.liveness.clone(),
+        checkpoint_key: Some(world.key.clone()),
+    })
+    .expect("the store opens")
+}
+
+fn stored(text: &str) -> Value {
+    match packed(text) {
+        ToSqlOutput::Owned(value) => value,
+        ToSqlOutput::Borrowed(value) => Value::try_from(value).expect("text"),
+        other => panic!("not a value: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_packed_is_unpacked_to_the_byte() {
+    let hashes = (0..100_u32).map(|n| *Digest::of(&n.to_be_bytes()).as_bytes());
+    let noise: String = hashes.flatten().map(|byte| char::from(b'!' + byte % 94)).collect();
+    for text in ["", "{}", &"ä\0".repeat(PACKED_FROM), &"x".repeat(PACKED_FROM - 1), &"x".repeat(300_000), &noise] {
+        let value = stored(text);
+        assert_eq!(unpacked(ValueRef::from(&value)).as_deref(), Some(text), "{} bytes", text.len());
+    }
+    assert!(matches!(stored(&"x".repeat(PACKED_FROM - 1)), Value::Text(_)), "short ones stay text");
+    assert!(matches!(stored(&"x".repeat(PACKED_FROM)), Value::Blob(_)));
+    assert!(matches!(stored(&noise), Value::Text(_)), "what packing does not shorten stays text");
+}
+
+#[test]
+fn what_claims_to_be_longer_than_it_can_be_is_not_unpacked() {
+    let Value::Blob(honest) = stored(&"x".repeat(5_000)) else { panic!("it is packed") };
+    let claims = |size: u32| [&size.to_le_bytes()[..], &honest[4..]].concat();
+    assert!(unpacked(ValueRef::Blob(&claims(5_000))).is_some());
+    for size in [0, 4_999, 5_001, u32::try_from(honest.len() * MOST_OF_A_BYTE + 1).expect("small"), u32::MAX] {
+        assert_eq!(unpacked(ValueRef::Blob(&claims(size))), None, "{size}");
+    }
+    assert_eq!(unpacked(ValueRef::Blob(&[])), None);
+    assert_eq!(unpacked(ValueRef::Text(&[0xff])), None);
+}
+
+#[tokio::test]
+async fn a_run_ends_where_its_events_no_longer_share_their_origin_and_before_it_is_too_long_to_unpack() {
+    let world = World::new(1);
+    let store = world.memory();
+    let key = world.session(&store).await.expect("a session");
+    let lease = world.claim(&store, key, 1).await.expect("a lease");
+    let calls = [world.inert_call("a"), world.inert_call("b")].concat();
+    store.commit(world.work(key, &lease, calls)).await.expect("an append");
+    let mut events = store.read(key, 1, 100).await.expect("events");
+    let length = |events: &[Event]| run_of(&events[0], events);
+    assert_eq!(length(&events), events.len(), "one append of one turn is one run");
+    let mut turned = events.clone();
+    turned[3].turn_id = Some(TurnId::from_u128(9));
+    assert_eq!((length(&turned), length(&turned[3..])), (3, 1));
+    events[2].payload = None;
+    assert_eq!((length(&events), length(&events[2..])), (2, 1), "what was erased stands apart");
+    events[1].payload = Some("x".repeat(RUN_BYTES).into());
+    assert_eq!(length(&events), 2);
+    events[0].payload = events[1].payload.clone();
+    assert_eq!(length(&events), 1);
+}
+
+/// Rewrites a store as a program before runs would have left it.
+fn as_before_runs(conn: &Connection, new: &Path, logs: &[(SessionKey, Vec<Event>)]) {
+    migrate_with(conn, Timestamp::from_micros(1), &MIGRATIONS[..6]).expect("version 6");
+    conn.execute("ATTACH ?1 AS new", params![new.display().to_string()]).expect("attached");
+    for table in ["session_heads", "sessions", "checkpoints", "intents", "artifacts", "blobs", "records", "delivered"] {
+        let columns: Vec<String> = conn
+            .prepare("SELECT name FROM pragma_table_info(?1, 'main')")
+            .and_then(|mut named| named.query_map([table], |row| row.get(0))?.collect())
+            .expect("columns");
+        let columns = columns.join(", ");
+        conn.execute_batch(&format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}"))
+            .expect("copied");
+    }
+    for (key, events) in logs {
+        for event in events {
+            let long = event.payload.as_deref().filter(|text| text.len() > 560);
+            if let Some(text) = long {
+                conn.execute("INSERT INTO main.payloads (payload) VALUES (?1)", [text]).expect("a payload");
+            }
+            conn.execute(
+                "INSERT INTO main.events VALUES \
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                params![
+                    id(key.tenant.as_u128()),
+                    id(key.session.as_u128()),
+                    event.seq,
+                    id(event.id.as_u128()),
+                    event.kind.as_str(),
+                    event.at.as_micros(),
+                    event.actor.as_str(),
+                    event.worker_id.map(|w| id(w.as_u128())),
+                    event.fence,
+                    event.wake_id.map(|w| id(w.as_u128())),
+                    event.turn_id.map(|t| id(t.as_u128())),
+                    event.session_thread_id.map(|s| id(s.as_u128())),
+                    id(event.append_id.as_u128()),
+                    event.v,
+                    event.payload.as_deref().filter(|_| long.is_none()),
+                    long.map(|_| conn.last_insert_rowid()),
+                    event.payload_hash.as_bytes(),
+                    event.prev_hash.as_bytes(),
+                    event.hash.as_bytes(),
+                ],
+            )
+            .expect("an event");
+        }
+    }
+    conn.execute_batch("DETACH new").expect("detached");
+}
+
+#[tokio::test]
+async fn f19_the_logs_of_an_older_store_are_the_same_after_and_still_prove_themselves() {
+    let world = World::new(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (new, old) = (folder.path().join("new.db"), folder.path().join("old.db"));
+    let store = open(&world, &new);
+    let worked = world.session(&store).await.expect("a session");
+    let lease = world.claim(&store, worked, 1).await.expect("a lease");
+    for content in ["ä short one", &"a long one ".repeat(200)] {
+        let mut commit = world.work(worked, &lease, world.inert_call(content));
+        commit.idle = true;
+        store.commit(commit).await.expect("an append");
+    }
+    let erased = world.session(&store).await.expect("a session");
+    store.commit(world.input(erased, "a secret")).await.expect("an append");
+    let lease = world.claim(&store, erased, 2).await.expect("a lease");
+    let fact = SessionErased { from_seq: 1, to_seq: 2, by: "user:ada".to_owned(), reason: None };
+    let mut erasure = world.work(erased, &lease, vec![world.draft(&fact)]);
+    erasure.idle = true;
+    store.erase(erasure).await.expect("erased");
+    deliver_outbox(&store).await.expect("deliveries");
+    let mut logs = Vec::new();
+    for session in store.logs(world.tenant).await.expect("logs") {
+        let key = SessionKey { tenant: world.tenant, session };
+        logs.push((key, store.read(key, 0, 1_000).await.expect("events")));
+    }
+    assert!(logs.iter().any(|(_, events)| events.iter().any(|event| event.payload.is_none())), "one was erased");
+    drop(store);
+    as_before_runs(&Connection::open(&old).expect("a file"), &new, &logs);
+
+    let store = open(&world, &old);
+    for (key, events) in &logs {
+        assert_eq!(&store.read(*key, 0, 1_000).await.expect("events"), events);
+        let tail = store.read(*key, 2, 1_000).await.expect("events");
+        assert_eq!(
+            tail,
+            events.get(2..).unwrap_or_default(),
+            "a page that begins in the middle is linked to the one before"
+        );
+    }
+    let audit = verify_tenant(&store, world.tenant, Some(&world.key), None).await.expect("an audit");
+    assert!(audit.holds(), "{:?}", audit.faults);
+    assert_sound(&store, worked).await;
+    store.commit(world.input(worked, "it goes on")).await.expect("an append");
+    assert_sound(&store, worked).await;
+}
