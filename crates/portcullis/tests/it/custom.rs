@@ -5,12 +5,12 @@ use std::sync::Arc;
 use portcullis::harness::{Settings, Stopped, Woken};
 use portcullis::{
     Answer, CancellationToken, CustomTool, MemoryArtifacts, MemoryStore, Refused, Reply, Runtime, RuntimeError,
-    SystemClock, SystemIds,
+    SystemClock, SystemIds, Tool,
 };
 use portcullis_base::{EventId, SideEffectState};
 use portcullis_event::facts::StopReason;
 use portcullis_event::{Body, CheckpointKey, Observed};
-use portcullis_store::HostLiveness;
+use portcullis_store::{HostLiveness, Log as _, SessionKey};
 use serde_json::json;
 
 use crate::brain::{Brain, call, said};
@@ -226,6 +226,58 @@ async fn check09_another_process_takes_the_answer_up_with_the_tools_of_the_log()
     let agent = second.agent(parts(Arc::clone(&brain) as _, Settings::default()));
     assert_eq!(executed(agent.wake(session, &never).await.expect("a wake")).text, "It is cold.");
     assert!(brain.requests()[0].contains("cold") && !brain.requests()[0].contains("stale_tool"));
+}
+
+/// A call of an embedder's tool that its client runs, in one process; what came of the result in another, whose tool may
+/// be described otherwise by then.
+async fn taken_up_elsewhere(tools: [Tool; 2], input: &str) -> Observed {
+    let clock = Arc::new(SystemClock::new());
+    let ids = Arc::new(SystemIds::new());
+    let store = Arc::new(MemoryStore::new(clock, ids, Arc::new(HostLiveness::new()), None));
+    let artifacts = Arc::new(MemoryArtifacts::default());
+    let folder = tempfile::tempdir().expect("a folder");
+    let [before, after] = tools.map(|tool| {
+        let builder = Runtime::builder().workspace(folder.path()).store(store.clone(), artifacts.clone());
+        builder.tool("pay", tool).expect("a tool").build().expect("a runtime")
+    });
+    let session = before.create_session("pays").await.expect("a session");
+    let called = before.call(session, "pay", input).await.expect("no fault");
+    let portcullis::CallOutcome::Elsewhere(request) = called else { panic!("{called:?}") };
+    drop(before);
+    after.answer(session, "me", Some(request), ("paid", false)).await.expect("answered");
+    let agent = after.agent(parts(Arc::new(Brain::new([])), Settings::default()));
+    agent.wake(session, &CancellationToken::new()).await.expect("a wake");
+    let key = SessionKey { tenant: after.gate().tenant(), session };
+    let events = store.read(key, 0, 1_000).await.expect("events");
+    let mut observed = events.iter().filter_map(|event| match event.body() {
+        Body::Observed(observed) => Some(*observed),
+        _ => None,
+    });
+    let (Some(only), None) = (observed.next(), observed.next()) else { panic!("one observation of one call") };
+    only
+}
+
+fn pay(description: &str, sensitive: bool) -> Tool {
+    let mut schema = json!({"type": "object", "properties": {"pin": {"type": "string"}}});
+    if sensitive {
+        schema["properties"]["pin"]["x-portcullis-sensitive"] = true.into();
+    }
+    Tool::external(description, schema).expect("a tool")
+}
+
+#[tokio::test]
+async fn a_client_s_result_belongs_to_its_call_whatever_the_tool_has_become_since() {
+    let taken_up = taken_up_elsewhere([pay("Pays.", false), pay("Pays at once.", false)], "{}").await;
+    assert_eq!((taken_up.ok, taken_up.code.to_string()), (true, "ok".to_owned()));
+    assert!(taken_up.content.iter().any(|part| part.text.as_deref() == Some("paid")), "{:?}", taken_up.content);
+}
+
+#[tokio::test]
+async fn a_client_s_result_of_an_input_that_nobody_can_open_is_an_unknown_outcome() {
+    // Without a key of their own, what one process sealed no other opens.
+    let lost = taken_up_elsewhere([pay("Pays.", true), pay("Pays.", true)], r#"{"pin":"1234"}"#).await;
+    assert_eq!((lost.ok, lost.code.to_string()), (false, "outcome_unknown".to_owned()));
+    assert_eq!((lost.side_effects.state, lost.retryable), (SideEffectState::Unknown, false));
 }
 
 #[tokio::test]
