@@ -91,7 +91,7 @@ impl Runtime {
         let session = SessionId::make(&*self.ids, self.clock.now());
         let offer = self.offer(session);
         for tool in portcullis_pipeline::custom_tools(custom_tools)?.keys() {
-            if offer.knows(tool.as_str()) {
+            if offer.knows(tool.as_str()) || portcullis_tools::is_built_in(tool.as_str()) {
                 return Err(RuntimeError::NameTaken(tool.clone()));
             }
         }

@@ -18,6 +18,7 @@ mod files;
 pub mod hand;
 mod image;
 mod let_go;
+mod names;
 mod page;
 mod profile;
 mod sandbox;
@@ -28,6 +29,7 @@ mod tasks;
 pub use artifacts::artifact_tools;
 pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
 pub use files::{CoverageRule, FileTools, file_tools};
+pub use names::is_built_in;
 pub use profile::Profile;
 pub use sandbox::{SandboxTools, sandbox_tools};
 pub use shell::{

@@ -55,8 +55,23 @@ pub fn shown(observed: &Observed) -> String {
         fields.shift_remove("content");
         fields.shift_remove("structured");
     }
-    let mut out = one_line(&view);
-    let contents = contents(observed);
+    enclosed(one_line(&view), &contents(observed))
+}
+
+/// What a client answered to a question that no call stands for: a line of the runtime, and its words between delimiters.
+pub(crate) fn answered(line: String, words: String) -> String {
+    let label = Label {
+        trust: Trust::ToolOutputUntrusted,
+        format: ContentFormat::Text,
+        source: "client".to_owned(),
+        structured: false,
+        artifact: None,
+    };
+    enclosed(line, &[Fenced { label, text: Some(words) }])
+}
+
+/// The facts, and below them each content in its block.
+fn enclosed(mut out: String, contents: &[Fenced]) -> String {
     let labels: Vec<String> = contents.iter().map(|content| one_line(&json!(content.label))).collect();
     // Nor in labels and facts: whoever looks for the nonce finds delimiters and nothing else.
     let texts = contents.iter().filter_map(|content| content.text.as_deref());

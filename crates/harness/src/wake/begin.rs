@@ -13,7 +13,7 @@ use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
 
 use super::{Harness, Wake, spans};
-use crate::context::{Added, Context, Unshown, wake_message};
+use crate::context::{Added, Context, Unshown, fence, wake_message};
 use crate::live::Live;
 
 /// What there is to do.
@@ -220,7 +220,8 @@ impl<'a> Wake<'a> {
                 Said::CustomResult { custom_tool_use_id, content, is_error } => {
                     let words = portcullis_event::facts::text_of(content);
                     let how = if *is_error { "failed" } else { "answered" };
-                    self.added.push(Added::Text(format!("[custom-tool-result] {custom_tool_use_id} {how}: {words}")));
+                    let line = format!("[custom-tool-result] {custom_tool_use_id} {how}");
+                    self.added.push(Added::Text(fence::answered(line, words)));
                 }
             }
         }
