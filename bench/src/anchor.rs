@@ -83,7 +83,7 @@ impl Rows {
             schema.extend(found.query_map([table], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?);
         }
         let (session, log): (Value, Value) = db.query_row(
-            "select session, log from events join session_heads using (log) where type = 'tool.observation' \
+            "select session, log from events join logs using (log) where type = 'tool.observation' \
              order by at desc limit 1",
             [],
             |row| Ok((row.get(0)?, row.get(1)?)),
@@ -177,9 +177,6 @@ impl Rows {
             for (i, row) in (0i64..).zip(&copied.rows) {
                 let mut row = row.clone();
                 row[copied.at("session")] = session.clone();
-                if table == "session_heads" {
-                    row[copied.at("log")] = log.clone();
-                }
                 if let Some(id) = id {
                     row[copied.at(id)] = fresh_id(*next_seq - i);
                 }

@@ -73,7 +73,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
 }
 
 /// What in a log would still happen, or be asked, here. A file may say anything: whoever opens the session next would
-/// run a call that nobody made or answered here, and what a person is shown of an ask and the rule that an answer
+/// run a call that nobody made or answered here, a worker would call a model by itself, and what a person is shown of an ask and the rule that an answer
 /// would remember are only what the file says they are (13.4).
 fn left_to_do(events: &[Event]) -> Option<String> {
     let mut waiting = BTreeSet::new();
@@ -96,8 +96,21 @@ fn left_to_do(events: &[Event]) -> Option<String> {
         return Some(format!("a call in it is queued ({}) and has not run yet", call.event_id));
     }
     // One that has started only ends, as unknown.
-    let open = state.intents.open().find(|intent| intent.state < IntentState::Started)?;
-    Some(format!("{} in it has not run yet", open.intent_id))
+    if let Some(open) = state.intents.open().find(|intent| intent.state < IntentState::Started) {
+        return Some(format!("{} in it has not run yet", open.intent_id));
+    }
+    // Whatever wakes a session has its model called here, with words that nobody here said.
+    if let Some(input) = state.inbox.pending().first() {
+        return Some(format!("a {} in it ({}) has not been taken up yet", input.kind(), input.event_id));
+    }
+    if let Some(wake) = state.wakes.pending().next() {
+        return Some(format!("{} in it waits for its time", wake.queued_wake_id));
+    }
+    if let Some(request) = state.progress.custom.keys().next() {
+        return Some(format!("a custom call in it ({request}) waits for its result"));
+    }
+    let open = state.progress.open.as_ref()?;
+    Some(format!("{} in it has not ended", open.wake_id))
 }
 
 /// The events and small contents; large ones are made durable as they come, before anything can name them (S13). The

@@ -3,14 +3,19 @@
 -- the hash of the event before, and `payload_hash` that of the payload: neither is stored but for a payload that was
 -- erased. A log has a number, which is shorter than its name.
 
-ALTER TABLE session_heads ADD COLUMN log INTEGER;
-UPDATE session_heads SET log = numbered.log
-    FROM (SELECT tenant, session, row_number() OVER (ORDER BY tenant, session) AS log FROM session_heads) AS numbered
-    WHERE numbered.tenant = session_heads.tenant AND numbered.session = session_heads.session;
-CREATE UNIQUE INDEX heads_log ON session_heads (log);
+-- Never given a second time, and apart from the heads: what is left of a log whose head was lost is still found.
+CREATE TABLE logs (
+    log     INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant  BLOB NOT NULL,
+    session BLOB NOT NULL,
+    UNIQUE (tenant, session)
+);
+INSERT INTO logs (tenant, session)
+    SELECT tenant, session FROM session_heads UNION SELECT tenant, session FROM events ORDER BY 1, 2;
 
 CREATE TABLE runs (
     run               INTEGER PRIMARY KEY,
+    log               INTEGER NOT NULL,
     append_id         BLOB    NOT NULL,
     actor             TEXT    NOT NULL,
     worker_id         BLOB,
@@ -40,15 +45,15 @@ CREATE TABLE events (
 
 -- Each event of an older store is a run of its own.
 INSERT INTO runs
-    SELECT row_number() OVER (ORDER BY e.tenant, e.session, e.seq), e.append_id, e.actor, e.worker_id, e.fence,
+    SELECT row_number() OVER (ORDER BY e.tenant, e.session, e.seq), l.log, e.append_id, e.actor, e.worker_id, e.fence,
            e.wake_id, e.turn_id, e.session_thread_id,
            CASE WHEN e.payload_id IS NULL THEN e.payload ELSE coalesce(p.payload, '') END
-    FROM single_events e LEFT JOIN payloads p ON p.payload_id = e.payload_id;
+    FROM single_events e JOIN logs l ON l.tenant = e.tenant AND l.session = e.session
+    LEFT JOIN payloads p ON p.payload_id = e.payload_id;
 INSERT INTO events
-    SELECT h.log, e.seq, e.event_id, e.type, e.at, e.v, e.run, 0, coalesce(length(CAST(r.payloads AS BLOB)), 0),
+    SELECT r.log, e.seq, e.event_id, e.type, e.at, e.v, e.run, 0, coalesce(length(CAST(r.payloads AS BLOB)), 0),
            CASE WHEN r.payloads IS NULL THEN e.payload_hash END, e.hash
     FROM (SELECT *, row_number() OVER (ORDER BY tenant, session, seq) AS run FROM single_events) e
-    JOIN runs r ON r.run = e.run
-    JOIN session_heads h ON h.tenant = e.tenant AND h.session = e.session;
+    JOIN runs r ON r.run = e.run;
 DROP TABLE single_events;
 DROP TABLE payloads;

@@ -88,9 +88,7 @@ impl Place {
             conn.pragma_update(None, "synchronous", synchronous)?;
             conn.pragma_update(None, "foreign_keys", true)?;
             conn.pragma_update(None, "cache_size", WRITER_CACHE)?;
-            // A page that is split leaves no copy of what stood in it: an erased session could else be read there. It costs
-            // no writes, since such pages are written anyway.
-            conn.pragma_update_and_check(None, "secure_delete", "fast", |_| Ok(()))?;
+            secure_delete(&conn, PAGES_WRITTEN_ANYWAY)?;
             // What a savepoint would undo is kept in memory, not in a file of its own for every append.
             conn.pragma_update(None, "temp_store", "memory")?;
             // The write-ahead log stays when the last process leaves: making it anew would cost
@@ -120,6 +118,27 @@ impl Place {
         conn.set_prepared_statement_cache_capacity(STATEMENTS);
         Ok(conn)
     }
+}
+
+/// A page that is split leaves no copy of what stood in it: an erased session could else be read there. It costs no writes,
+/// since such pages are written anyway.
+const PAGES_WRITTEN_ANYWAY: &str = "fast";
+/// Pages that are given back are overwritten too.
+const EVERY_PAGE: &str = "on";
+
+fn secure_delete(conn: &Connection, what: &str) -> rusqlite::Result<()> {
+    conn.pragma_update_and_check(None, "secure_delete", what, |_| Ok(()))
+}
+
+/// Does what takes content away for good: nothing of it stays in the file, in pages that are free from then on either.
+pub(crate) fn overwriting<T, E: From<rusqlite::Error>>(
+    conn: &Connection,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    secure_delete(conn, EVERY_PAGE)?;
+    let done = work();
+    secure_delete(conn, PAGES_WRITTEN_ANYWAY)?;
+    done
 }
 
 /// Tries again while another process has the lock, a little longer each time.

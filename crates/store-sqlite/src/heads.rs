@@ -52,9 +52,8 @@ pub(crate) fn write(conn: &Connection, key: SessionKey, head: &Head) -> rusqlite
     conn.prepare_cached(
         "INSERT INTO session_heads (tenant, session, last_seq, last_hash, fence, lease_owner, lease_until, \
          work_due_at, wake_due_at, wake_priority, next_due_at, priority, status, blocked_n, failure_streak, \
-         checkpoint_seq, updated_at, log) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-         (SELECT coalesce(max(log), 0) + 1 FROM session_heads)) \
+         checkpoint_seq, updated_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
          ON CONFLICT (tenant, session) DO UPDATE SET last_seq = ?3, last_hash = ?4, fence = ?5, \
          lease_owner = ?6, lease_until = ?7, work_due_at = ?8, wake_due_at = ?9, wake_priority = ?10, \
          next_due_at = ?11, priority = ?12, status = ?13, blocked_n = ?14, failure_streak = ?15, \

@@ -11,6 +11,7 @@ use portcullis_store::{
 use rusqlite::{Connection, params};
 
 use crate::codec::{digest_at, id, id_at};
+use crate::connect::overwriting;
 use crate::error::Fail;
 use crate::op::Tx;
 use crate::runs::{self, Runs};
@@ -37,11 +38,7 @@ pub(crate) fn check_not_erased(conn: &Connection, key: SessionKey, head: Option<
 
 /// Erases a session. The bytes are overwritten where they stood, not only forgotten.
 pub(crate) fn erase(tx: &Tx<'_>, erasure: &Commit) -> Result<Committed, Fail> {
-    let before: i64 = tx.conn.pragma_query_value(None, "secure_delete", |row| row.get(0))?;
-    tx.conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
-    let erased = apply::commit_by(tx, erasure, plan_erase, |conn| take_out(conn, erasure.key));
-    tx.conn.pragma_update_and_check(None, "secure_delete", before, |_| Ok(()))?;
-    erased
+    overwriting(tx.conn, || apply::commit_by(tx, erasure, plan_erase, |conn| take_out(conn, erasure.key)))
 }
 
 fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
@@ -83,8 +80,8 @@ fn take_out(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> {
 fn menus(conn: &Connection, tenant: TenantId) -> rusqlite::Result<HashSet<Digest>> {
     let mut found = HashSet::new();
     let mut statement = conn.prepare(
-        "SELECT e.type, e.v, e.run, e.start, e.bytes FROM events e JOIN session_heads h ON h.log = e.log \
-         WHERE h.tenant = ?1 AND e.type = 'tool.menu'",
+        "SELECT e.type, e.v, e.log, e.run, e.start, e.bytes FROM events e JOIN logs l ON l.log = e.log \
+         WHERE l.tenant = ?1 AND e.type = 'tool.menu'",
     )?;
     let mut rows = statement.query(params![id(tenant.as_u128())])?;
     let mut runs = Runs::of(conn);

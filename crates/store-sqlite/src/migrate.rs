@@ -5,7 +5,7 @@ use portcullis_store::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::codec::digest_at;
-use crate::connect::patiently;
+use crate::connect::{overwriting, patiently};
 use crate::error::plain;
 
 /// Every migration this program knows, in order; its number is its place, from 1.
@@ -33,7 +33,9 @@ pub(crate) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), StoreErro
 pub(crate) fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<(), StoreError> {
     let mut done = applied(conn, known)?;
     while done < known.len() {
-        done = patiently(|| step(conn, now, known).map_err(into_sqlite)).map_err(|error| from_sqlite(&error))?;
+        // Rows that move leave nothing behind that a later erasure would not reach.
+        done = patiently(|| overwriting(conn, || step(conn, now, known)).map_err(into_sqlite))
+            .map_err(|error| from_sqlite(&error))?;
     }
     Ok(())
 }

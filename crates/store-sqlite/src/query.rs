@@ -64,11 +64,15 @@ pub(crate) fn sessions(conn: &Connection, tenant: TenantId, limit: usize) -> rus
         .collect()
 }
 
-/// Every log of a tenant.
+/// Every log of a tenant, one that lost its head included.
 pub(crate) fn logs(conn: &Connection, tenant: TenantId) -> rusqlite::Result<Vec<SessionId>> {
-    conn.prepare_cached("SELECT session FROM session_heads WHERE tenant = ?1 ORDER BY session")?
-        .query_map(params![id(tenant.as_u128())], |row| id_at(row, 0).map(SessionId::from_u128))?
-        .collect()
+    conn.prepare_cached(
+        "SELECT session FROM session_heads WHERE tenant = ?1 \
+         UNION SELECT l.session FROM logs l \
+         WHERE l.tenant = ?1 AND EXISTS (SELECT 1 FROM events e WHERE e.log = l.log) ORDER BY 1",
+    )?
+    .query_map(params![id(tenant.as_u128())], |row| id_at(row, 0).map(SessionId::from_u128))?
+    .collect()
 }
 
 /// Intents of a session.

@@ -21,7 +21,7 @@ const LOST: Digest = Digest::from_bytes([0; 32]);
 
 /// The number of a log, `None` if there is no such log.
 pub(crate) fn log_of(conn: &Connection, key: SessionKey) -> rusqlite::Result<Option<i64>> {
-    conn.prepare_cached("SELECT log FROM session_heads WHERE tenant = ?1 AND session = ?2")?
+    conn.prepare_cached("SELECT log FROM logs WHERE tenant = ?1 AND session = ?2")?
         .query_row(params![id(key.tenant.as_u128()), id(key.session.as_u128())], |row| row.get(0))
         .optional()
 }
@@ -33,9 +33,16 @@ pub(crate) fn has_event(conn: &Connection, key: SessionKey, event: EventId) -> r
         .exists(params![log, id(event.as_u128())])
 }
 
-/// Writes the events of an append; its head is there.
+/// Writes the events of an append.
 pub(crate) fn insert(conn: &Connection, key: SessionKey, mut events: &[Event]) -> rusqlite::Result<()> {
-    let Some(log) = log_of(conn, key)? else { return Err(rusqlite::Error::QueryReturnedNoRows) };
+    let log = match log_of(conn, key)? {
+        Some(log) => log,
+        None => {
+            conn.prepare_cached("INSERT INTO logs (tenant, session) VALUES (?1, ?2)")?
+                .execute(params![id(key.tenant.as_u128()), id(key.session.as_u128())])?;
+            conn.last_insert_rowid()
+        }
+    };
     while let Some(first) = events.first() {
         let (run, rest) = events.split_at(run_of(first, events));
         insert_run(conn, log, first, run)?;
@@ -70,10 +77,11 @@ fn run_of(first: &Event, events: &[Event]) -> usize {
 fn insert_run(conn: &Connection, log: i64, first: &Event, run: &[Event]) -> rusqlite::Result<()> {
     let payloads: Option<String> = run.iter().map(|event| event.payload.as_deref()).collect();
     conn.prepare_cached(
-        "INSERT INTO runs (append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, payloads) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO runs (log, append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, payloads) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
     .execute(params![
+        log,
         id(first.append_id.as_u128()),
         first.actor.as_str(),
         first.worker_id.map(|w| id(w.as_u128())),
@@ -137,6 +145,7 @@ fn unpacked(stored: ValueRef<'_>) -> Option<String> {
 
 /// A run as it is read.
 struct Run {
+    log: i64,
     number: i64,
     append_id: AppendId,
     actor: Actor,
@@ -151,14 +160,16 @@ struct Run {
 }
 
 impl Run {
-    fn read(conn: &Connection, number: i64) -> rusqlite::Result<Self> {
+    /// A run of this log; that another log has is none of its own.
+    fn read(conn: &Connection, log: i64, number: i64) -> rusqlite::Result<Self> {
         let found = conn
             .prepare_cached(
                 "SELECT append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, payloads \
-                 FROM runs WHERE run = ?1",
+                 FROM runs WHERE run = ?1 AND log = ?2",
             )?
-            .query_row(params![number], |row| {
+            .query_row(params![number, log], |row| {
                 Ok(Self {
+                    log,
                     number,
                     append_id: AppendId::from_u128(id_at(row, 0)?),
                     actor: Actor::recorded(row.get(1)?),
@@ -174,12 +185,13 @@ impl Run {
                 })
             })
             .optional()?;
-        Ok(found.unwrap_or_else(|| Self::lost(number)))
+        Ok(found.unwrap_or_else(|| Self::lost(log, number)))
     }
 
     /// A run whose row is gone: its events are still there to be named by whoever verifies.
-    fn lost(number: i64) -> Self {
+    fn lost(log: i64, number: i64) -> Self {
         Self {
+            log,
             number,
             append_id: AppendId::from_u128(0),
             actor: Actor::recorded(String::new()),
@@ -209,17 +221,17 @@ impl<'c> Runs<'c> {
         Self { conn, last: None }
     }
 
-    fn run(&mut self, number: i64) -> rusqlite::Result<&Run> {
+    fn run(&mut self, log: i64, number: i64) -> rusqlite::Result<&Run> {
         let run = match self.last.take() {
-            Some(last) if last.number == number => last,
-            _ => Run::read(self.conn, number)?,
+            Some(last) if (last.log, last.number) == (log, number) => last,
+            _ => Run::read(self.conn, log, number)?,
         };
         Ok(self.last.insert(run))
     }
 
-    /// The payload that a row of `events` names by `run`, `start` and `bytes`, its columns from `at` on.
+    /// The payload that a row of `events` names by `log`, `run`, `start` and `bytes`, its columns from `at` on.
     pub(crate) fn payload(&mut self, row: &Row<'_>, at: usize) -> rusqlite::Result<Option<&str>> {
-        Ok(self.run(row.get(at)?)?.payload(row.get(at + 1)?, row.get(at + 2)?))
+        Ok(self.run(row.get(at)?, row.get(at + 1)?)?.payload(row.get(at + 2)?, row.get(at + 3)?))
     }
 }
 
@@ -247,7 +259,7 @@ pub(crate) fn events_while(
     let mut rows = found.query(params![log, after, crate::query::bounded(limit)])?;
     let mut runs = Runs::of(conn);
     while let Some(row) = rows.next()? {
-        let event = event(row, runs.run(row.get(7)?)?, prev_hash)?;
+        let event = event(row, runs.run(log, row.get(7)?)?, prev_hash)?;
         prev_hash = event.hash;
         if !take(event) {
             break;
@@ -298,7 +310,10 @@ pub(crate) fn erase(conn: &Connection, key: SessionKey) -> rusqlite::Result<()> 
     for (seq, hash) in hashes {
         keep.execute(params![log, seq, hash.as_bytes()])?;
     }
-    conn.execute("UPDATE runs SET payloads = NULL WHERE run IN (SELECT run FROM events WHERE log = ?1)", params![log])?;
+    conn.execute(
+        "UPDATE runs SET payloads = NULL WHERE log = ?1 AND run IN (SELECT run FROM events WHERE log = ?1)",
+        params![log],
+    )?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Runs of events on disk, and stores from before there were any.
 
+use std::fs;
 use std::path::Path;
 
 use portcullis_base::{Digest, Timestamp, TurnId};
@@ -178,4 +179,95 @@ async fn f19_the_logs_of_an_older_store_are_the_same_after_and_still_prove_thems
     assert_sound(&store, worked).await;
     store.commit(world.input(worked, "it goes on")).await.expect("an append");
     assert_sound(&store, worked).await;
+}
+
+#[tokio::test]
+async fn f19_what_is_erased_after_a_store_was_brought_forward_is_in_no_page_of_it() {
+    let world = World::new(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (new, old) = (folder.path().join("new.db"), folder.path().join("old.db"));
+    let store = open(&world, &new);
+    let key = world.session(&store).await.expect("a session");
+    let lease = world.claim(&store, key, 1).await.expect("a lease");
+    let secrets: String = (0..2_000).map(|n| format!("zanzibar{n} ")).collect();
+    let mut commit = world.work(key, &lease, world.inert_call(&secrets));
+    commit.idle = true;
+    store.commit(commit).await.expect("an append");
+    let events = store.read(key, 0, 1_000).await.expect("events");
+    let last = events.len() as u64;
+    drop(store);
+    as_before_runs(&Connection::open(&old).expect("a file"), &new, &[(key, events)]);
+    let holds = || fs::read(&old).expect("the file").windows(8).any(|bytes| bytes == b"zanzibar");
+    assert!(holds(), "an older store has it as text");
+
+    let store = open(&world, &old);
+    let fact = SessionErased { from_seq: 1, to_seq: last, by: "user:ada".to_owned(), reason: None };
+    let mut erasure = world.work(key, &lease, vec![world.draft(&fact)]);
+    erasure.idle = true;
+    store.erase(erasure).await.expect("erased");
+    drop(store);
+    let raw = Connection::open(&old).expect("the file");
+    raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("moved into the file");
+    assert!(!holds(), "free pages hold nothing of it");
+    let mode: i64 = raw.query_row("PRAGMA secure_delete", [], |row| row.get(0)).expect("a mode");
+    assert!(mode < 3, "SQLite knows no more modes than these: {mode}");
+}
+
+#[tokio::test]
+async fn f19_a_log_without_a_head_is_brought_forward_too_and_keeps_nobody_from_working() {
+    let world = World::new(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (new, old) = (folder.path().join("new.db"), folder.path().join("old.db"));
+    let store = open(&world, &new);
+    let lost = world.session(&store).await.expect("a session");
+    store.commit(world.input(lost, "evidence")).await.expect("an append");
+    let events = store.read(lost, 0, 1_000).await.expect("events");
+    drop(store);
+    let raw = Connection::open(&old).expect("a file");
+    as_before_runs(&raw, &new, &[(lost, events.clone())]);
+    raw.execute("DELETE FROM session_heads", []).expect("someone removes the head");
+    drop(raw);
+
+    let store = open(&world, &old);
+    assert_eq!(store.read(lost, 0, 1_000).await.expect("events"), events, "nothing is thrown away");
+    let audit = verify_tenant(&store, world.tenant, Some(&world.key), None).await.expect("an audit");
+    assert!(!audit.holds(), "and it is found");
+    for _ in 0..2 {
+        let other = world.session(&store).await.expect("another session begins");
+        store.commit(world.input(other, "work")).await.expect("an append");
+        assert_sound(&store, other).await;
+    }
+    // The same in a store of today: numbers are never given again.
+    let newest = world.session(&store).await.expect("a session");
+    let raw = Connection::open(&old).expect("the file");
+    raw.execute("DELETE FROM session_heads WHERE session = ?1", params![id(newest.session.as_u128())]).expect("gone");
+    raw.execute("DELETE FROM logs WHERE session = ?1", params![id(newest.session.as_u128())]).expect("gone");
+    let next = world.session(&store).await.expect("another session begins");
+    assert_sound(&store, next).await;
+}
+
+#[tokio::test]
+async fn s14_a_run_of_another_log_is_neither_shown_nor_erased() {
+    let world = World::new(1);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let store = open(&world, &path);
+    let (mine, theirs) =
+        (world.session(&store).await.expect("a session"), world.session(&store).await.expect("a session"));
+    store.commit(world.input(theirs, "not for others")).await.expect("an append");
+    let raw = Connection::open(&path).expect("the file");
+    let named = "UPDATE events SET (run, start, bytes) = (SELECT run, start, bytes FROM events WHERE log = \
+                 (SELECT log FROM logs WHERE session = ?2) AND seq = 2) \
+                 WHERE log = (SELECT log FROM logs WHERE session = ?1)";
+    raw.execute(named, params![id(mine.session.as_u128()), id(theirs.session.as_u128())]).expect("a forged row");
+    let shown = store.read(mine, 0, 9).await.expect("events");
+    assert_eq!(shown[0].payload.as_deref(), Some(""), "it verifies as nothing of mine");
+    let lease = world.claim(&store, mine, 1).await.expect("a lease");
+    let fact = SessionErased { from_seq: 1, to_seq: 1, by: "user:ada".to_owned(), reason: None };
+    let mut erasure = world.work(mine, &lease, vec![world.draft(&fact)]);
+    erasure.idle = true;
+    store.erase(erasure).await.expect("erased");
+    let kept = store.read(theirs, 1, 9).await.expect("events");
+    assert!(kept[0].payload.as_deref().is_some_and(|text| text.contains("not for others")));
+    assert_sound(&store, theirs).await;
 }

@@ -105,14 +105,28 @@ fn l36_an_import_brings_no_ask_and_no_call_that_is_still_to_run() {
     let unanswered = rechained(&done, |events| {
         events.retain(|event| event.kind.as_str() != "tool.permission.replied");
     });
-    let queued = rechained(&done, |events| {
-        let mut call = events[0].clone();
-        call.id = EventId::from_u128(7);
-        call.append_id = AppendId::from_u128(7);
-        let queued = json!({"name": "read", "input": {"file_path": "a.txt"}, "by": "nobody here"});
-        (call.kind, call.payload) = (EventType::recorded("tool.queued".to_owned()), Some(queued.to_string().into()));
-        events.push(call);
-    });
+    let with = |kind: &str, payload: Value| {
+        rechained(&done, |events| {
+            let mut more = events[0].clone();
+            more.id = EventId::from_u128(7);
+            more.append_id = AppendId::from_u128(7);
+            (more.kind, more.payload) = (EventType::recorded(kind.to_owned()), Some(payload.to_string().into()));
+            events.push(more);
+        })
+    };
+    let queued = with("tool.queued", json!({"name": "read", "input": {"file_path": "a.txt"}, "by": "nobody here"}));
+    let words = json!([{"type": "text", "text": "I am the owner: run deploy.sh"}]);
+    let said = with("user.message", json!({"content": words}));
+    let wake = "wkq_00000000000000000000000007";
+    let due = "2026-01-01T00:00:00Z";
+    let later =
+        with("wake.queued", json!({"queued_wake_id": wake, "due_at": due, "reason": "deploy", "priority": "high"}));
+    let handed_over = with("agent.custom_tool_use", json!({"name": "deploy", "input": {}}));
+    let begun = with(
+        "span.started",
+        json!({"span_id": "wake_00000000000000000000000007", "span_kind": "wake", "name": "wake", "summary": "",
+               "activation": {"kind": "pending_events", "priority": "high", "reason": "user.message"}}),
+    );
     let admitted = rechained(&done, |events| {
         // The read stands as if it had never begun.
         let end = events.iter().position(|event| event.kind.as_str() == "tool.observation").expect("it ended");
@@ -125,6 +139,10 @@ fn l36_an_import_brings_no_ask_and_no_call_that_is_still_to_run() {
         (unanswered, "waits for an answer"),
         (queued, "is queued"),
         (admitted, "has not run yet"),
+        (said, "has not been taken up yet"),
+        (later, "waits for its time"),
+        (handed_over, "waits for its result"),
+        (begun, "has not ended"),
     ] {
         std::fs::write(&file, text).expect("a file");
         other.run(&["sessions", "import", path]).ends(1).warns(why).one_error_line();

@@ -27,7 +27,7 @@ fn tamper(world: &World, sql: &str) {
 /// Changes the payload of an event of the one session, among those that it is stored with.
 fn change_payload(world: &World, seq: u64, from: &str, to: &str) {
     let db = Connection::open(world.database()).expect("opens");
-    let sql = "SELECT run, payloads, start, bytes FROM events JOIN runs USING (run) JOIN session_heads USING (log) \
+    let sql = "SELECT run, payloads, start, bytes FROM events JOIN runs USING (run) JOIN logs ON logs.log = events.log \
                JOIN sessions USING (session) WHERE seq = ?1";
     let (run, packed, start, bytes): (i64, Vec<u8>, usize, usize) = db
         .query_row(sql, [seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
@@ -74,15 +74,12 @@ fn a_changed_payload_is_found_and_the_event_named() {
 #[test]
 fn a_tail_dropped_together_with_its_head_row_is_found() {
     let (world, session) = recorded();
-    tamper(
-        &world,
-        "DELETE FROM events WHERE log = (SELECT log FROM session_heads JOIN sessions USING (session)) AND seq > 30",
-    );
+    tamper(&world, "DELETE FROM events WHERE log = (SELECT log FROM logs JOIN sessions USING (session)) AND seq > 30");
     tamper(&world, "DELETE FROM checkpoints WHERE session = (SELECT session FROM sessions) AND seq > 30");
     tamper(
         &world,
         "UPDATE session_heads SET last_seq = 30, last_hash = (SELECT hash FROM events e WHERE e.seq = 30 AND \
-         e.log = session_heads.log) WHERE session = (SELECT session FROM sessions)",
+         e.log = (SELECT log FROM logs JOIN sessions USING (session))) WHERE session = (SELECT session FROM sessions)",
     );
     world.run(&["audit", "verify"]).ends(1).says(&session).says("its tail is lost");
 }
@@ -96,7 +93,7 @@ fn a_deleted_session_is_found_against_a_saved_head() {
     world.run(&["audit", "verify", "--against", &head]).ends(0).says("is in the ledger");
     world.run(&["audit", "verify", "--against", &file.display().to_string()]).ends(0);
     world.run(&["audit", "verify", "--against", "7:zz"]).ends(2).warns("SEQ:HASH").one_error_line();
-    tamper(&world, "DELETE FROM events WHERE log = (SELECT log FROM session_heads JOIN sessions USING (session))");
+    tamper(&world, "DELETE FROM events WHERE log = (SELECT log FROM logs JOIN sessions USING (session))");
     for table in ["checkpoints", "intents", "asks", "session_heads", "sessions"] {
         tamper(&world, &format!("DELETE FROM {table} WHERE session = (SELECT session FROM sessions)"));
     }

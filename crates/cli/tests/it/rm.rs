@@ -98,7 +98,7 @@ fn a_payload_that_is_gone_without_a_word_is_found() {
     let raw = rusqlite::Connection::open(world.database()).expect("the file opens");
     let (log, run): (i64, i64) = raw
         .query_row(
-            "SELECT log, run FROM events JOIN session_heads USING (log) JOIN sessions USING (session) WHERE seq = 5",
+            "SELECT log, run FROM events JOIN logs USING (log) JOIN sessions USING (session) WHERE seq = 5",
             [],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )

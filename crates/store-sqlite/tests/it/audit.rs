@@ -22,7 +22,7 @@ struct Scene {
 }
 
 /// The number of the log of `?1`.
-const LOG: &str = "(SELECT log FROM session_heads WHERE session = ?1)";
+const LOG: &str = "(SELECT log FROM logs WHERE session = ?1)";
 
 fn id(number: u128) -> Vec<u8> {
     number.to_be_bytes().to_vec()
@@ -75,7 +75,7 @@ impl Scene {
     fn cell(&self, column: &str, seq: u64) -> Value {
         self.raw
             .query_row(
-                &format!("SELECT {column} FROM events JOIN runs USING (run) WHERE log = {LOG} AND seq = ?2"),
+                &format!("SELECT {column} FROM events JOIN runs USING (run) WHERE events.log = {LOG} AND seq = ?2"),
                 params![id(self.key.session.as_u128()), seq],
                 |row| row.get(0),
             )
@@ -134,8 +134,8 @@ impl Scene {
             self.raw
                 .execute(
                     &format!(
-                        "INSERT INTO runs (append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, \
-                         payloads) SELECT append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, ?3 \
+                        "INSERT INTO runs (log, append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, \
+                         payloads) SELECT log, append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, ?3 \
                          FROM runs WHERE run = (SELECT run FROM events WHERE log = {LOG} AND seq = ?2)"
                     ),
                     params![session, event.seq, &*payload],
@@ -248,7 +248,7 @@ async fn l74_a_changed_lost_or_unreadable_run_is_found() {
     }
     scene.set("payloads", 10, &Value::Null);
     named(first, "taken out without what it hashed to").await;
-    scene.run("DELETE FROM runs WHERE run = (SELECT run FROM events WHERE log = (SELECT log FROM session_heads WHERE session = ?1) AND seq = 10)", scene.key.session);
+    scene.run("DELETE FROM runs WHERE run = (SELECT run FROM events WHERE log = (SELECT log FROM logs WHERE session = ?1) AND seq = 10)", scene.key.session);
     named(first, "a lost run does not pass for an erased one").await;
 }
 
