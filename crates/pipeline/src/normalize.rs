@@ -81,7 +81,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         invocation_id: invocation.id,
         intent_id: intent.id,
         exit: meaning.exit,
-        exit_code: meaning.failure.as_ref().and_then(|failure| failure.exit_code),
+        exit_code: meaning.failure.as_ref().and_then(|failure| failure.exit_code).or(exit_code(&reported.shell)),
         signal: meaning.failure.as_ref().and_then(|failure| failure.signal),
         duration_us,
         capture: streams.iter().map(|stream| capture_fact(session, stream)).collect(),
@@ -129,6 +129,14 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         refused: reported.refused,
         shell: reported.shell,
     }
+}
+
+/// How the command that it ran to its end ended: a success has an exit code as well.
+fn exit_code(facts: &[ShellFact]) -> Option<i32> {
+    facts.iter().rev().find_map(|fact| match fact {
+        ShellFact::Finished(ended) => ended.exit_code,
+        _ => None,
+    })
 }
 
 /// Where its commands ran.

@@ -165,6 +165,9 @@ async fn f19_the_logs_of_an_older_store_are_the_same_after_and_still_prove_thems
     as_before_runs(&Connection::open(&old).expect("a file"), &new, &logs);
 
     let store = open(&world, &old);
+    let raw = Connection::open(&old).expect("the file");
+    let free: u64 = raw.pragma_query_value(None, "freelist_count", |row| row.get(0)).expect("a number");
+    assert_eq!(free, 0, "what the rows left is given back");
     for (key, events) in &logs {
         assert_eq!(&store.read(*key, 0, 1_000).await.expect("events"), events);
         let tail = store.read(*key, 2, 1_000).await.expect("events");

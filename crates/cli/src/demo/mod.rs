@@ -177,7 +177,9 @@ fn told(outcome: &Outcome, screen: &Screen) -> anyhow::Result<Option<FinalVerdic
 fn look_at(work: &Work<'_>, screen: &Screen) {
     let session = work.session;
     screen.line(&format!("session {session}; look at what happened:"));
-    for words in [format!("sessions trace {session}"), format!("audit verify {session}"), format!("replay {session}")] {
+    for words in
+        [format!("sessions trace {session} --all"), format!("audit verify {session}"), format!("replay {session}")]
+    {
         screen.line(&format!("  {}", work.world.command(&words)));
     }
 }

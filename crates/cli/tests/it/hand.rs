@@ -416,3 +416,25 @@ fn real_projects_find_themselves_at_their_own_path_too() {
     sh(&world, &format!("cat {host}/file; echo y > {host}/made; cd {host} && pwd")).ends(0).says(&host);
     assert_eq!(world.read("made"), "y\n");
 }
+
+#[test]
+fn a_command_that_succeeds_has_an_exit_code_too() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let exits = |tool: &str, input: &str, profile: &str| {
+        let session =
+            world.run(&["call", "--profile", profile, tool, input, "--approvals", "allow"]).ends(0).id("sesn_");
+        let events = events(&world, &session);
+        let last = events.iter().rfind(|event| event["type"] == "tool.observation").expect("an observation");
+        last["payload"]["exit_code"].clone()
+    };
+    for (tool, input, profile) in [
+        ("bash", r#"{"command":"cat a.txt"}"#, "code"),
+        ("bash", r#"{"command":"touch made"}"#, "code"),
+        ("bash", r#"{"command":"cat a.txt"}"#, "managed"),
+        ("shell_run", r#"{"command":"touch made"}"#, "managed"),
+    ] {
+        assert_eq!(exits(tool, input, profile), 0, "{tool} {input} in {profile}");
+    }
+    assert_eq!(exits("bash", r#"{"command":"grep beta a.txt"}"#, "code"), 1, "an answer");
+    assert_eq!(exits("read", r#"{"file_path":"a.txt"}"#, "code"), Value::Null, "no command ran");
+}
