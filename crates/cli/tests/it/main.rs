@@ -37,6 +37,7 @@ mod run;
 mod run_faults;
 mod run_kills;
 mod run_talk;
+mod run_undo;
 mod sandbox_actions;
 mod search;
 mod searches;
