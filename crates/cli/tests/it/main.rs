@@ -36,6 +36,7 @@ mod rm;
 mod run;
 mod run_faults;
 mod run_kills;
+mod run_races;
 mod run_talk;
 mod run_undo;
 mod sandbox_actions;
