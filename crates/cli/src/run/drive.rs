@@ -96,9 +96,9 @@ impl Drive<'_> {
 
     /// One wake. Whoever answered an ask in place of this run holds the session while its call runs: that is waited for.
     async fn wake_after_others(&mut self) -> anyhow::Result<Woken> {
-        let mut told = false;
+        let (mut told, mut interrupted) = (false, false);
         loop {
-            match self.wake().await {
+            match self.wake(&mut interrupted).await {
                 Err(WakeError::Failed(RuntimeError::Held(owner))) if self.elsewhere => {
                     if !std::mem::replace(&mut told, true) {
                         self.screen.line(&styled(DIM, &format!("in use by {owner}; this goes on when that is done")));
@@ -114,11 +114,10 @@ impl Drive<'_> {
     }
 
     /// One wake. The first Ctrl-C is told to the session, which ends what runs and the wake with it; the second leaves.
-    async fn wake(&mut self) -> Result<Woken, WakeError> {
+    async fn wake(&mut self, interrupted: &mut bool) -> Result<Woken, WakeError> {
         let cancel = CancellationToken::new();
         let mut work = std::pin::pin!(self.agent.wake(self.session, &cancel));
         let mut ticks = tokio::time::interval(TICK);
-        let mut interrupted = false;
         loop {
             tokio::select! {
                 woken = &mut work => return woken.map_err(WakeError::Failed),
@@ -127,12 +126,11 @@ impl Drive<'_> {
                     self.runtime.say(self.session, &person::login(), &line).await?;
                 }
                 Some(()) = self.interrupts.recv() => {
-                    if interrupted {
+                    if std::mem::replace(interrupted, true) {
                         self.left = true;
                         let text = format!("left before the session settled; whoever resumes {} sees to it", self.session);
                         return Err(WakeError::Other(fault(Ended::Interrupted, text)));
                     }
-                    interrupted = true;
                     self.runtime.interrupt(self.session, &person::login(), Some("Ctrl-C")).await?;
                     self.screen.line("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
                     self.screen.document(&json!({"type": "interrupted"}));
