@@ -170,6 +170,10 @@ pattern!(
     &format!(r"\b({SUBJECT})(?:, and|,| and| &)((?: both| all| the| our| its| unit)* {SUBJECT}\b{BETWEEN} ({GOOD}))\b")
 );
 pattern!(
+    ASIDE,
+    r"\b(?:after|before|for|with|without|during|in|on|since|from|by|of|besides|beside|unlike|like|about|to)(?: the| all| both| our| its| my| your| a| each| every)* $"
+);
+pattern!(
     FIXED,
     r"(?:^|\b(?:i|we|i've|we've|have|has|had|been|just|also|now|successfully|finally|is|are|was|it's|got|that|and|then) )(?:fixed|resolved|repaired|solved|corrected)\b(?:[^-]|$)|\b(?:bugs?|issues?|problem|errors?|crash|regression|fault|defect) (?:is|are|was|were|has been|have been)(?: now| all)* (?:gone|fixed|resolved|solved|corrected)\b|\bfix (?:is )?(?:in place|complete|works|done|confirmed)\b|\b(?:now works|works now|works again|working again|now working)\b"
 );
@@ -249,6 +253,10 @@ fn together(mut sentence: String) -> String {
     for _ in 0..RAN_LIST_MAX {
         let Some(next) = TOGETHER.captures(&sentence).and_then(|found| {
             let whole = found.get(0).filter(|whole| is_so(&sentence, whole.end()))?;
+            // "After the build, tests pass" says nothing of the build.
+            if ASIDE.is_match(&sentence[..whole.start()]) {
+                return None;
+            }
             let each = format!("{} {} and{}", &found[1], &found[3], &found[2]);
             Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
         }) else {
