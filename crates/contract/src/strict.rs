@@ -12,7 +12,8 @@ use serde_json::{Map, Number, Value};
 /// One sentence about what is wrong with it.
 pub(crate) fn parse_object(raw: &str) -> Result<Value, String> {
     if raw.len() > INPUT_MAX {
-        return Err(format!("the arguments have {} bytes; at most {INPUT_MAX} are taken", raw.len()));
+        // Whoever read them may have stopped there: how many there are is not known.
+        return Err(format!("the arguments have more than {INPUT_MAX} bytes, which is all that is taken"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(raw);
     let value = Depth(INPUT_DEPTH).deserialize(&mut deserializer).map_err(|e| format!("not JSON: {e}"))?;

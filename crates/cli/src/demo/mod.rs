@@ -152,6 +152,7 @@ async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term) -> anyh
         interrupts: interrupts()?,
         typed: None,
         left: false,
+        elsewhere: false,
     };
     let outcome = drive.go().await;
     work.runtime.shutdown().await;

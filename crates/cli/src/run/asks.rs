@@ -37,6 +37,11 @@ pub fn by_flag(mode: ApprovalMode) -> Option<Answer> {
     }
 }
 
+/// One line on a question that somebody else answered, or nobody in time.
+pub fn settled(ask: &Ask) -> String {
+    format!("{} meanwhile: {}", ask.row.ask_id, ask_view::standing(&ask.row))
+}
+
 /// Shows one ask and takes its key.
 pub async fn at_terminal(world: &World, ask: Ask, term: &Term, interrupts: &mut Signal) -> anyhow::Result<Answered> {
     if !term.interactive() {
@@ -68,7 +73,7 @@ pub async fn at_terminal(world: &World, ask: Ask, term: &Term, interrupts: &mut 
                 if now.is_pending() {
                     continue;
                 }
-                term.note(&format!("{} meanwhile: {}", now.row.ask_id, ask_view::standing(&now.row)));
+                term.note(&settled(&now));
                 return Ok(Answered::Settled);
             }
         };

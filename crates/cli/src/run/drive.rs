@@ -8,6 +8,7 @@ use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::facts::StopReason;
+use portcullis_store::StoreError;
 use serde_json::json;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
@@ -55,13 +56,15 @@ pub struct Drive<'a> {
     pub typed: Option<Typed>,
     /// Somebody does not want to wait for anything any more.
     pub left: bool,
+    /// An ask of this run was settled elsewhere: whoever did that may be running its call.
+    pub elsewhere: bool,
 }
 
 impl Drive<'_> {
     /// Wakes the session until nothing is left that can be done here.
     pub async fn go(&mut self) -> anyhow::Result<Outcome> {
         loop {
-            let end = match self.wake().await? {
+            let end = match self.wake_after_others().await? {
                 Woken::Executed(end) => end,
                 Woken::Idle => match self.pending().await? {
                     asks if asks.is_empty() => return Ok(Outcome::Nothing),
@@ -91,26 +94,43 @@ impl Drive<'_> {
         }
     }
 
+    /// One wake. Whoever answered an ask in place of this run holds the session while its call runs: that is waited for.
+    async fn wake_after_others(&mut self) -> anyhow::Result<Woken> {
+        let (mut told, mut interrupted) = (false, false);
+        loop {
+            match self.wake(&mut interrupted).await {
+                Err(WakeError::Failed(RuntimeError::Held(owner))) if self.elsewhere => {
+                    if !std::mem::replace(&mut told, true) {
+                        self.screen.line(&styled(DIM, &format!("in use by {owner}; this goes on when that is done")));
+                    }
+                }
+                Err(error) => return Err(error.into_error()),
+                Ok(woken) => {
+                    self.elsewhere = false;
+                    return Ok(woken);
+                }
+            }
+        }
+    }
+
     /// One wake. The first Ctrl-C is told to the session, which ends what runs and the wake with it; the second leaves.
-    async fn wake(&mut self) -> anyhow::Result<Woken> {
+    async fn wake(&mut self, interrupted: &mut bool) -> Result<Woken, WakeError> {
         let cancel = CancellationToken::new();
         let mut work = std::pin::pin!(self.agent.wake(self.session, &cancel));
         let mut ticks = tokio::time::interval(TICK);
-        let mut interrupted = false;
         loop {
             tokio::select! {
-                woken = &mut work => return woken.map_err(held),
+                woken = &mut work => return woken.map_err(WakeError::Failed),
                 _ = ticks.tick() => self.screen.tick(),
                 line = said(&mut self.typed) => {
                     self.runtime.say(self.session, &person::login(), &line).await?;
                 }
                 Some(()) = self.interrupts.recv() => {
-                    if interrupted {
+                    if std::mem::replace(interrupted, true) {
                         self.left = true;
                         let text = format!("left before the session settled; whoever resumes {} sees to it", self.session);
-                        return Err(fault(Ended::Interrupted, text));
+                        return Err(WakeError::Other(fault(Ended::Interrupted, text)));
                     }
-                    interrupted = true;
                     self.runtime.interrupt(self.session, &person::login(), Some("Ctrl-C")).await?;
                     self.screen.line("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
                     self.screen.document(&json!({"type": "interrupted"}));
@@ -154,7 +174,10 @@ impl Drive<'_> {
                     }
                     match answered {
                         Answered::Said(answer) => answer,
-                        Answered::Settled => continue,
+                        Answered::Settled => {
+                            self.elsewhere = true;
+                            continue;
+                        }
                         Answered::Left => return Ok(Some(Outcome::Interrupted)),
                         Answered::Nobody => {
                             left.push(Ask { row, workspace });
@@ -165,7 +188,17 @@ impl Drive<'_> {
             };
             let (allows, channel) = (answer.reply.allows(), answer.channel.clone());
             let said = json!({"type": "reply", "ask_id": id, "reply": answer.reply, "channel": answer.channel});
-            let grant = self.runtime.reply(id, *answer).await?;
+            let grant = match self.runtime.reply(id, *answer).await {
+                // Somebody else was quicker, or its time ran out: the first answer counts, and the work goes on.
+                Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => {
+                    let now = Ask::load(self.world, id).await?;
+                    self.screen.line(&asks::settled(&now));
+                    self.screen.document(&json!({"type": "settled", "ask_id": id, "state": now.row.state}));
+                    self.elsewhere = true;
+                    continue;
+                }
+                replied => replied?,
+            };
             self.screen.document(&said);
             if channel == "flag" {
                 let word = if allows { "allowed" } else { "refused" };
@@ -216,12 +249,28 @@ async fn said(typed: &mut Option<Typed>) -> String {
     }
 }
 
-/// The holder is named, and what to do about it.
-fn held(error: RuntimeError) -> anyhow::Error {
-    match error {
-        RuntimeError::Held(owner) => {
-            fault(Ended::Broken, format!("the session is in use by {owner}; wait until it is done, or begin another"))
+/// Why a wake did not come to an end.
+enum WakeError {
+    Failed(RuntimeError),
+    Other(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for WakeError {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+impl WakeError {
+    /// The holder is named, and what to do about it.
+    fn into_error(self) -> anyhow::Error {
+        match self {
+            Self::Failed(RuntimeError::Held(owner)) => fault(
+                Ended::Broken,
+                format!("the session is in use by {owner}; wait until it is done, or begin another"),
+            ),
+            Self::Failed(other) => other.into(),
+            Self::Other(error) => error,
         }
-        other => other.into(),
     }
 }

@@ -73,6 +73,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         interrupts: interrupts()?,
         typed: None,
         left: false,
+        elsewhere: false,
     };
     let began = Instant::now();
     let ended = match prompt.is_none() && term.interactive() {

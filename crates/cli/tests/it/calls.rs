@@ -382,3 +382,14 @@ fn h08_the_data_folder_and_its_keys_are_hidden_even_inside_the_workspace() {
     assert_eq!(refused.out, "");
     world.run(&["--approvals", "allow", "call", "write", r#"{"file_path":"data/x","content":""}"#]).ends(1);
 }
+
+#[test]
+fn an_input_that_was_not_read_to_its_end_is_not_said_to_have_a_size() {
+    let world = World::new();
+    let file = world.home.with_file_name("input.json");
+    fs::write(&file, format!(r#"{{"file_path":"a.txt","content":"{}"}}"#, "x".repeat(9_000_000))).expect("written");
+    let input = format!("@{}", file.display());
+    let ran = world.run(&["call", "write", &input]).ends(1).warns("the arguments have more than 1048576 bytes");
+    assert!(!ran.err.contains("1048580"), "{}", ran.err);
+    assert!(!world.workspace.join("a.txt").exists());
+}

@@ -6,15 +6,21 @@ use std::process::{ChildStdin, ChildStdout};
 use crate::common::{World, on_terminal};
 
 /// A terminal that a person sits at: it says where the cursor is when it is asked, as every real one does.
-struct Terminal {
-    keys: ChildStdin,
-    out: ChildStdout,
-    shown: String,
+pub struct Terminal {
+    pub keys: ChildStdin,
+    pub out: ChildStdout,
+    pub shown: String,
 }
 
 impl Terminal {
+    /// Types a line at a prompt.
+    pub fn says(&mut self, line: &str) {
+        self.until(READY);
+        self.types(&format!("{line}\r"));
+    }
+
     /// What is shown from now on until `text` is.
-    fn until(&mut self, text: &str) -> String {
+    pub fn until(&mut self, text: &str) -> String {
         let mut chunk = [0u8; 1024];
         loop {
             if let Some(at) = self.shown.find(text) {
@@ -31,19 +37,19 @@ impl Terminal {
         }
     }
 
-    fn types(&mut self, text: &str) {
+    pub fn types(&mut self, text: &str) {
         self.keys.write_all(text.as_bytes()).expect("typed");
     }
 }
 
-fn model(world: &World, text: &str) -> String {
+pub fn model(world: &World, text: &str) -> String {
     let path = world.home.with_file_name("script.toml");
     std::fs::write(&path, text).expect("written");
     format!("scripted:{}", path.display())
 }
 
 /// The end of the line that a prompt is drawn with.
-const READY: &str = "\x1b[6n";
+pub const READY: &str = "\x1b[6n";
 
 #[test]
 fn a_conversation_shows_what_changed_takes_it_back_and_counts() {

@@ -6,11 +6,14 @@
 mod budget;
 pub mod fence;
 mod history;
+#[cfg(test)]
+mod laundering;
 mod media;
 mod notes;
 mod prompt;
 mod read_first;
 mod summary;
+pub mod told;
 mod verifies;
 mod wake_message;
 
@@ -38,7 +41,7 @@ pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use read_first::Known;
 pub(crate) use summary::Digested;
 pub(crate) use verifies::verifies;
-pub(crate) use wake_message::wake_message;
+pub(crate) use wake_message::{guided, interrupted, wake_message, woken_by};
 
 /// Something that a request adds in the user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

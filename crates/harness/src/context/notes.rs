@@ -9,6 +9,7 @@ use portcullis_base::InvocationId;
 
 use super::budget::ContextBudget;
 use super::read_first::{Known, read_first};
+use super::told;
 
 /// Every tag, in the order in which their notes stand.
 pub const TAGS: [&str; 12] = [
@@ -44,7 +45,9 @@ pub(crate) fn notes(facts: &Facts<'_>, others: Vec<String>) -> Vec<String> {
     let busy = others.iter().any(|note| tag_of(note) == Some("shell-busy"));
     let hint = (!busy && !facts.waits).then(|| read_first(facts.said, &facts.known, facts.offers)).flatten();
     let own = [hint, pressure(facts), recovery(facts.unknown)];
-    let mut all: Vec<String> = others.into_iter().chain(own.into_iter().flatten()).collect();
+    // Whoever made it: a note is one line.
+    let others = others.iter().map(|note| told::in_line(note));
+    let mut all: Vec<String> = others.chain(own.into_iter().flatten()).collect();
     // Stable: several notes of one tag stay as they came. A tag that nobody knows stands last.
     all.sort_by_key(|note| {
         tag_of(note).and_then(|tag| TAGS.iter().position(|known| *known == tag)).unwrap_or(TAGS.len())

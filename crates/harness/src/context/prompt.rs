@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use portcullis_model::{ModelName, ToolSpec};
 
+use super::told;
+
 /// Who the agent is, where nothing else is configured.
 pub const BASE_PROMPT: &str = "You are an agent that works on a person's project through tools. Be direct and brief. \
 Do what was asked, check that it works, and say what you did; say it plainly when something failed or was not done.";
@@ -41,14 +43,14 @@ pub struct Prompted<'a> {
 #[must_use]
 pub fn system_prompt(of: &Prompted<'_>) -> String {
     let mut text = String::new();
-    let names: Vec<&str> = of.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let names: Vec<String> = of.tools.iter().map(|tool| told::name(&tool.name)).collect();
     let _ = writeln!(text, "<bootstrap>\n{}\n</bootstrap>", of.base.trim());
     let _ = writeln!(
         text,
         "<runtime_environment>\nmodel: {}\nworkspace: /workspace (the person's own project; relative paths begin here)\n\
          commands: {}\ntools: {}\n</runtime_environment>",
-        of.model,
-        of.sandbox,
+        told::name(&of.model.to_string()),
+        told::in_line(of.sandbox),
         names.join(" ")
     );
     let _ = writeln!(text, "<harness_appendix>\n{APPENDIX}\n</harness_appendix>");

@@ -4,6 +4,8 @@
 
 use serde_json::json;
 
+use super::told;
+
 /// Characters of a message that are looked at, and of a pattern that is suggested.
 const LOOKED_AT: usize = 2_000;
 const PATTERN: usize = 120;
@@ -40,7 +42,7 @@ pub(crate) fn read_first(said: &str, known: &Known<'_>, offers: &dyn Fn(&str) ->
     ];
     // The first that matches is the intent, whether its tool is there or not: another would be a guess.
     let (intent, tool, args) = table.into_iter().find_map(|(intent, tool, args)| Some((intent, tool, args?)))?;
-    offers(tool).then(|| format!("[read-first] intent={intent} nextTool={tool} nextArgs={args}"))
+    offers(tool).then(|| format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", told::value(&args)))
 }
 
 fn any(words: &str, of: &[&str]) -> bool {

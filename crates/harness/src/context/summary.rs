@@ -8,7 +8,7 @@ use portcullis_event::Observed;
 use portcullis_event::facts::{Block, text_of};
 use portcullis_model::{Conversation, Message, UserPart};
 
-use super::{Context, TurnMark};
+use super::{Context, TurnMark, told};
 
 /// Turns that always stay word for word: what the model is in the middle of.
 pub(crate) const PROTECTED_TURNS: usize = 2;
@@ -29,17 +29,15 @@ pub(crate) struct Digested {
 
 impl Digested {
     pub(crate) fn said(&mut self, content: &[Block]) {
-        let text = text_of(content);
-        let short: String = text.chars().take(SAID).collect();
-        self.said.push(if short.len() < text.len() { format!("{short}…") } else { short });
+        self.said.push(told::words(&text_of(content), SAID));
     }
 
     pub(crate) fn call(&mut self, observed: &Observed) {
-        let mut line = format!("{} {}", observed.tool, observed.code);
+        let mut line = format!("{} {}", told::name(&observed.tool), told::name(&observed.code.to_string()));
         if let Some(exit) = observed.exit_code {
             let _ = write!(line, " exit={exit}");
         }
-        let targets: Vec<&str> = observed.side_effects.items.iter().map(|item| item.target.as_str()).collect();
+        let targets: Vec<String> = observed.side_effects.items.iter().map(|item| told::name(&item.target)).collect();
         if !targets.is_empty() {
             let _ = write!(line, " changed={}", targets.join(","));
         } else if observed.side_effects.state == SideEffectState::Unknown {
@@ -53,7 +51,7 @@ impl Digested {
             self.files.insert(file.path().to_owned(), file.sha256().to_string());
         }
         if observed.code.known() == Some(Code::OutcomeUnknown) {
-            self.unknown.push(observed.tool.clone());
+            self.unknown.push(told::name(&observed.tool));
         }
     }
 
@@ -81,7 +79,7 @@ impl Digested {
             let _ = writeln!(text, "call: {call}");
         }
         for (path, hash) in &self.files {
-            let _ = writeln!(text, "file: {path} {hash}");
+            let _ = writeln!(text, "file: {} {hash}", told::name(path));
         }
         for tool in &self.unknown {
             let _ = writeln!(text, "outcome unknown: {tool}; look at what it would have changed");

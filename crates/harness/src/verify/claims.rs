@@ -41,6 +41,10 @@ pub(super) enum Said {
     RanKind(VerificationKind),
     Ran(String),
     Succeeded(String),
+    /// Whatever there is to check a change with passes, in those words.
+    Checks,
+    /// The same of a machine that is not this one.
+    Ci,
     /// Supplied by the agent in words that the table does not know.
     Unknown(String),
 }
@@ -56,7 +60,7 @@ pattern!(
 );
 pattern!(
     ATTRIBUTED,
-    r"\b(?:you|user|users|issue|ticket|readme|docs?|documentation|comment|he|she|task|instructions?|description|author|pr|changelog|⟦quoted⟧)(?: \w+)? (?:said|says?|saying|mentioned|mentions?|claims?|claimed|asks?|asked|wrote|reports?|reported|states?|stated|told|requested|wanted)\b|\baccording to\b|\b(?:previously|originally|used to|at first|initially|formerly|in the past)\b|\bbefore (?:my|the|this|these|your|any|that)\b"
+    r"\b(?:you|user|users|issue|ticket|readme|docs?|documentation|comment|he|she|task|instructions?|description|author|pr|changelog|badge|⟦quoted⟧)(?: \w+)? (?:said|says?|saying|mentioned|mentions?|claims?|claimed|asks?|asked|wrote|reports?|reported|states?|stated|told|requested|wanted)\b|\baccording to\b|\b(?:previously|originally|used to|at first|initially|formerly|in the past)\b|\bbefore (?:my|the|this|these|your|any|that)\b"
 );
 // "I can confirm that" says that it is so.
 pattern!(
@@ -110,7 +114,7 @@ pattern!(
 const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy)";
 /// Words between a subject and what it is, that change nothing about it.
 const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|has|been|it|back|out|up|comes?|came|runs?|ran|completes?|completed|finish(?:es|ed)?|both|\d+|suites?|cases?|too|step|checks?|output|reports?|reported|status|results?|of|them))*:?";
-pattern!(TESTS, &format!(r"\b(?:tests?|specs?|suites?|ci|assertions?|pytest|jest|vitest|testing)\b{BETWEEN} {GOOD}\b"));
+pattern!(TESTS, &format!(r"\b(?:tests?|specs?|suites?|assertions?|pytest|jest|vitest|testing)\b{BETWEEN} {GOOD}\b"));
 pattern!(
     TESTS_LOOSE,
     r"\b(?:tests?|specs?|suites?)(?: [0-9a-z_'-]+| ⟦\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
@@ -118,7 +122,7 @@ pattern!(
 pattern!(PASSED_ON, r"^ (?:to|a|an|through|into|it|them|this|that|data|arguments?|values?)\b");
 pattern!(
     TESTS_OTHER,
-    r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite|checks)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b"
+    r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b"
 );
 pattern!(
     THEY_PASS,
@@ -142,6 +146,32 @@ pattern!(
     &format!(
         r"\b(?:type[ -]?check(?:s|er|ing)?|types|mypy|pyright|tsc)\b{BETWEEN} {GOOD}\b|\b(?:it|code|project|everything)(?: now| also| still)* type-?checks\b"
     )
+);
+// Not "type checks", "null checks" and other checks that code makes: only what stands alone, or with one of these words.
+const CHECK: &str = r"(?:automated|quality|required|pre-commit|status|remaining|other|same|\d+|of|the)";
+pattern!(
+    CHECKS,
+    &format!(
+        r"(?:^|\b(?:all|the|these|those|my|our|your|its|both|other|that)(?: {CHECK})* )checks\b{BETWEEN} {GOOD}\b|\b(?:every|each)(?: {CHECK})* check\b{BETWEEN} {GOOD}\b|\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)(?: {CHECK})* checks?\b"
+    )
+);
+pattern!(
+    CI,
+    &format!(
+        r"\b(?:ci|continuous integration|github actions)(?: pipelines?| builds?| runs?| jobs?| checks?| tests?| workflows?)?\b{BETWEEN} {GOOD}\b|\b(?:pass|passes|passed|passing)(?: in| on)? ci\b|\bgreen (?:in|on) ci\b"
+    )
+);
+/// What may be said to pass.
+const SUBJECT: &str =
+    r"(?:tests?|test suite|specs?|builds?|lint|linter|linting|clippy|type[ -]?checks?|type[ -]?checker|ci|checks)";
+// "The build, the linter and the tests pass": all of them do.
+pattern!(
+    TOGETHER,
+    &format!(r"\b({SUBJECT})(?:, and|,| and| &)((?: both| all| the| our| its| unit)* {SUBJECT}\b{BETWEEN} ({GOOD}))\b")
+);
+pattern!(
+    ASIDE,
+    r"\b(?:after|before|for|with|without|during|in|on|since|from|by|of|besides|beside|unlike|like|about|to)(?: the| all| both| our| its| my| your| a| each| every)* $"
 );
 pattern!(
     FIXED,
@@ -199,7 +229,7 @@ fn of_sentence(sentence: &str, before: &str, prose: &Prose) -> Vec<Said> {
     });
     let good = if MENTIONS_TESTS.is_match(&sentence) { "passes" } else { "is fixed" };
     let sentence = NO_LONGER.replace_all(&sentence, good);
-    let sentence = ran_each(sentence.into_owned(), prose);
+    let sentence = ran_each(together(sentence.into_owned()), prose);
     let failures_told = FAILURES_TOLD.is_match(&sentence);
     let mut said = Vec::new();
     let mut conditional = false;
@@ -213,9 +243,28 @@ fn of_sentence(sentence: &str, before: &str, prose: &Prose) -> Vec<Said> {
         before.push(' ');
     }
     // Who tells of failures does not claim that there are none.
-    said.retain(|claim| !(failures_told && *claim == Said::Passes(Tests)));
+    said.retain(|claim| !(failures_told && matches!(claim, Said::Passes(Tests) | Said::Checks | Said::Ci)));
     said.extend(path_claims(&sentence, prose));
     said
+}
+
+/// "`a` and `b` pass" as "`a` pass and `b` pass", where that is said to be so.
+fn together(mut sentence: String) -> String {
+    for _ in 0..RAN_LIST_MAX {
+        let Some(next) = TOGETHER.captures(&sentence).and_then(|found| {
+            let whole = found.get(0).filter(|whole| is_so(&sentence, whole.end()))?;
+            // "After the build, tests pass" says nothing of the build.
+            if ASIDE.is_match(&sentence[..whole.start()]) {
+                return None;
+            }
+            let each = format!("{} {} and{}", &found[1], &found[3], &found[2]);
+            Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
+        }) else {
+            break;
+        };
+        sentence = next;
+    }
+    sentence
 }
 
 /// "Ran `a` and `b`" as "ran `a` and ran `b`".
@@ -253,6 +302,18 @@ pub(super) fn is_so(clause: &str, end: usize) -> bool {
 
 /// Claims about a state or a deed without a file.
 fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
+    let rest;
+    let clause = match CI.find(clause).filter(|found| !PASSED_ON.is_match(&clause[found.end()..])) {
+        // What is said of that machine is not said of this one.
+        Some(found) => {
+            if is_so(clause, found.end()) && !LATER_CONDITION.is_match(&clause[found.end()..]) {
+                said.push(Said::Ci);
+            }
+            rest = format!("{} {}", &clause[..found.start()], &clause[found.end()..]);
+            rest.as_str()
+        }
+        None => clause,
+    };
     let so = |found: regex::Match<'_>| is_so(clause, found.end()) && !LATER_CONDITION.is_match(&clause[found.end()..]);
     let partial = PARTIAL.captures_iter(clause).any(|found| {
         let number = |group| found.get(group).and_then(|digits| digits.as_str().parse::<u64>().ok());
@@ -263,11 +324,16 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
         .or_else(|| TESTS_OTHER.find(clause))
         .or_else(|| TESTS_LOOSE.find(clause))
         .or_else(|| THEY_PASS.find(clause).filter(|_| mentions_tests(before, prose)))
-        .filter(|found| !PASSED_ON.is_match(&clause[found.end()..]));
+        .filter(|found| !PASSED_ON.is_match(&clause[found.end()..]))
+        // "I expect the build and the tests to pass"
+        .filter(|found| !(found.as_str().contains(" to ") && NOT_SO.is_match(before)));
     let handed_on = |found: &regex::Match<'_>| PASSED_ON.is_match(&clause[found.end()..]);
     let builds = BUILDS.find(clause).filter(|found| !handed_on(found));
     let lints = LINTS.find(clause).filter(|found| !handed_on(found));
     let types = TYPES.find(clause).filter(|found| !handed_on(found));
+    if CHECKS.find(clause).filter(|found| !handed_on(found)).is_some_and(so) && !partial {
+        said.push(Said::Checks);
+    }
     if builds.is_some_and(so) {
         said.push(Said::Passes(Build));
     }

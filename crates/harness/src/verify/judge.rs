@@ -21,6 +21,8 @@ pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
         Said::RanKind(kind) => ran_kind(*kind, facts),
         Said::Ran(words) => ran(words, false, facts),
         Said::Succeeded(words) => ran(words, true, facts),
+        Said::Checks => checks(facts),
+        Said::Ci => ci(facts),
         Said::Unknown(_) => Found(V::Unsupported, "no fact of this session is about it".to_owned(), Vec::new()),
     };
     Claim { claim: named(said), verdict, fact, evidence }
@@ -38,6 +40,8 @@ fn named(said: &Said) -> String {
         Said::RanKind(kind) => format!("ran the {}", noun(*kind)),
         Said::Ran(words) => format!("ran {}", cut(words)),
         Said::Succeeded(words) => format!("{} succeeded", cut(words)),
+        Said::Checks => "checks pass".to_owned(),
+        Said::Ci => "CI passes".to_owned(),
         Said::Unknown(words) => cut(words),
     }
 }
@@ -115,6 +119,54 @@ fn passes(kind: Kind, facts: &Facts) -> Found {
         Verdict::Failed => of_check(V::Contradicted, last),
         Verdict::Inconclusive if last.not_passed => of_check(V::Contradicted, last),
         Verdict::Inconclusive | Verdict::NotRun => of_check(V::Unsupported, last),
+    }
+}
+
+/// Every kind of check that ran in this session has to pass; one that does not decides.
+fn checks(facts: &Facts) -> Found {
+    let mut worst: Option<Found> = None;
+    for (nth, check) in facts.checks.iter().enumerate() {
+        let kind = check.check.kind;
+        if facts.checks[..nth].iter().any(|before| before.check.kind == kind) {
+            continue;
+        }
+        let Found(verdict, fact, evidence) = passes(kind, facts);
+        let ran = |check: &Checked| check.check.kind == kind && check.verdict != Verdict::NotRun;
+        // One that was tried and never ran is no failure; nor is it a pass.
+        let verdict = if facts.checks.iter().any(ran) { verdict } else { V::Unsupported };
+        if worst.as_ref().is_none_or(|worst| weight(verdict) > weight(worst.0)) {
+            worst = Some(Found(verdict, fact, evidence));
+        }
+    }
+    worst.unwrap_or_else(|| Found(V::Unsupported, "no check ran in this session".to_owned(), Vec::new()))
+}
+
+fn weight(verdict: V) -> u8 {
+    match verdict {
+        V::Supported => 0,
+        V::Unsupported => 1,
+        V::Stale => 2,
+        V::Contradicted => 3,
+    }
+}
+
+/// What passes here says nothing about another machine; what fails here fails there. A command that looked at it, or
+/// runs what it would run, is evidence.
+fn ci(facts: &Facts) -> Found {
+    let asks = |command: &&Command| {
+        let parts: Vec<&str> = command.words.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+        parts.contains(&"ci") || parts.starts_with(&["gh", "pr", "checks"]) || parts.starts_with(&["gh", "run"])
+    };
+    if let Some(command) = facts.commands.iter().rfind(asks) {
+        return match command.ended {
+            Ended::Ok => of_command(V::Supported, command),
+            Ended::Failed | Ended::NotOk => of_command(V::Contradicted, command),
+            Ended::Unknown => of_command(V::Unsupported, command),
+        };
+    }
+    match checks(facts) {
+        Found(V::Contradicted, fact, evidence) => Found(V::Contradicted, fact, evidence),
+        Found(..) => Found(V::Unsupported, "nothing in this session looked at a CI".to_owned(), Vec::new()),
     }
 }
 

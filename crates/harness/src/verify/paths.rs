@@ -8,8 +8,14 @@ pattern!(
     r"^(?:and |but |so |then )?(?:if|once|when|whenever|unless|until|assuming|provided|as soon as|before|after you|to)\b"
 );
 
-/// Before these a verb is an adjective: "the edited `a.py`".
-const ARTICLES: [&str; 6] = ["the", "a", "an", "any", "your", "each"];
+/// Before these a verb is an adjective ("the edited `a.py`"), or somebody else's deed ("you created `a.py`").
+const ARTICLES: [&str; 8] = ["the", "a", "an", "any", "your", "each", "you", "you've"];
+
+/// Verbs of which only what was put somewhere by the speaker is a claim: "put it into `a`" is an instruction, "it is placed
+/// in `a`" a description.
+const PUT: [&str; 5] = ["put", "placed", "inserted", "appended", "prepended"];
+pattern!(SPEAKER, r"\b(?:i|we|i've|we've|i have|we have)\b");
+pattern!(OTHERS, r"\b(?:you|you've|your|somebody|someone|they|user|users)\b");
 
 /// Where in a clause the reader is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +51,10 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
         let mut end = 0;
         let mut passive = false;
         let mut last = "";
-        for token in clause.split(' ') {
+        // Behind a verb of putting only the place counts: "put a summary of `a` into `b`".
+        let mut put = false;
+        let tokens: Vec<&str> = clause.split(' ').collect();
+        for (nth, token) in tokens.iter().enumerate() {
             end += token.len();
             let word = token.trim_matches(|c: char| matches!(c, ':' | '.' | '!' | '"' | '\''));
             if let Some(path) = path_of(word, prose) {
@@ -56,6 +65,15 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
                     None => waiting.push(path),
                 }
                 passive = token.ends_with(':');
+            } else if PUT.contains(&word) && SPEAKER.is_match(&clause[..end]) {
+                put = is_so(clause, end) && !OTHERS.is_match(&clause[..end]);
+                deed = put.then_some((Verb::Edited, At::Near));
+                waiting.clear();
+            } else if last == "now" && holds(word, tokens.get(nth + 1)) {
+                let said_so = is_so(clause, end) && !OTHERS.is_match(clause);
+                let files = waiting.drain(..).filter(|_| said_so);
+                said.extend(files.map(|path| Said::File(Verb::Wrote, path)));
+                deed = None;
             } else if let Some(verb) = verb_of(word).filter(|_| !ARTICLES.contains(&last)) {
                 if is_so(clause, end) {
                     if passive {
@@ -77,6 +95,7 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
                     | "following" | "as" | "old" | "config" | "test" | "tests" => {}
                     // "renamed `a` to `b`"
                     "to" | "into" if matches!(deed, Some((Verb::Renamed, At::Object))) => {}
+                    "from" | "of" | "at" if put => {}
                     "in" | "into" | "to" | "within" | "inside" | "from" | "of" | "at" => {
                         deed = deed.map(|(verb, at)| (verb, if at == At::Away { At::Away } else { At::Inside }));
                     }
@@ -105,6 +124,12 @@ pub(super) fn path_claims(sentence: &str, prose: &Prose) -> Vec<Said> {
         }
     }
     said
+}
+
+/// Whether a file is said to hold something: "now contains", but not "now has been".
+fn holds(word: &str, next: Option<&&str>) -> bool {
+    let something = !matches!(next, None | Some(&"been" | &"no" | &"not" | &"to" | &"zero" | &"only"));
+    something && matches!(word, "contains" | "contain" | "has" | "have" | "includes" | "include" | "holds" | "hold")
 }
 
 fn path_of(word: &str, prose: &Prose) -> Option<String> {

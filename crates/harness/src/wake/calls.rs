@@ -8,7 +8,7 @@ use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal};
 
 use super::{Stopped, Wake, WakeEnd};
-use crate::context::{media_of, verifies};
+use crate::context::{media_of, told, verifies};
 use crate::live::Live;
 
 impl Wake<'_> {
@@ -147,8 +147,8 @@ impl Wake<'_> {
 /// What a session that pauses waits for, in words.
 fn awaited(state: &State) -> String {
     let asked = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
-    let asked: Vec<&str> = asked.map(|intent| intent.tool.as_str()).collect();
-    let handed: Vec<&str> = state.progress.custom.values().map(|request| request.name.as_str()).collect();
+    let asked: Vec<String> = asked.map(|intent| told::name(&intent.tool)).collect();
+    let handed: Vec<String> = state.progress.custom.values().map(|request| told::name(&request.name)).collect();
     let mut words = Vec::new();
     if !asked.is_empty() {
         words.push(format!("Awaiting confirmation to run {}.", asked.join(", ")));

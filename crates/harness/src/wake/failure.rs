@@ -31,9 +31,11 @@ impl Wake<'_> {
             },
         };
         self.session.note(&mut self.facts, None, &fact);
+        // The next wake tells the model how this one ended; what a provider wrote is no part of that (L67).
+        let ended = format!("The model could not be asked: {}.", error.failure.as_str());
         let stop = if exhausted {
             self.rests(StopReason::RetriesExhausted, &message);
-            self.span(SpanResult::Error, Disposition::Abandoned, &message, None, Some(error.failure.as_str()));
+            self.span(SpanResult::Error, Disposition::Abandoned, &ended, None, Some(error.failure.as_str()));
             Stopped::GaveUp { error }
         } else {
             let wait = wait(settings, streak, retryable, error.retry_after, &*self.harness.entropy);
@@ -53,7 +55,7 @@ impl Wake<'_> {
                 next_due_at: Some(at),
             };
             self.session.note(&mut self.facts, None, &status);
-            self.span(SpanResult::Error, Disposition::Requeued, &message, None, Some(error.failure.as_str()));
+            self.span(SpanResult::Error, Disposition::Requeued, &ended, None, Some(error.failure.as_str()));
             Stopped::Retrying { error, at }
         };
         self.facts.idle();

@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 
 use super::finish::in_log;
 use super::{Wake, spans};
-use crate::context::{Added, ContextBudget, Known, NoteFacts, Weighed, budget, notes, said, tokens};
+use crate::context::{Added, ContextBudget, Known, NoteFacts, Weighed, budget, guided, notes, said, tokens};
 use crate::live::Live;
 
 /// What became of a request.
@@ -302,7 +302,7 @@ impl Wake<'_> {
         }
         let Some(kept) = self.context.keep_from() else { return Ok(false) };
         let before = self.context.conversation.messages().len();
-        let guidance = settings.guidance.as_ref().map(super::begin::guided);
+        let guidance = settings.guidance.as_ref().map(guided);
         let range = (1, kept.seq.saturating_sub(1));
         let summary = self.context.digested.text(guidance.as_deref(), range);
         let turn_id = portcullis_base::TurnId::make(&*self.harness.ids, self.now());
