@@ -13,6 +13,7 @@ use rustix::termios::{
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 
+use crate::render::Term;
 use crate::typing::comes;
 
 /// How long a question stands on the screen before a key can answer it: a key that bounced, or was meant for the question
@@ -24,6 +25,23 @@ const AHEAD: usize = 16;
 
 /// The most bytes of one typed line.
 const LINE_MAX: usize = 4_096;
+
+/// Keys that come closer than this were one press, or a paste.
+const TOGETHER: Duration = Duration::from_millis(300);
+
+/// Says which keys work when another one was pressed.
+#[derive(Default)]
+pub struct Hint(Option<Instant>);
+
+impl Hint {
+    /// Once for keys that come together: an arrow is three.
+    pub fn unknown(&mut self, term: &Term, typed: Instant, words: &str) {
+        if self.0.is_none_or(|last| typed.saturating_duration_since(last) > TOGETHER) {
+            term.note(words);
+        }
+        self.0 = Some(typed);
+    }
+}
 
 /// A key, and when it was read.
 pub type Key = (u8, Instant);

@@ -2,7 +2,6 @@
 //! a line, and only Ctrl-C, or a reader that leaves, ends the watch.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use portcullis::Reply;
 use portcullis_base::AskId;
@@ -14,13 +13,10 @@ use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
 use crate::exit::{Ended, interrupts};
-use crate::keys::{Key, Keys};
+use crate::keys::{Hint, Key, Keys};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
-
-/// Keys that come closer than this were one press, or a paste.
-const TOGETHER: Duration = Duration::from_millis(300);
 
 /// What ends a wait.
 enum Woke {
@@ -38,15 +34,14 @@ struct Watch<'a> {
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
-    /// When the last key came that means nothing.
-    hinted: Option<Instant>,
+    hint: Hint,
 }
 
 pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
     let interactive = term.interactive();
     let keys = if interactive { Some(Keys::listen()?) } else { None };
     let (changes, interrupts) = (world.store.changes(), interrupts()?);
-    let mut watch = Watch { world, term, changes, keys, interrupts, seen: BTreeSet::new(), hinted: None };
+    let mut watch = Watch { world, term, changes, keys, interrupts, seen: BTreeSet::new(), hint: Hint::default() };
     term.note(if interactive {
         "waiting for asks of every session; q or Ctrl-C leaves"
     } else {
@@ -64,12 +59,12 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
             } else if !watch.ask(ask).await? {
                 return Ok(Ended::Done);
             }
-            watch.hinted = None;
+            watch.hint = Hint::default();
         }
         match watch.wait().await {
             Woke::Left => return Ok(Ended::Done),
             Woke::Key((b'q', _)) => return Ok(Ended::Done),
-            Woke::Key((_, typed)) => watch.unknown_key(typed, "nothing new waits for an answer; q leaves"),
+            Woke::Key((_, typed)) => watch.hint.unknown(watch.term, typed, "nothing new waits for an answer; q leaves"),
             Woke::Changed => {}
         }
     }
@@ -90,14 +85,6 @@ impl Watch<'_> {
             key = typed => key.map_or(Woke::Left, Woke::Key),
             _ = self.interrupts.recv() => Woke::Left,
         }
-    }
-
-    /// Says which keys work, once for keys that come together: an arrow is three.
-    fn unknown_key(&mut self, typed: Instant, hint: &str) {
-        if self.hinted.is_none_or(|last| typed.saturating_duration_since(last) > TOGETHER) {
-            self.term.note(hint);
-        }
-        self.hinted = Some(typed);
     }
 
     /// One ask as a line.
@@ -132,7 +119,7 @@ impl Watch<'_> {
                 Woke::Key((b'd', _)) => Reply::Deny,
                 Woke::Key((b's', _)) => return Ok(true),
                 Woke::Key((_, typed)) => {
-                    self.unknown_key(typed, &format!("that key does nothing here; these do: {choices}"));
+                    self.hint.unknown(self.term, typed, &format!("that key does nothing here; these do: {choices}"));
                     continue;
                 }
                 // Someone else may have answered it.

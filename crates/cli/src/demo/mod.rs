@@ -153,6 +153,7 @@ async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term) -> anyh
         typed: None,
         left: false,
         elsewhere: false,
+        failure: None,
     };
     let outcome = drive.go().await;
     work.runtime.shutdown().await;

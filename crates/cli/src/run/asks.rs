@@ -7,7 +7,7 @@ use tokio::signal::unix::Signal;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
-use crate::keys::Keys;
+use crate::keys::{Hint, Keys};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
 use crate::world::{LOOK_AGAIN, World};
@@ -57,14 +57,16 @@ pub async fn at_terminal(world: &World, ask: Ask, term: &Term, interrupts: &mut 
     let Some(armed) = keys.arm(interrupts).await else { return Ok(Answered::Left) };
     let allow = if shown { "a allow once   " } else { "" };
     let remember = if remembers { "t this session   p this project   " } else { "" };
-    term.note(&styled(BOLD, &format!("{allow}{remember}d no   b no, because…")));
+    let choices = format!("{allow}{remember}d no   b no, because…");
+    term.note(&styled(BOLD, &choices));
+    let mut hint = Hint::default();
     loop {
         changes.mark_unchanged();
-        let key = tokio::select! {
+        let (key, typed) = tokio::select! {
             key = keys.next() => match key {
                 None => return Ok(Answered::Left),
                 Some((_, typed)) if typed < armed => continue,
-                Some((key, _)) => key,
+                Some(key) => key,
             },
             _ = interrupts.recv() => return Ok(Answered::Left),
             () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
@@ -94,7 +96,10 @@ pub async fn at_terminal(world: &World, ask: Ask, term: &Term, interrupts: &mut 
                     words => (Reply::DenyWithFeedback, words),
                 }
             }
-            _ => continue,
+            _ => {
+                hint.unknown(term, typed, &format!("that key does nothing here; these do: {choices}"));
+                continue;
+            }
         };
         return Ok(Answered::Said(Box::new(person::answer(reply, "cli", words))));
     }

@@ -58,6 +58,8 @@ pub struct Drive<'a> {
     pub left: bool,
     /// An ask of this run was settled elsewhere: whoever did that may be running its call.
     pub elsewhere: bool,
+    /// How the model failed last.
+    pub failure: Option<String>,
 }
 
 impl Drive<'_> {
@@ -226,7 +228,12 @@ impl Drive<'_> {
         let wait = at.since(SystemClock::new().now());
         let why = safe_line(&error.message, 300);
         let secs = wait.as_secs_f64();
-        self.screen.line(&styled(YELLOW, &format!("the model failed: {why}; next try in {secs:.0} s (Ctrl-C leaves)")));
+        // Said once: the same again and again would push what matters off the screen.
+        let what = match self.failure.replace(why.clone()) {
+            Some(last) if last == why => "the model failed in the same way".to_owned(),
+            _ => format!("the model failed: {why}"),
+        };
+        self.screen.line(&styled(YELLOW, &format!("{what}; next try in {secs:.0} s (Ctrl-C leaves)")));
         self.screen.document(&json!({
             "type": "retry", "failure": error.failure.as_str(), "message": error.message, "at": at,
         }));

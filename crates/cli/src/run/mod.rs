@@ -74,6 +74,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         typed: None,
         left: false,
         elsewhere: false,
+        failure: None,
     };
     let began = Instant::now();
     let ended = match prompt.is_none() && term.interactive() {

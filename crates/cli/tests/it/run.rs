@@ -113,7 +113,9 @@ fn one_key_answers_an_ask_at_a_terminal() {
     let (mut child, mut keys, mut out) = on_terminal(&world, &format!("run mend --model {model}"));
     let shown = until(&mut out, "b no, because");
     assert!(shown.contains("+echo") && shown.contains("this project"), "{shown}");
-    std::io::Write::write_all(&mut keys, b"xa").expect("typed");
+    std::io::Write::write_all(&mut keys, b"x").expect("typed");
+    until(&mut out, "that key does nothing here; these do: a allow once");
+    std::io::Write::write_all(&mut keys, b"a").expect("typed");
     until(&mut out, "b no, because");
     std::io::Write::write_all(&mut keys, b"b").expect("typed");
     until(&mut out, "Enter ends it");
