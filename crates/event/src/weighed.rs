@@ -14,7 +14,7 @@ pub struct Touched {
     #[serde(default, skip_serializing_if = "is_false")]
     pub inside: bool,
     /// A command that took input which its words do not tell.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub fed: bool,
     pub risk: RiskSet,
 }

@@ -1,7 +1,7 @@
 //! Programs that run a program given as the value of an option, as one of their words, or in a variable.
 
 use super::shell::is_input;
-use super::unwrap::is_assignment;
+use super::unwrap::{self, is_assignment};
 use super::{git, sed};
 
 /// Options whose value is a command.
@@ -166,7 +166,9 @@ pub(super) fn lines(name: &str, words: &[String]) -> Vec<String> {
         let next = || words.get(at + 1).cloned().unwrap_or_default();
         if let Some(long) = word.strip_prefix("--") {
             let (given, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let is_meant = |known: &&str| *known == given || (given.len() > 2 && known.starts_with(given));
+            let is_meant = |known: &&str| {
+                *known == given || (given.len() > 2 && given != "checkpoint" && known.starts_with(given))
+            };
             if runs.long.iter().any(is_meant) {
                 out.push(value.map_or_else(next, str::to_owned));
             }
@@ -184,13 +186,18 @@ pub(super) fn lines(name: &str, words: &[String]) -> Vec<String> {
         if let Some(command) = line.strip_prefix("exec=") {
             *line = command.to_owned();
         }
+        // It is run with the host and the command for it.
+        if name == "rsync" && !line.is_empty() {
+            line.push_str(" host true");
+        }
     }
     out
 }
 
 /// Whether a shell that ran it would start nothing that matters.
 fn is_harmless(line: &str) -> bool {
-    let plain = !line.contains([';', '|', '&', '<', '>', '$', '`', '(', ')', '\n', '{', '\\']);
+    let plain = !line.contains([';', '|', '&', '<', '>', '$', '`', '(', ')', '\n', '{', '\\', '!'])
+        && !any(&[line.to_owned()], SSH_RUNS);
     let first = line.split_whitespace().next().unwrap_or("");
     let first = first.split('=').next().unwrap_or("");
     plain && (first.is_empty() || HARMLESS.contains(&first))
@@ -242,14 +249,17 @@ fn is_dash(text: &str) -> bool {
     text == "-"
 }
 
+/// Settings of ssh that name a program or a library.
+const SSH_RUNS: &[&str] =
+    &["proxycommand", "localcommand", "knownhostscommand", "provider", "xauthlocation", "ssh_command"];
+
 fn connects(name: &str, words: &[String]) -> Option<&'static str> {
-    let keys = ["proxycommand", "localcommand", "knownhostscommand", "provider", "xauthlocation", "ssh_command"];
-    if any(words, &keys) || words.iter().any(|word| is_input(word)) {
+    if any(words, SSH_RUNS) || words.iter().any(|word| is_input(word)) {
         return Some(AS_OPTION);
     }
-    let operands = words.iter().filter(|word| !word.starts_with('-')).count();
     let asks = words.iter().any(|word| matches!(word.as_str(), "-V" | "-N" | "-G" | "-Q" | "-O"));
-    (name == "ssh" && operands < 2 && !asks).then_some("a shell takes its commands from its input")
+    (name == "ssh" && !asks && unwrap::inner(&[&[name.to_owned()], words].concat()).is_empty())
+        .then_some("a shell takes its commands from its input")
 }
 
 fn database(words: &[String]) -> Option<&'static str> {

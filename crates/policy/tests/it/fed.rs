@@ -191,7 +191,7 @@ proptest! {
     /// The neighbour "the same words, other input", of whatever was remembered.
     #[test]
     fn l33_the_same_words_with_other_input_are_no_neighbour_that_is_reached(
-        words in proptest::collection::vec("[a-c][a-c-]{0,3}", 1..4),
+        words in proptest::collection::vec("x[a-c-]{0,3}", 1..4),
         input in "[a-c ;.]{1,12}",
         first in proptest::sample::select(FEEDS), other in proptest::sample::select(FEEDS),
     ) {

@@ -5,6 +5,7 @@
 mod commands;
 mod corpus;
 mod differential;
+mod dodges;
 mod fed;
 mod files;
 mod gate;
