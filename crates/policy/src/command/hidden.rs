@@ -60,6 +60,10 @@ pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
     if is_shell(name) {
         return shell::hidden(name, words);
     }
+    // Alone it is no command: `docker build .`
+    if name == "." && words.is_empty() {
+        return None;
+    }
     if matches!(
         name,
         "source" | "." | "trap" | "alias" | "enable" | "mapfile" | "readarray" | "hash" | "complete" | "compgen"
@@ -77,6 +81,9 @@ fn interpreter(name: &str, words: &[String]) -> Option<&'static str> {
     if !INTERPRETERS.contains(&family) {
         return None;
     }
+    if matches!(words, [only] if matches!(only.as_str(), "--version" | "--help")) {
+        return None;
+    }
     if family.ends_with("awk") || family == "sqlite" {
         return Some("an interpreter runs a program given as a word");
     }
@@ -87,10 +94,13 @@ fn interpreter(name: &str, words: &[String]) -> Option<&'static str> {
     let long =
         |word: &str| matches!(word.split('=').next(), Some("--eval" | "--print" | "eval" | "--execute" | "--run"));
     let module = |word: &String| PYTHON_MODULES.contains(&word.strip_prefix("-m").unwrap_or(word));
-    if words.iter().any(|word| short(word) || long(word)) || (family == "python" && words.iter().take(2).any(module)) {
+    if words.iter().any(|word| short(word) || long(word))
+        || words.iter().any(|word| word.contains("data:"))
+        || (family == "python" && words.iter().take(2).any(module))
+    {
         return Some("an interpreter runs a program given as a word");
     }
-    let asks = |word: &String| matches!(word.as_str(), "--version" | "-V" | "-v" | "--help");
+    let asks = |word: &String| matches!(word.as_str(), "--version" | "-V" | "-v" | "--help" | "--test");
     let script = script(family, words);
     let verbs = matches!(family, "deno" | "bun");
     let input = words.iter().any(|word| is_input(word) || (verbs && word == "-"))

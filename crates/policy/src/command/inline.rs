@@ -127,7 +127,7 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
     match name {
         "git" => git::runs_a_program(words).then_some(AS_OPTION),
         "sed" | "gsed" => sed::runs_or_writes(words).then_some("a script of sed runs a command or writes a file"),
-        "env" | "sudo" | "doas" | "export" | "declare" | "typeset" | "local" | "readonly"
+        "env" | "genv" | "cross-env" | "sudo" | "doas" | "export" | "declare" | "typeset" | "local" | "readonly"
             if words.iter().any(|word| runs_variable(word)) =>
         {
             Some(AS_VARIABLE)
@@ -144,6 +144,11 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
             let config = words.iter().any(|word| word.starts_with("--config"));
             let keys = ["wrapper", "runner", "linker", "alias", "rustc", "rustdoc", "credential", "env."];
             (config && any(words, &keys)).then_some(AS_OPTION)
+        }
+        "gdb" => words.iter().any(|word| is_input(word)).then_some(AS_OPTION),
+        "java" | "swift" | "kotlin" | "mix" | "rails" | "iex" => {
+            let inline = |word: &String| is_input(word) || matches!(word.as_str(), "-e" | "--eval" | "runner" | "r");
+            words.iter().any(inline).then_some(AS_OPTION)
         }
         "gh" => words.iter().any(|word| word == "alias").then_some(AS_OPTION),
         "psql" | "mysql" | "mariadb" => database(words),
@@ -167,7 +172,7 @@ pub(super) fn lines(name: &str, words: &[String]) -> Vec<String> {
         if let Some(long) = word.strip_prefix("--") {
             let (given, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
             let is_meant = |known: &&str| {
-                *known == given || (given.len() > 2 && given != "checkpoint" && known.starts_with(given))
+                *known == given || (given.len() > 1 && given != "checkpoint" && known.starts_with(given))
             };
             if runs.long.iter().any(is_meant) {
                 out.push(value.map_or_else(next, str::to_owned));

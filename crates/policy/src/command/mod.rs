@@ -20,6 +20,7 @@ mod pattern;
 mod place;
 mod plan;
 mod request;
+mod runners;
 mod screen;
 mod sed;
 mod shell;

@@ -75,7 +75,7 @@ impl Read {
                     match (name, value) {
                         ("-command" | "-init-command", Some(line)) => lines.push(line.to_owned()),
                         ("-command" | "-init-command", None) => wanted = true,
-                        ("-rcfile" | "-init-file", None) => at += 1,
+                        ("-rcfile" | "-init-file" | "-emulate", None) => at += 1,
                         _ => {}
                     }
                 }

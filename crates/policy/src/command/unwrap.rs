@@ -5,6 +5,7 @@
 //! tail of its words counts.
 
 use super::inline;
+use super::runners::{ANY_TAIL, RUNNERS};
 use super::shell::{self, is_shell};
 
 /// What a wrapper hands on.
@@ -42,7 +43,7 @@ const fn wrapper(names: &'static [&'static str], valued: &'static str, operands:
 }
 
 static WRAPPERS: &[Wrapper] = &[
-    Wrapper { long_valued: &["unset", "chdir", "argv0"], ..wrapper(&["env"], "uCa", 0) },
+    Wrapper { long_valued: &["unset", "chdir", "argv0"], ..wrapper(&["env", "genv"], "uCa", 0) },
     Wrapper {
         long_valued: &[
             "user",
@@ -60,12 +61,13 @@ static WRAPPERS: &[Wrapper] = &[
     },
     wrapper(&["doas"], "uC", 0),
     Wrapper { long_valued: &["signal", "kill-after"], ..wrapper(&["timeout", "gtimeout"], "sk", 1) },
-    Wrapper { long_valued: &["adjustment"], ..wrapper(&["nice"], "n", 0) },
+    Wrapper { long_valued: &["adjustment"], ..wrapper(&["nice", "gnice"], "n", 0) },
     Wrapper { long_valued: &["class", "classdata", "pid", "pgid", "uid"], ..wrapper(&["ionice"], "cnpPu", 0) },
-    Wrapper { long_valued: &["input", "output", "error"], ..wrapper(&["stdbuf"], "ioe", 0) },
+    Wrapper { long_valued: &["input", "output", "error"], ..wrapper(&["stdbuf", "gstdbuf"], "ioe", 0) },
     wrapper(
         &[
             "nohup",
+            "gnohup",
             "setsid",
             "command",
             "builtin",
@@ -91,7 +93,7 @@ static WRAPPERS: &[Wrapper] = &[
     wrapper(&["repeat"], "", 1),
     wrapper(&["exec"], "a", 0),
     Wrapper { long_valued: &["format", "output"], ..wrapper(&["time", "gtime"], "fo", 0) },
-    Wrapper { long_valued: &["userspec", "groups"], ..wrapper(&["chroot"], "", 1) },
+    Wrapper { long_valued: &["userspec", "groups"], ..wrapper(&["chroot", "gchroot"], "", 1) },
     Wrapper {
         long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
         ..wrapper(&["xargs", "gxargs"], "adEIJLnPRs", 0)
@@ -102,99 +104,6 @@ static WRAPPERS: &[Wrapper] = &[
     Wrapper { long_valued: &["interval", "equexit", "shotsdir"], then: Then::Line, ..wrapper(&["watch"], "nqs", 0) },
     Wrapper { then: Then::Line, ..wrapper(&["eval"], "", 0) },
     Wrapper { then: Then::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
-];
-
-/// Programs that run what comes after options of many kinds.
-const ANY_TAIL: &[&str] = &[
-    "parallel",
-    "strace",
-    "ltrace",
-    "perf",
-    "valgrind",
-    "gdb",
-    "unshare",
-    "nsenter",
-    "systemd-run",
-    "bwrap",
-    "firejail",
-    "fakeroot",
-    "setpriv",
-    "prlimit",
-    "proxychains",
-    "proxychains4",
-    "torsocks",
-    "gosu",
-    "su-exec",
-    "run0",
-    "pkexec",
-    "entr",
-    "dbus-run-session",
-    "xvfb-run",
-    "caffeinate",
-    "unbuffer",
-    "rlwrap",
-    "daemonize",
-    "start-stop-daemon",
-    "runuser",
-    "capsh",
-    "numactl",
-    "cgexec",
-    "script",
-    "su",
-    "sg",
-    "newgrp",
-    "npx",
-    "mise",
-    "direnv",
-    "nix-shell",
-    "docker",
-    "podman",
-    "kubectl",
-    "fd",
-    "fdfind",
-    "winpty",
-    "rtk",
-    "uvx",
-    "bunx",
-    "chronic",
-    "eatmydata",
-    "faketime",
-    "setarch",
-    "linux32",
-    "linux64",
-    "choom",
-    "tini",
-    "dumb-init",
-    "hyperfine",
-    "watchexec",
-    "tmux",
-    "screen",
-    "dtach",
-    "xterm",
-    "lxc",
-    "lxc-attach",
-    "lxc-execute",
-    "distrobox",
-    "toolbox",
-    "vagrant",
-    "adb",
-    "ansible",
-    "proot",
-    "fakechroot",
-    "catchsegv",
-    "sem",
-    "ts",
-    "socksify",
-];
-
-/// Managers of packages and environments that run what comes after one of these words.
-const RUNNERS: &[(&[&str], &[&str])] = &[
-    (&["uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "micromamba", "pixi"], &["run"]),
-    (&["npm", "pnpm", "yarn", "bun", "bundle"], &["exec", "dlx", "x"]),
-    (&["git"], &["run", "foreach"]),
-    (&["cmake"], &["-E"]),
-    (&["ip"], &["exec"]),
-    (&["mvn", "gradle"], &["exec"]),
 ];
 
 /// Where the word stands after which `name` runs something.
@@ -247,7 +156,7 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
     out.extend(inline::lines(name, words).into_iter().filter(|line| !line.is_empty()).map(Inner::Line));
     if is_shell(name) {
         out.extend(shell::lines(words).into_iter().map(Inner::Line));
-    } else if name == "env" && words.iter().any(|word| is_split_string(word)) {
+    } else if matches!(name, "env" | "genv") && words.iter().any(|word| is_split_string(word)) {
         out.extend(split_strings(words));
     } else if matches!(name, "find" | "gfind") {
         out.extend(executed_by_find(words));
