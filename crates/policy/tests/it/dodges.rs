@@ -38,7 +38,8 @@ fn l32_wrappers_are_known_in_every_spelling() {
         .map(|name| format!("{name} {many}rm v"))
         .collect();
     let few = format!("prlimit {}rm v", "--nofile=100 ".repeat(26));
-    none_is_allowed(long.iter().map(String::as_str).chain([few.as_str()]));
+    let plain = format!("docker run {}rm v", "x ".repeat(80));
+    none_is_allowed(long.iter().map(String::as_str).chain([few.as_str(), plain.as_str()]));
     none_is_allowed([
         "env - rm v",
         "env -u X - rm v",
