@@ -224,7 +224,7 @@ impl Trial<'_> {
 fn request(touched: &Touched) -> Option<AccessRequest> {
     let kind = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
     let (canonical, raw) = (touched.name.clone(), String::new());
-    let resource = Resource { kind, canonical, raw, inside: touched.inside };
+    let resource = Resource { kind, canonical, raw, inside: touched.inside, fed: touched.fed };
     Some(AccessRequest::new(Action::new(touched.action.clone()), resource, touched.risk.clone()))
 }
 

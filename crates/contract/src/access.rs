@@ -77,30 +77,34 @@ pub struct Resource {
     /// Whether it lies inside the session's location; only then is a pure read allowed by default.
     #[serde(default)]
     pub inside: bool,
+    /// Of a command: it takes input that its words do not tell. A written rule may allow it; a remembered
+    /// answer reaches only what was shown, and never this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fed: bool,
 }
 
 impl Resource {
     /// A path inside the location, by its canonical virtual form.
     pub fn path(canonical: impl Into<String>, raw: impl Into<String>) -> Self {
-        Self { kind: ResourceKind::Path, canonical: canonical.into(), raw: raw.into(), inside: true }
+        Self { kind: ResourceKind::Path, canonical: canonical.into(), raw: raw.into(), inside: true, fed: false }
     }
 
     /// A command by its words.
     pub fn argv(words: &[String], raw: impl Into<String>) -> Self {
         let canonical = serde_json::to_string(words).unwrap_or_default();
-        Self { kind: ResourceKind::Argv, canonical, raw: raw.into(), inside: false }
+        Self { kind: ResourceKind::Argv, canonical, raw: raw.into(), inside: false, fed: false }
     }
 
     /// Something that analysis cannot name.
     pub fn opaque(raw: impl Into<String>) -> Self {
         let raw = raw.into();
-        Self { kind: ResourceKind::Opaque, canonical: raw.clone(), raw, inside: false }
+        Self { kind: ResourceKind::Opaque, canonical: raw.clone(), raw, inside: false, fed: false }
     }
 
     /// Something of the session itself (an artifact, a menu): inside by nature.
     pub fn own(kind: ResourceKind, canonical: impl Into<String>) -> Self {
         let canonical = canonical.into();
-        Self { kind, raw: canonical.clone(), canonical, inside: true }
+        Self { kind, raw: canonical.clone(), canonical, inside: true, fed: false }
     }
 }
 

@@ -13,6 +13,9 @@ pub struct Touched {
     pub name: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub inside: bool,
+    /// A command that took input which its words do not tell.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fed: bool,
     pub risk: RiskSet,
 }
 

@@ -33,6 +33,7 @@ impl Weighed {
                     kind: resource.kind.as_str().to_owned(),
                     name,
                     inside: resource.inside,
+                    fed: resource.fed,
                     risk: request.risk.clone(),
                 });
             }

@@ -161,10 +161,11 @@ impl Policy {
                     Voice::Rule(rule) => self.reference(rule),
                     Voice::ToolDefault => default_reference(&request.action, asker.default),
                 };
+                // What is fed was never shown by its words, so that no remembered answer is about it (L33).
                 let granted = asker
                     .grants
                     .iter()
-                    .filter(|g| !pinned && g.answers(&deciding, &request.action, &subject, asker))
+                    .filter(|g| !pinned && !resource.fed && g.answers(&deciding, &request.action, &subject, asker))
                     .map(|grant| grant.id)
                     .min();
                 if let Some(id) = granted {

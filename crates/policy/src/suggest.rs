@@ -84,7 +84,7 @@ pub(crate) fn shown(resource: &Resource) -> String {
 
 /// The rule that allows exactly what is asked, if one rule can.
 ///
-/// None if a part is pinned, opaque or a secret; or if the parts differ in action, kind or deciding
+/// None if a part is pinned, opaque, a secret or fed by its line; or if the parts differ in action, kind or deciding
 /// rule: a grant answers one rule and speaks of one kind, so that it could not settle the call.
 pub(crate) fn exactly(asking: &[Asking<'_>]) -> Vec<SuggestedRule> {
     suggestion(asking).into_iter().collect()
@@ -93,7 +93,8 @@ pub(crate) fn exactly(asking: &[Asking<'_>]) -> Vec<SuggestedRule> {
 fn suggestion(asking: &[Asking<'_>]) -> Option<SuggestedRule> {
     let first = asking.first()?;
     let key = |ask: &Asking<'_>| -> (RuleId, Digest) { (ask.deciding.id.clone(), ask.deciding.hash) };
-    let together = |ask: &Asking<'_>| !ask.pinned && ask.action == first.action && key(ask) == key(first);
+    let together =
+        |ask: &Asking<'_>| !ask.pinned && !ask.resource.fed && ask.action == first.action && key(ask) == key(first);
     if !asking.iter().all(together) {
         return None;
     }

@@ -35,6 +35,32 @@ fn explain_says_what_the_gate_would_decide_and_does_nothing() {
 }
 
 #[test]
+fn l33_explain_offers_no_rule_for_a_command_that_the_line_feeds() {
+    let world = World::new();
+    let explain = |command: &str| {
+        let input = serde_json::json!({ "command": command }).to_string();
+        world.run(&["--profile", "code", "policy", "explain", "bash", &input, "--json"]).ends(3).json()
+    };
+    for command in ["patch -p1", "git commit -m x", "cargo test 2>&1 | tail -5"] {
+        let found = explain(command);
+        assert_eq!(found["suggested_rules"].as_array().map(Vec::len), Some(1), "{command}: {found}");
+    }
+    for command in [
+        "patch -p1 <<'E'\n--- a\n+++ b\nE",
+        "patch -p1 < a.diff",
+        "cat a.diff | patch -p1",
+        "bash /dev/stdin <<< ls",
+        "python3 /dev/stdin <<< 'print(1)'",
+        "make -f /dev/stdin <<< 'all:'",
+        "xargs -0 <<< a",
+        "echo ls | bash /dev/stdin",
+    ] {
+        let found = explain(command);
+        assert_eq!(found["suggested_rules"], serde_json::json!([]), "{command}: {found}");
+    }
+}
+
+#[test]
 fn an_input_that_does_not_fit_is_wrong_usage_and_no_deny() {
     let world = World::with_file("a.txt", "alpha\n");
     for (input, why) in [

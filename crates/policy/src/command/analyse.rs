@@ -1,15 +1,16 @@
 //! Every command that a line may run, for rules (tool-contract 13.3).
 
 use brush_parser::ast::{
-    AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList,
-    IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand, Word as Raw,
+    AndOr, AndOrList, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand,
+    CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand,
+    Word as Raw,
 };
 use brush_parser::{ParserOptions, Token, parse_tokens};
 use tracing::dispatcher::{Dispatch, with_default};
 
 use super::unwrap::{self, Inner};
 use super::word::{self, Word};
-use super::{hidden, line, screen};
+use super::{builtin, hidden, line, screen, stage};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -38,6 +39,9 @@ pub struct Analysis {
     /// Every simple command by its words, wherever in the line it stands. A word that is not literal is
     /// given as it is written.
     pub commands: Vec<Vec<String>>,
+    /// Those of `commands` that the line gives input by a pipe, a here-document, a here-string or a file, and
+    /// that may do more with it than show it. Their words do not tell what they do.
+    pub fed: Vec<Vec<String>>,
     /// Files that redirections name.
     pub redirections: Vec<Redirected>,
     /// What could not be told, each for one reason. If there is any, the line is opaque.
@@ -102,6 +106,8 @@ struct Walk {
     kept: usize,
     /// Bytes parsed, also inside wrappers.
     parsed: usize,
+    /// Whether what is walked has input of the line's.
+    fed: bool,
 }
 
 impl Walk {
@@ -161,14 +167,25 @@ impl Walk {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
-        pipeline.seq.iter().for_each(|command| self.command(command, depth));
+        for (at, command) in pipeline.seq.iter().enumerate() {
+            self.with_input(at > 0, |walk| walk.command(command, depth));
+        }
+    }
+
+    /// Walks what has input of its own, or that of what is around it.
+    fn with_input(&mut self, fed: bool, walk: impl FnOnce(&mut Self)) {
+        let around = self.fed;
+        self.fed |= fed;
+        walk(self);
+        self.fed = around;
     }
 
     fn command(&mut self, command: &Command, depth: usize) {
         match command {
             Command::Simple(simple) => self.simple(simple, depth),
             Command::Compound(compound, redirects) => {
-                self.compound(compound, depth);
+                let fed = redirects.iter().flat_map(|list| &list.0).any(feeds);
+                self.with_input(fed, |walk| walk.compound(compound, depth));
                 self.redirects(redirects.as_ref(), depth);
             }
             Command::Function(function) => {
@@ -226,7 +243,9 @@ impl Walk {
                 self.list(&clause.0, depth);
                 self.list(&clause.1.list, depth);
             }
-            CompoundCommand::Coprocess(coprocess) => self.command(&coprocess.body, depth),
+            CompoundCommand::Coprocess(coprocess) => {
+                self.with_input(true, |walk| walk.command(&coprocess.body, depth));
+            }
         }
     }
 
@@ -234,6 +253,8 @@ impl Walk {
         let mut argv = Vec::new();
         let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
         let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
+        let redirected = |item: &Item| matches!(item, Item::IoRedirect(redirect) if feeds(redirect));
+        let fed = self.fed || prefix.clone().chain(suffix.clone()).any(redirected);
         prefix.for_each(|item| self.item(item, &mut argv, depth));
         if let Some(name) = &simple.word_or_name {
             argv.push(self.word(name, depth));
@@ -241,6 +262,9 @@ impl Walk {
         suffix.for_each(|item| self.item(item, &mut argv, depth));
         if argv.is_empty() || !self.room() {
             return;
+        }
+        if fed && !stage::only_reads(&argv) && !self.found.fed.contains(&argv) {
+            self.found.fed.push(argv.clone());
         }
         if !self.found.commands.contains(&argv) {
             self.unwrap(&argv, depth);
@@ -253,6 +277,11 @@ impl Walk {
             Item::IoRedirect(redirect) => self.redirect(redirect, depth),
             Item::Word(word) => argv.push(self.word(word, depth)),
             Item::AssignmentWord(assignment, word) => {
+                if let AssignmentName::ArrayElementName(_, index) = &assignment.name
+                    && !builtin::is_plain_index(index)
+                {
+                    self.opaque("the index of an array is evaluated");
+                }
                 if matches!(assignment.value, AssignmentValue::Array(_)) {
                     self.opaque("an array is assigned");
                     self.substituted(&word.value, depth);
@@ -366,6 +395,7 @@ impl Walk {
                         self.unwrap(&form, depth + 1);
                     }
                 }
+                Inner::Cut => self.opaque("a command that runs another one has too many words to be analysed"),
                 Inner::Line(text) => {
                     let mut inside = Self { kept: self.kept, parsed: self.parsed, ..Self::default() };
                     inside.line(&text, depth + 1);
@@ -376,6 +406,26 @@ impl Walk {
                     self.inner.push(inside.found);
                 }
             }
+        }
+    }
+}
+
+/// Whether a redirection gives a command something to read.
+fn feeds(redirect: &IoRedirect) -> bool {
+    match redirect {
+        IoRedirect::HereString(..) | IoRedirect::HereDocument(..) => true,
+        IoRedirect::OutputAndError(..) => false,
+        IoRedirect::File(_, kind, target) => {
+            let reads = matches!(
+                kind,
+                IoFileRedirectKind::Read | IoFileRedirectKind::ReadAndWrite | IoFileRedirectKind::DuplicateInput
+            );
+            let nothing = match target {
+                IoFileRedirectTarget::Filename(word) => word.value == "/dev/null",
+                IoFileRedirectTarget::Duplicate(word) => word.value == "-",
+                IoFileRedirectTarget::Fd(_) | IoFileRedirectTarget::ProcessSubstitution(..) => false,
+            };
+            reads && !nothing
         }
     }
 }

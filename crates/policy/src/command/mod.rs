@@ -5,9 +5,13 @@
 //! fully understood is refused, or opaque.
 
 mod analyse;
+mod builtin;
 mod cover;
 mod find;
+mod git;
+mod given;
 mod hidden;
+mod inline;
 mod jq;
 mod line;
 mod map;
@@ -16,7 +20,10 @@ mod pattern;
 mod place;
 mod plan;
 mod request;
+mod runners;
 mod screen;
+mod sed;
+mod shell;
 mod stage;
 mod steps;
 mod table;

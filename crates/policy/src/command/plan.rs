@@ -186,6 +186,7 @@ impl ReadPlan {
             inside: place::within(&named.place, crate::WORKSPACE),
             canonical: named.place,
             raw: named.raw,
+            fed: false,
         });
         if let Some(first) = places.next() {
             let read = AccessRequest::new(Action::new("read"), first, risk());

@@ -1,5 +1,7 @@
 //! From an analysed line to what rules decide about.
 
+use std::collections::BTreeSet;
+
 use portcullis_base::{Risk, RiskSet};
 use portcullis_contract::{AccessRequest, Action, Resource, ResourceKind};
 
@@ -14,14 +16,23 @@ impl Analysis {
     /// working directory, with its links resolved; [`lexical`] does it by the text alone.
     #[must_use]
     pub fn requests(&self, action: &Action, line: &str, resolve: &dyn Fn(&str) -> Resource) -> Vec<AccessRequest> {
-        let commands = self.commands.iter().map(|argv| Resource::argv(argv, argv.join(" ")));
+        let commands = self
+            .commands
+            .iter()
+            .map(|argv| Resource { fed: self.fed.contains(argv), ..Resource::argv(argv, argv.join(" ")) });
         let opaque = (!self.opaque.is_empty() || self.commands.is_empty()).then(|| Resource::opaque(line));
         let mut parts = commands.chain(opaque);
         let mut out = Vec::new();
         if let Some(first) = parts.next() {
             let request = AccessRequest::new(action.clone(), first, RiskSet::from([Risk::Execute]));
             let request = parts.fold(request, AccessRequest::also);
-            out.push(self.opaque.iter().fold(request, |request, why| request.fact("not_analysed", why)));
+            let request = self.opaque.iter().fold(request, |request, why| request.fact("not_analysed", why));
+            let programs: BTreeSet<&str> =
+                self.fed.iter().filter_map(|argv| argv.first()).map(String::as_str).collect();
+            let fed = |request: AccessRequest, name| {
+                request.fact("input", format!("`{name}` takes input that no rule can name: an answer holds once"))
+            };
+            out.push(programs.into_iter().fold(request, fed));
         }
         for Redirected { path, writes } in &self.redirections {
             let resource = if self.moves() && !path.starts_with('/') {
@@ -51,6 +62,6 @@ pub fn lexical(cwd: &str) -> impl Fn(&str) -> Resource + '_ {
         }
         let canonical = place::join(cwd, path);
         let inside = place::within(&canonical, crate::WORKSPACE);
-        Resource { kind: ResourceKind::Path, canonical, raw: path.to_owned(), inside }
+        Resource { kind: ResourceKind::Path, canonical, raw: path.to_owned(), inside, fed: false }
     }
 }

@@ -39,6 +39,12 @@ pub(super) fn judge(name: &Word, words: Vec<Word>, redirections: Vec<Redirection
     Ok(Stage { program: program.name, builtin: program.builtin, args, redirections, looks_around })
 }
 
+/// Whether a command by its words is one of the table, and only reads.
+pub(super) fn only_reads(argv: &[String]) -> bool {
+    let mut words = argv.iter().map(|word| Word::Literal(word.clone()));
+    words.next().is_some_and(|name| judge(&name, words.collect(), Vec::new()).is_ok())
+}
+
 fn refuse(program: &Program, what: &str) -> NotReadOnly {
     NotReadOnly::refused(format!("`{}`: {what}", program.name))
 }

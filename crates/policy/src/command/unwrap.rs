@@ -4,6 +4,10 @@
 //! few lets a forbidden command through; so where the options of a wrapper are not understood, every
 //! tail of its words counts.
 
+use super::inline;
+use super::runners::{ANY_TAIL, RUNNERS};
+use super::shell::{self, is_shell};
+
 /// What a wrapper hands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Inner {
@@ -11,6 +15,8 @@ pub(super) enum Inner {
     Argv(Vec<String>),
     /// A line for a shell.
     Line(String),
+    /// More than is looked at.
+    Cut,
 }
 
 /// How a wrapper's own words end.
@@ -37,7 +43,7 @@ const fn wrapper(names: &'static [&'static str], valued: &'static str, operands:
 }
 
 static WRAPPERS: &[Wrapper] = &[
-    Wrapper { long_valued: &["unset", "chdir", "argv0"], ..wrapper(&["env"], "uCa", 0) },
+    Wrapper { long_valued: &["unset", "chdir", "argv0"], ..wrapper(&["env", "genv"], "uCa", 0) },
     Wrapper {
         long_valued: &[
             "user",
@@ -55,107 +61,49 @@ static WRAPPERS: &[Wrapper] = &[
     },
     wrapper(&["doas"], "uC", 0),
     Wrapper { long_valued: &["signal", "kill-after"], ..wrapper(&["timeout", "gtimeout"], "sk", 1) },
-    Wrapper { long_valued: &["adjustment"], ..wrapper(&["nice"], "n", 0) },
+    Wrapper { long_valued: &["adjustment"], ..wrapper(&["nice", "gnice"], "n", 0) },
     Wrapper { long_valued: &["class", "classdata", "pid", "pgid", "uid"], ..wrapper(&["ionice"], "cnpPu", 0) },
-    Wrapper { long_valued: &["input", "output", "error"], ..wrapper(&["stdbuf"], "ioe", 0) },
+    Wrapper { long_valued: &["input", "output", "error"], ..wrapper(&["stdbuf", "gstdbuf"], "ioe", 0) },
     wrapper(
-        &["nohup", "setsid", "command", "builtin", "busybox", "toybox", "then", "do", "else", "!", "coproc"],
+        &[
+            "nohup",
+            "gnohup",
+            "setsid",
+            "command",
+            "builtin",
+            "busybox",
+            "toybox",
+            "then",
+            "do",
+            "else",
+            "!",
+            "coproc",
+            // Of other shells.
+            "noglob",
+            "nocorrect",
+            "and",
+            "or",
+            "not",
+            "begin",
+            "jobs",
+        ],
         "",
         0,
     ),
+    wrapper(&["repeat"], "", 1),
     wrapper(&["exec"], "a", 0),
     Wrapper { long_valued: &["format", "output"], ..wrapper(&["time", "gtime"], "fo", 0) },
-    Wrapper { long_valued: &["userspec", "groups"], ..wrapper(&["chroot"], "", 1) },
+    Wrapper { long_valued: &["userspec", "groups"], ..wrapper(&["chroot", "gchroot"], "", 1) },
     Wrapper {
-        long_valued: &[
-            "arg-file",
-            "delimiter",
-            "max-lines",
-            "max-args",
-            "max-procs",
-            "max-chars",
-            "process-slot-var",
-            "replace",
-        ],
-        ..wrapper(&["xargs", "gxargs"], "adEILnPs", 0)
+        long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
+        ..wrapper(&["xargs", "gxargs"], "adEIJLnPRs", 0)
     },
-    wrapper(&["chrt", "taskset"], "", 1),
+    Wrapper { long_valued: &["sched-runtime", "sched-period", "sched-deadline"], ..wrapper(&["chrt"], "TPD", 1) },
+    wrapper(&["taskset"], "", 1),
     Wrapper { long_valued: &["wait", "timeout", "conflict-exit-code"], ..wrapper(&["flock"], "wE", 1) },
-    Wrapper { long_valued: &["interval"], then: Then::Line, ..wrapper(&["watch"], "nqs", 0) },
+    Wrapper { long_valued: &["interval", "equexit", "shotsdir"], then: Then::Line, ..wrapper(&["watch"], "nqs", 0) },
     Wrapper { then: Then::Line, ..wrapper(&["eval"], "", 0) },
     Wrapper { then: Then::Line, ..wrapper(&["ssh"], "BbcDEeFIiJLlmOopQRSWw", 1) },
-];
-
-/// Programs that run what comes after options of many kinds.
-const ANY_TAIL: &[&str] = &[
-    "parallel",
-    "strace",
-    "ltrace",
-    "perf",
-    "valgrind",
-    "gdb",
-    "unshare",
-    "nsenter",
-    "systemd-run",
-    "bwrap",
-    "firejail",
-    "fakeroot",
-    "setpriv",
-    "prlimit",
-    "proxychains",
-    "proxychains4",
-    "torsocks",
-    "gosu",
-    "su-exec",
-    "run0",
-    "pkexec",
-    "entr",
-    "dbus-run-session",
-    "xvfb-run",
-    "caffeinate",
-    "unbuffer",
-    "rlwrap",
-    "daemonize",
-    "start-stop-daemon",
-    "runuser",
-    "capsh",
-    "numactl",
-    "cgexec",
-    "script",
-    "su",
-    "sg",
-    "newgrp",
-    "npx",
-    "mise",
-    "direnv",
-    "nix-shell",
-    "docker",
-    "podman",
-    "kubectl",
-    "fd",
-    "fdfind",
-    "winpty",
-    "rtk",
-    "uvx",
-    "bunx",
-    "chronic",
-    "eatmydata",
-    "faketime",
-    "setarch",
-    "linux32",
-    "linux64",
-    "choom",
-    "tini",
-    "dumb-init",
-    "hyperfine",
-    "watchexec",
-];
-
-/// Managers of packages and environments that run what comes after one of these words.
-const RUNNERS: &[(&[&str], &[&str])] = &[
-    (&["uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "micromamba", "pixi"], &["run"]),
-    (&["npm", "pnpm", "yarn", "bun", "bundle"], &["exec", "dlx", "x"]),
-    (&["git"], &["run", "foreach"]),
 ];
 
 /// Where the word stands after which `name` runs something.
@@ -164,19 +112,12 @@ fn runner_verb(name: &str, words: &[String]) -> Option<usize> {
     words.iter().position(|word| verbs.contains(&word.as_str()))
 }
 
-/// Shells, which take a line after `-c`.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh"];
-
 /// Words of a command that are searched for another one. A wrapper with more is opaque.
 pub(super) const WORDS_MAX: usize = 256;
 
 /// The last name of a program's path.
 pub(super) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
-}
-
-pub(super) fn is_shell(program: &str) -> bool {
-    SHELLS.contains(&base(program))
 }
 
 /// Whether `program` may run what its words name.
@@ -202,20 +143,30 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
         out.extend((!words.is_empty()).then(|| Inner::Argv(words.to_vec())));
         return out;
     }
+    // `time -- rm x`; and `=rm x` of zsh.
+    if program.starts_with('-') {
+        return tails(words);
+    }
+    if let Some(named) = program.strip_prefix('=').filter(|named| !named.is_empty()) {
+        let mut bare = argv.to_vec();
+        bare[0] = named.to_owned();
+        return vec![Inner::Argv(bare)];
+    }
     let name = program.as_str();
+    out.extend(inline::lines(name, words).into_iter().filter(|line| !line.is_empty()).map(Inner::Line));
     if is_shell(name) {
-        out.extend(shell_line(words).map(Inner::Line));
-    } else if name == "env" && words.iter().any(|word| is_split_string(word)) {
+        out.extend(shell::lines(words).into_iter().map(Inner::Line));
+    } else if matches!(name, "env" | "genv") && words.iter().any(|word| is_split_string(word)) {
         out.extend(split_strings(words));
     } else if matches!(name, "find" | "gfind") {
         out.extend(executed_by_find(words));
     } else if ANY_TAIL.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
         out.extend(tails(words));
-        out.extend(words.iter().filter(|word| word.contains(' ')).cloned().map(Inner::Line));
+        out.extend(words.iter().filter(|word| may_be_line(word)).cloned().map(Inner::Line));
     } else if let Some(at) = runner_verb(name, words) {
         let words = &words[at + 1..];
         out.extend(tails(words));
-        out.extend(words.iter().filter(|word| word.contains(' ')).cloned().map(Inner::Line));
+        out.extend(words.iter().filter(|word| may_be_line(word)).cloned().map(Inner::Line));
     } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
         out.extend(wrapper.inner(name, words));
     }
@@ -228,9 +179,20 @@ impl Wrapper {
         if name == "command" && words.first().is_some_and(|word| matches!(word.as_str(), "-v" | "-V")) {
             return Vec::new();
         }
+        let by_shell = match name {
+            "flock" => words.iter().any(|word| matches!(word.as_str(), "-c" | "--command")),
+            "sudo" | "doas" => words.iter().any(|word| {
+                matches!(word.as_str(), "--shell" | "--login")
+                    || (!word.starts_with("--") && word.starts_with('-') && word.contains(['s', 'i']))
+            }),
+            _ => false,
+        };
         let Some(rest) = self.rest(words) else { return tails(words) };
         if rest.is_empty() {
             return Vec::new();
+        }
+        if by_shell {
+            return vec![Inner::Line(rest.join(" ")), Inner::Argv(rest.to_vec())];
         }
         match self.then {
             Then::Argv => vec![Inner::Argv(rest.to_vec())],
@@ -262,7 +224,8 @@ impl Wrapper {
                 let value = letters.char_indices().find(|(_, letter)| self.valued.contains(*letter));
                 // The value is the rest of the word, or the next one.
                 at += usize::from(value.is_some_and(|(place, letter)| place + letter.len_utf8() == letters.len()));
-            } else if is_assignment(word) && matches!(self.names[0], "env" | "sudo" | "doas") {
+            } else if matches!(self.names[0], "env" | "sudo" | "doas") && (word.contains('=') || word == "-") {
+                // Any name is one to them, also one that a shell does not take; `env -` is `env -i`.
                 at += 1;
             } else if operands > 0 {
                 operands -= 1;
@@ -292,36 +255,17 @@ pub(super) fn is_assignment(word: &str) -> bool {
 
 /// Every tail of the words.
 fn tails(words: &[String]) -> Vec<Inner> {
-    (0..words.len().min(TAILS_MAX)).map(|at| Inner::Argv(words[at..].to_vec())).collect()
+    let tails = (0..words.len().min(TAILS_MAX)).map(|at| Inner::Argv(words[at..].to_vec()));
+    tails.chain((words.len() > TAILS_MAX).then_some(Inner::Cut)).collect()
 }
 
-/// Tails that are looked at: options before a command are few.
-const TAILS_MAX: usize = 24;
+/// Tails that are looked at: options before a command are few. With more words a command is opaque.
+const TAILS_MAX: usize = 64;
 
-/// The line after `-c`, alone or among other letters.
-fn shell_line(words: &[String]) -> Option<String> {
-    let mut wanted = false;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match word.strip_prefix(['-', '+']) {
-            Some("" | "-") if !wanted => {}
-            Some(letters) if !letters.starts_with('-') => {
-                wanted |= word.starts_with('-') && letters.contains('c');
-                // `-o NAME`
-                if letters.ends_with(['o', 'O']) {
-                    words.next();
-                }
-            }
-            Some(long) => {
-                wanted |= long == "-command";
-                if matches!(long, "-rcfile" | "-init-file") {
-                    words.next();
-                }
-            }
-            None => return wanted.then(|| word.clone()),
-        }
-    }
-    None
+/// Whether a shell would see more in a word than a word. Braces alone are the templates of many programs.
+fn may_be_line(word: &str) -> bool {
+    word.contains(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`'))
+        || (word.contains('{') && word.contains(','))
 }
 
 fn is_split_string(word: &str) -> bool {

@@ -5,6 +5,8 @@
 mod commands;
 mod corpus;
 mod differential;
+mod dodges;
+mod fed;
 mod files;
 mod gate;
 mod hostile;

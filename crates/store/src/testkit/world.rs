@@ -350,6 +350,7 @@ impl World {
                     kind: "path".to_owned(),
                     name: "/workspace/src/main.rs".to_owned(),
                     inside: true,
+                    fed: false,
                     risk: [portcullis_base::Risk::Read].into(),
                 }],
                 partial: false,

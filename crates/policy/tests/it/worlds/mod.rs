@@ -36,7 +36,7 @@ pub fn requests(touches: &[Touch]) -> Vec<AccessRequest> {
     touches
         .iter()
         .map(|t| {
-            let resource = Resource { kind: t.kind, canonical: t.text.clone(), raw: t.text.clone(), inside: t.inside };
+            let resource = Resource { inside: t.inside, ..Resource::own(t.kind, t.text.clone()) };
             AccessRequest::new(Action::new(t.action.clone()), resource, t.risk.iter().copied().collect())
         })
         .collect()

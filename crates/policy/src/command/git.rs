@@ -1,0 +1,152 @@
+//! Words of git that make it run something: settings, helpers and filters.
+
+/// Settings that only change how git looks at things or shows them.
+const SAFE_SECTIONS: &[&str] = &[
+    "color.",
+    "user.",
+    "advice.",
+    "log.",
+    "column.",
+    "status.",
+    "i18n.",
+    "gc.",
+    "pack.",
+    "fetch.",
+    "push.",
+    "pull.",
+    "branch.",
+    "init.",
+    "safe.",
+    "commit.",
+    "tag.",
+    "format.",
+    "http.",
+    "index.",
+    "grep.",
+    "rerere.",
+    "stash.",
+    "versionsort.",
+    "feature.",
+    "protocol.version",
+    "rebase.",
+    "receive.",
+    "transfer.",
+    "clone.",
+    "checkout.",
+];
+
+const SAFE_KEYS: &[&str] = &[
+    "core.quotepath",
+    "core.autocrlf",
+    "core.eol",
+    "core.safecrlf",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "core.preloadindex",
+    "core.abbrev",
+    "core.precomposeunicode",
+    "core.symlinks",
+    "core.untrackedcache",
+    "core.whitespace",
+    "core.compression",
+    "core.bare",
+    "diff.renames",
+    "diff.algorithm",
+    "diff.context",
+    "diff.noprefix",
+    "diff.mnemonicprefix",
+    "diff.colormoved",
+    "diff.renamelimit",
+    "merge.conflictstyle",
+    "merge.ff",
+    "merge.renames",
+    "merge.renamelimit",
+    "submodule.recurse",
+];
+
+/// Keys of safe sections whose value is a program all the same.
+const PROGRAM_KEYS: &[&str] = &["pager", "editor", "command", "program", "cmd", "helper", "hook", "proxy", "template"];
+
+/// Programs that do nothing.
+const NOTHING: &[&str] =
+    &["", "cat", "true", "false", ":", "0", "1", "no", "yes", "on", "off", "/dev/null", "less", "never"];
+
+/// Whether setting it makes git run what it is set to.
+fn is_program(key: &str, value: &str) -> bool {
+    if NOTHING.contains(&value) {
+        return false;
+    }
+    let key = key.to_ascii_lowercase();
+    let named = PROGRAM_KEYS.iter().any(|part| key.rsplit('.').next().is_some_and(|last| last.contains(part)));
+    let safe = SAFE_SECTIONS.iter().any(|section| key.starts_with(section)) || SAFE_KEYS.contains(&key.as_str());
+    named || !safe
+}
+
+fn sets_program(setting: &str) -> bool {
+    setting.split_once('=').is_some_and(|(key, value)| is_program(key, value))
+}
+
+/// Beginnings of options whose value is a command.
+const COMMANDS: &[&str] = &["--upl", "--receive-p", "--exe", "--extc", "--open-f", "--config-env", "--smtp-server=/"];
+
+/// Whether git runs a program that its words give it.
+pub(super) fn runs_a_program(words: &[String]) -> bool {
+    let verb = verb(words);
+    let (before, after) = words.split_at(verb.unwrap_or(words.len()));
+    let name = after.first().map_or("", String::as_str);
+    let clones = matches!(name, "clone" | "submodule");
+    let setting = |words: &[String]| {
+        words.iter().enumerate().any(|(at, word)| match word.strip_prefix("-c") {
+            Some("") => words.get(at + 1).is_some_and(|setting| sets_program(setting)),
+            Some(setting) => sets_program(setting),
+            None => {
+                word.strip_prefix("--config=").is_some_and(sets_program)
+                    || (word == "--config" && words.get(at + 1).is_some_and(|setting| sets_program(setting)))
+            }
+        })
+    };
+    if setting(before) || (clones && setting(after)) {
+        return true;
+    }
+    let option = |word: &String| COMMANDS.iter().any(|start| word.starts_with(start));
+    // A path that git only prints.
+    let asks = words.len() == 1 && words[0] == "--exec-path";
+    if (!asks && words.iter().any(option)) || words.iter().any(|word| word.contains("ext::") || word.contains("fd::")) {
+        return true;
+    }
+    let has = |letter: char| {
+        after.iter().skip(1).any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+    };
+    match name {
+        "filter-branch" | "instaweb" | "credential" | "daemon" | "p4" | "cvsserver" => true,
+        "difftool" | "rebase" => has('x'),
+        "clone" => has('u'),
+        "grep" => has('O'),
+        "config" => configures(&after[1..]),
+        _ => false,
+    }
+}
+
+/// Where the verb stands, behind the options of git itself.
+fn verb(words: &[String]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if !word.starts_with('-') {
+            return Some(at);
+        }
+        let valued =
+            ["-c", "-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"];
+        at += 1 + usize::from(valued.contains(&word.as_str()));
+    }
+    None
+}
+
+/// `git config KEY VALUE`
+fn configures(words: &[String]) -> bool {
+    let asks =
+        words.iter().any(|word| word.starts_with("--get") || matches!(word.as_str(), "-l" | "--list" | "get" | "list"));
+    let mut plain = words.iter().filter(|word| !word.starts_with('-') && !matches!(word.as_str(), "set"));
+    let (Some(key), Some(value)) = (plain.next(), plain.next()) else { return false };
+    !asks && is_program(key, value)
+}
