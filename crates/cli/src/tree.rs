@@ -9,6 +9,7 @@ use portcullis_store::{Log as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::status::head_reads_as;
 use crate::world::World;
 
 /// Sessions in a tree.
@@ -73,7 +74,7 @@ impl Forest {
         while let Some((id, lead, below)) = open.pop() {
             let Some(SessionSummary { row, head, .. }) = self.sessions.get(&id) else { continue };
             let name = safe_line(row.title.as_deref().unwrap_or("-"), 60);
-            let facts = format!("{}, {}", render::word(&head.status), render::count(head.last_seq, "event"));
+            let facts = format!("{}, {}", render::word(&head_reads_as(head)), render::count(head.last_seq, "event"));
             let waits = if head.blocked_n > 0 { format!(", {} waiting", head.blocked_n) } else { String::new() };
             let _ = writeln!(text, "{lead}{}  {name}  ({facts}{waits})", styled(BOLD, &id.to_string()));
             for (at, child) in self.beneath(id).iter().enumerate().rev() {
@@ -94,7 +95,7 @@ impl Forest {
                 "parent_session_id": row.parent_session_id,
                 "depth": depth,
                 "title": row.title,
-                "status": head.status,
+                "status": head_reads_as(head),
                 "events": head.last_seq,
                 "waiting": head.blocked_n,
             }));
