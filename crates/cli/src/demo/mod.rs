@@ -117,6 +117,9 @@ impl Place {
         let (folder, scratch) = match keep {
             Some(folder) => {
                 let cannot = |why: &dyn std::fmt::Display| usage(format!("--keep {}: {why}", folder.display()));
+                if folder.exists() && !folder.is_dir() {
+                    return Err(cannot(&"it is a file, not a folder; name a new or empty folder"));
+                }
                 fs::create_dir_all(folder).map_err(|e| cannot(&e))?;
                 if fs::read_dir(folder).map_err(|e| cannot(&e))?.next().is_some() {
                     return Err(cannot(&"it is not empty; name a new folder"));
