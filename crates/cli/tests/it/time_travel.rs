@@ -70,6 +70,20 @@ fn l70_redrive_names_the_first_diverging_call_and_executes_nothing() {
 }
 
 #[test]
+fn l70_redrive_of_a_session_without_a_model_claims_no_comparison() {
+    let (world, model) = scripted(REPAIR);
+    world.write("a.txt", "hello\n");
+    let session = world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let words = ["replay", &session, "--mode", "redrive", "--model", &model];
+    let ran = world.run(&words).ends(0).says("no model has worked in this session");
+    assert!(!ran.out.contains("nothing differs") && !ran.out.contains("as recorded"), "{}", ran.out);
+    assert_eq!(world.run(&[&words[..], &["--json"]].concat()).ends(0).json()["compared"], false);
+    let (world, model, session) = looked();
+    let words = ["replay", &session, "--mode", "redrive", "--model", &model, "--json"];
+    assert_eq!(world.run(&words).ends(0).json()["compared"], true);
+}
+
+#[test]
 fn a_fork_goes_on_alone_and_the_parents_head_is_unchanged() {
     let (world, _, session) = looked();
     let before = head(&world, &session);
