@@ -120,6 +120,11 @@ impl Home {
         self.root.join("portcullis.db")
     }
 
+    /// Where `audit export` puts its folders if no other place is named.
+    pub fn evidence(&self) -> PathBuf {
+        self.root.join("evidence")
+    }
+
     pub fn artifacts(&self) -> PathBuf {
         self.root.join("artifacts")
     }
