@@ -137,7 +137,8 @@ pub enum Command {
         #[command(subcommand)]
         what: Audit,
     },
-    /// What could be freed, or free it: what nothing names for a day, and what the retention policy takes
+    /// What could be freed, or free it: what nothing names for a day, what the retention policy takes,
+    /// and build caches of workspaces that are gone
     Gc(GcArgs),
     /// Go through a recorded session again; executes nothing
     Replay(ReplayArgs),
@@ -295,6 +296,10 @@ pub enum Policy {
     },
 }
 
+/// How the other verbs of `sessions` end.
+const SESSION_EXITS: &str = "Exit codes: 0 done, 1 it was refused or there is no such session, 2 wrong usage, 5 the \
+store or the machine failed.";
+
 /// How `sessions wake` ends.
 const WAKE_EXITS: &str = "Exit codes: 0 done, or nothing was due, 1 the model failed, 2 wrong usage, 3 waits for an \
 answer, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
@@ -335,8 +340,10 @@ pub enum Happened {
 pub enum Sessions {
     /// Sessions, newest first
     #[default]
+    #[command(after_help = SESSION_EXITS)]
     List,
     /// Begin a session in this workspace; a worker, or `sessions wake`, runs it
+    #[command(after_help = SESSION_EXITS)]
     New {
         /// What it is to do; without it the session waits for `sessions send`
         message: Option<String>,
@@ -348,6 +355,7 @@ pub enum Sessions {
         custom_tools: Option<PathBuf>,
     },
     /// Tell a session something; it is heard at its next turn
+    #[command(after_help = SESSION_EXITS)]
     Send {
         /// The session
         session: SessionId,
@@ -355,6 +363,7 @@ pub enum Sessions {
         message: String,
     },
     /// Stop what a session does: running calls, asks that wait, wakes that are queued
+    #[command(after_help = SESSION_EXITS)]
     Interrupt {
         /// The session
         session: SessionId,
@@ -363,6 +372,7 @@ pub enum Sessions {
         note: Option<String>,
     },
     /// Give the result of a custom tool that a session waits for
+    #[command(after_help = SESSION_EXITS)]
     Answer {
         /// The session
         session: SessionId,
@@ -382,16 +392,19 @@ pub enum Sessions {
         session: SessionId,
     },
     /// Where a session stands: what waits, what is due, who holds it
+    #[command(after_help = SESSION_EXITS)]
     Status {
         /// The session
         session: SessionId,
     },
     /// Calls that had begun when their process died, and nobody knows how they ended
+    #[command(after_help = SESSION_EXITS)]
     Unknown {
         /// Only of this session
         session: Option<SessionId>,
     },
     /// Say what became of such a call; it is never run again by itself
+    #[command(after_help = SESSION_EXITS)]
     Resolve {
         /// The invocation, as `sessions unknown` lists it
         invocation: InvocationId,
@@ -403,6 +416,7 @@ pub enum Sessions {
         note: Option<String>,
     },
     /// Draw what a wake did and how long each part took
+    #[command(after_help = SESSION_EXITS)]
     Trace {
         /// The session
         session: SessionId,
@@ -417,7 +431,8 @@ pub enum Sessions {
     #[command(
         after_help = "Everything up to that event is copied, with the artifacts it names. Where a call or a model request \
 was open there, the fork begins before it, and says so. Queued wakes are not taken along, and a wake that was open is \
-closed: the fork does nothing until somebody speaks to it, or input that nobody had taken up yet is taken up."
+closed: the fork does nothing until somebody speaks to it, or input that nobody had taken up yet is taken up.\n\
+Exit codes: 0 done, 1 it was refused or there is no such session, 2 wrong usage, 5 the store or the machine failed."
     )]
     Fork {
         /// The session
@@ -430,11 +445,13 @@ closed: the fork does nothing until somebody speaks to it, or input that nobody 
         name: Option<String>,
     },
     /// One session and its calls
+    #[command(after_help = SESSION_EXITS)]
     Show {
         /// The session
         session: SessionId,
     },
     /// The log of one session
+    #[command(after_help = SESSION_EXITS)]
     Events {
         /// The session
         session: SessionId,
@@ -448,7 +465,8 @@ closed: the fork does nothing until somebody speaks to it, or input that nobody 
         #[arg(long)]
         follow: bool,
     },
-    /// Which session began which
+    /// Which session began which, and which was forked from which
+    #[command(after_help = SESSION_EXITS)]
     Tree {
         /// Only this session and those beneath it
         session: Option<SessionId>,
@@ -456,7 +474,9 @@ closed: the fork does nothing until somebody speaks to it, or input that nobody 
     /// Find words in every log, newest event first
     #[command(
         after_help = "Whole words, in any case; each argument is a phrase and all of them must occur in one event. \
-There are no operators. Names of fields are not searched, and neither is what lies in artifacts."
+There are no operators. Names of fields are not searched, and neither is what lies in artifacts.\n\
+Exit codes: 0 done, also if nothing was found, 1 there is no store yet, 2 wrong usage, 5 the store or the machine \
+failed."
     )]
     Search {
         /// What to find
@@ -467,6 +487,7 @@ There are no operators. Names of fields are not searched, and neither is what li
         limit: u16,
     },
     /// The log with everything needed to verify it elsewhere (`audit verify --export FILE`), as NDJSON
+    #[command(after_help = SESSION_EXITS)]
     Export {
         /// The session
         session: SessionId,
@@ -481,7 +502,8 @@ There are no operators. Names of fields are not searched, and neither is what li
     #[command(
         after_help = "The whole file is verified before anything is written; a session is taken in whole or not at \
 all. One that is here already is left as it is. What happened is taken in as history: one in which anything is still \
-to happen, such as an ask that waits or a call that has not run, is refused, and no remembered allow comes along."
+to happen, such as an ask that waits or a call that has not run, is refused, and no remembered allow comes along.\n\
+Exit codes: 0 done, or it was here already, 1 it was refused, 2 wrong usage, 5 the store or the machine failed."
     )]
     Import {
         /// The file
@@ -491,7 +513,10 @@ to happen, such as an ask that waits or a call that has not run, is refused, and
     #[command(
         after_help = "Every payload, row, snapshot and artifact of it goes, and cannot be brought back; nothing is added \
 to it afterwards. Its log still verifies, and the ledger names who erased it. Refused while a live process holds it. \
-Grants that were given in it stay (`grants revoke`), and so do exports and backups."
+What stays: allows that were remembered in it (`grants revoke`), copies that `audit export` (evidence/ in the data \
+folder) or `sessions export` made, and backups; those that are known of are named.\n\
+Exit codes: 0 done, 1 it was refused or there is no such session, 2 wrong usage, 5 the store or the machine failed, \
+or the session is in use."
     )]
     Rm {
         /// The session

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::ask::{self, Ask};
 use crate::exit::{Ended, fault};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
-use crate::world::World;
+use crate::world::{World, quoted};
 
 /// Facts with a place and a label of their own; any other is shown under its own name.
 const LABELS: &[(&str, &str)] = &[
@@ -298,10 +298,21 @@ pub fn suggestion(rule: &Value) -> String {
     text
 }
 
+/// The words of a command, so that a shell takes them as they are; anything else as it was written.
+fn pasted(name: &str, raw: &str) -> String {
+    match serde_json::from_str::<Vec<String>>(name) {
+        Ok(words) if words.join(" ") == raw => {
+            words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(" ")
+        }
+        _ => raw.to_owned(),
+    }
+}
+
 fn resources(value: &Value) -> String {
     let named = value.as_array().into_iter().flatten().map(|resource| {
         let part = |name: &str| resource.get(name).and_then(Value::as_str).unwrap_or_default();
         let (kind, name, raw) = (part("kind"), part("name"), part("as_written"));
+        let raw = pasted(name, raw);
         if raw == name || raw.is_empty() {
             format!("{kind} {name}")
         } else {

@@ -246,7 +246,7 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
 async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
     let found = verified(world, None, term).await?;
     let walk = &found.walk;
-    let folder = out.unwrap_or_else(|| world.settings.home.root().join("evidence").join(world.tag()));
+    let folder = out.unwrap_or_else(|| world.settings.home.evidence().join(world.tag()));
     if folder.exists() {
         return Err(failed(format!("{} exists already; name a folder that does not", folder.display())));
     }

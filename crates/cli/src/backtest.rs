@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::args::Globals;
 use crate::config::{self, Settings};
 use crate::exit::Ended;
+use crate::policy::sound;
 use crate::progress::Bar;
 use crate::project::{ProjectRules, rules_of};
 use crate::render::{self, Term, exact};
@@ -50,7 +51,7 @@ struct Tally {
 }
 
 pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
-    let (layer, _, rules) = rules_of(file)?;
+    let (layer, _, rules) = sound(rules_of(file))?;
     let world = World::existing(globals)?;
     let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await?;
     let since = since.map(|span| {

@@ -19,7 +19,7 @@ use crate::args::Globals;
 use crate::caches::Cache;
 use crate::config::{Settings, project_file};
 use crate::exit::Ended;
-use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, styled};
+use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
 use crate::{audit, caches, dead_rules, spinner, telemetry};
 
@@ -205,10 +205,15 @@ fn data(settings: &Settings, findings: &mut Findings) -> bool {
 
 /// What toolchains keep for each workspace, which nothing removes by itself.
 fn build_caches(found: Vec<Cache>, findings: &mut Findings) {
-    let size = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
+    let (left_over, found): (Vec<Cache>, Vec<Cache>) = found.into_iter().partition(Cache::is_left_over);
+    if !left_over.is_empty() {
+        let (n, bytes) = (left_over.len() as u64, left_over.iter().map(|cache| cache.bytes).sum());
+        let (n, are) = (render::count(n, "workspace"), if n == 1 { "is" } else { "are" });
+        let to_do = "to be rid of them: portcullis gc --apply";
+        findings.tip("caches", format!("{} of build caches for {n} that {are} gone", size(bytes)), to_do);
+    }
     let of = |cache: &Cache| match &cache.workspace {
-        Some(workspace) if workspace.is_dir() => workspace.display().to_string(),
-        Some(workspace) => format!("{}, which is gone", workspace.display()),
+        Some(workspace) => workspace.display().to_string(),
         None => "a workspace of which no session tells".to_owned(),
     };
     for cache in found.iter().take(CACHES_SHOWN) {
@@ -281,8 +286,8 @@ async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
         }
     };
     let sizes = store_files(&world.settings).map(|file| fs::metadata(file).map_or(0, |facts| facts.len()));
-    let size = sizes.iter().sum::<u64>() >> 10;
-    findings.ok("store", format!("{} opens, its schema is this program's ({size} KiB with its -wal)", path.display()));
+    let taken = size(sizes.iter().sum());
+    findings.ok("store", format!("{} opens, its schema is this program's ({taken} with its -wal)", path.display()));
     match probe(&world).await {
         Ok(()) => findings.ok("store", "it takes writes"),
         Err(error) => {

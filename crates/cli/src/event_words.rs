@@ -53,6 +53,15 @@ pub fn of(body: &Body) -> Option<String> {
             format!("{} ended: {}: {}", fact.task_id, fact.code, safe_line(&fact.summary, 200))
         }
         Body::Recovered(fact) => format!("recovered: {}", safe_line(&fact.decision, 80)),
+        // A newer version of it is still JSON; what is not was never written so.
+        Body::Unknown { kind, raw: Some(raw) }
+            if Body::KINDS.contains(&kind.as_str()) && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() =>
+        {
+            format!("{}: its content is missing or damaged; `portcullis audit verify` tells more", safe(kind.as_str()))
+        }
+        Body::Unknown { kind, raw: None } if Body::KINDS.contains(&kind.as_str()) => {
+            format!("{} (erased)", safe(kind.as_str()))
+        }
         Body::Unknown { kind, .. } => format!("{} (not known to this program)", safe(kind.as_str())),
         Body::UserMessage(fact) => format!("said: {}", safe_line(&text_of(&fact.content), 200)),
         Body::AgentMessage(fact) => format!("the model said: {}", safe_line(&text_of(&fact.content), 200)),

@@ -237,9 +237,37 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
         } else {
             continue;
         };
-        return (ended, ended == Ended::Broken);
+        return (ended, ended == Ended::Broken && !of_the_world(cause));
     }
     (Ended::Failed, true)
+}
+
+/// Whether a disk, a file or its permissions failed, so that where in this program it was met tells nobody anything.
+fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let store = match cause.downcast_ref::<RuntimeError>() {
+        Some(
+            RuntimeError::Store(error)
+            | RuntimeError::Grant(GrantError::Store(error))
+            | RuntimeError::Halted(Halt::PersistFailed(error)),
+        ) => Some(error),
+        _ => match cause.downcast_ref::<GrantError>() {
+            Some(GrantError::Store(error)) => Some(error),
+            _ => cause.downcast_ref::<StoreError>(),
+        },
+    };
+    match store {
+        Some(error) => matches!(
+            error,
+            StoreError::ReadOnly(_)
+                | StoreError::DiskFull { .. }
+                | StoreError::Unavailable(_)
+                | StoreError::Ambiguous(_)
+                | StoreError::Corrupt(_)
+                | StoreError::FenceLost { .. }
+                | StoreError::LockHeld { .. }
+        ),
+        None => cause.is::<KeyFileError>() || cause.is::<io::Error>(),
+    }
 }
 
 /// What a person asked for and is not there is failed work; the rest is the store's fault.

@@ -1,6 +1,7 @@
 //! `gc`: what could be freed, and freeing it. What an event names is among it only where a retention policy says so: its
 //! row becomes a tombstone first, and its bytes go a day later.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_base::{Clock as _, Digest, SystemClock, Timestamp};
@@ -11,6 +12,7 @@ use portcullis_store::{
 use serde_json::{Value, json};
 
 use crate::args::{GcArgs, Globals};
+use crate::caches::{self, Cache};
 use crate::exit::{Ended, failed};
 use crate::render::{self, Term};
 use crate::spinner;
@@ -33,6 +35,8 @@ struct Found {
     buried: Vec<ArtifactRow>,
     /// The largest that stay.
     large: Vec<ArtifactRow>,
+    /// Build caches of workspaces that are gone.
+    caches: Vec<Cache>,
 }
 
 pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
@@ -41,6 +45,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
     let looking = look(&world, &artifacts, SystemClock::new().now());
     let mut found = spinner::during(term, "looking for what can go", looking).await?;
     if args.apply {
+        found.caches = free_caches(found.caches)?;
         found.unreferenced = free(&artifacts, found.unreferenced)?;
         found.buried = free_buried(&world, &artifacts, found.buried).await?;
         found.expired = bury(&world, found.expired).await?;
@@ -53,12 +58,18 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
         term.document(&document(&found, args.apply, bytes, later))?;
         return Ok(Ended::Done);
     }
+    let cached: u64 = found.caches.iter().map(|cache| cache.bytes).sum();
     let lines = table(&found);
     if !lines.is_empty() {
         term.print(&render::table(&["BYTES", "SINCE", "WHAT"], lines))?;
     }
     let done = if args.apply { "freed" } else { "can be freed" };
     term.print(&format!("{}, {} {done}", render::count(files as u64, "file"), render::count(bytes, "byte")))?;
+    if !found.caches.is_empty() {
+        let n = render::count(found.caches.len() as u64, "workspace");
+        let are = if found.caches.len() == 1 { "is" } else { "are" };
+        term.print(&format!("{} of build caches for {n} that {are} gone {done}", render::size(cached)))?;
+    }
     if !found.expired.is_empty() {
         let expired = format!(
             "{} of {} by the retention policy",
@@ -71,7 +82,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
             false => format!("{expired} would expire; {when}"),
         })?;
     }
-    if !args.apply && (files > 0 || !found.expired.is_empty()) {
+    if !args.apply && (files > 0 || !found.expired.is_empty() || !found.caches.is_empty()) {
         term.note(&format!("to free it: {}", world.command("gc --apply")));
     }
     Ok(Ended::Done)
@@ -85,7 +96,25 @@ async fn look(world: &World, artifacts: &Arc<LocalArtifacts>, now: Timestamp) ->
     let mut large = held.large(LARGE, LARGE_SHOWN + expired.len());
     large.retain(|row| !going(row));
     large.truncate(LARGE_SHOWN);
-    Ok(Found { unreferenced, buried: held.freeable(now), large, expired })
+    let caches = left_over_caches(world).await?;
+    Ok(Found { unreferenced, buried: held.freeable(now), large, expired, caches })
+}
+
+async fn left_over_caches(world: &World) -> Result<Vec<Cache>, StoreError> {
+    let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await?;
+    let workspaces: Vec<PathBuf> =
+        sessions.into_iter().filter_map(|summary| summary.row.workspace.map(PathBuf::from)).collect();
+    let mut caches = caches::found(&world.settings.home, &workspaces);
+    caches.retain(Cache::is_left_over);
+    Ok(caches)
+}
+
+fn free_caches(found: Vec<Cache>) -> anyhow::Result<Vec<Cache>> {
+    for cache in &found {
+        caches::remove(&cache.folder)
+            .map_err(|e| failed(format!("the build caches in {} cannot be removed: {e}", cache.folder.display())))?;
+    }
+    Ok(found)
 }
 
 /// Deletes them and says which went; one that was put again meanwhile stays.
@@ -158,6 +187,11 @@ fn table(found: &Found) -> Vec<Vec<String>> {
     let mut lines: Vec<Vec<String>> = found.unreferenced.iter().map(file).collect();
     lines.extend(found.buried.iter().map(|row| line(row, row.tombstone.map(|stone| stone.at), "expired")));
     lines.extend(found.expired.iter().map(|(row, why)| line(row, None, &format!("over {}", why.key()))));
+    lines.extend(found.caches.iter().map(|cache| {
+        let workspace = cache.workspace.as_deref().unwrap_or(Path::new("-")).display().to_string();
+        let what = format!("build caches for {}, which is gone", render::exact(&workspace, 200));
+        vec![cache.bytes.to_string(), "-".to_owned(), what]
+    }));
     lines.extend(found.large.iter().map(|row| line(row, None, "large, and kept")));
     lines
 }
@@ -182,6 +216,9 @@ fn document(found: &Found, applied: bool, bytes: u64, later: u64) -> Value {
         "files": files,
         "expired": found.expired.iter().map(|(row, why)| artifact(row, why.key())).collect::<Vec<_>>(),
         "expired_bytes": later,
+        "caches": found.caches.iter().map(|cache| {
+            json!({"workspace": cache.workspace, "folder": cache.folder, "bytes": cache.bytes})
+        }).collect::<Vec<_>>(),
         "large": found.large.iter().map(|row| artifact(row, "large")).collect::<Vec<_>>(),
     })
 }

@@ -66,7 +66,11 @@ impl Home {
     /// Makes the folder and the one of the keys, each for its owner alone.
     pub fn prepare(&self) -> anyhow::Result<()> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(self.keys());
-        made.map_err(|e| fault(Ended::Broken, format!("{}; {ELSEWHERE}", self.cannot_be_made(&e))))
+        made.map_err(|e| fault(Ended::Broken, format!("{}; {}", self.cannot_be_made(&e), self.to_do())))
+    }
+
+    fn to_do(&self) -> String {
+        if self.file_in_the_way().is_some() { self.way_out() } else { ELSEWHERE.to_owned() }
     }
 
     /// What stands in the way of a call, which makes the folder and writes to it; nothing is left behind.
@@ -85,6 +89,9 @@ impl Home {
 
     /// What a person can do about that.
     pub fn way_out(&self) -> String {
+        if let Some(file) = self.file_in_the_way() {
+            return format!("move the file {} away, or set PORTCULLIS_HOME to a folder", file.display());
+        }
         let Ok(facts) = fs::metadata(&self.root) else { return ELSEWHERE.to_owned() };
         let (owner, mode, me) = (facts.uid(), facts.mode() & 0o7777, rustix::process::geteuid().as_raw());
         let root = self.root.display();
@@ -96,12 +103,26 @@ impl Home {
         )
     }
 
+    /// A file where there must be a folder: no permission helps.
+    fn file_in_the_way(&self) -> Option<&Path> {
+        self.root.ancestors().find(|place| place.exists()).filter(|place| !place.is_dir())
+    }
+
     fn cannot_be_made(&self, why: &io::Error) -> String {
+        if let Some(file) = self.file_in_the_way() {
+            let root = self.root.display();
+            return format!("the data folder {root} cannot be made: {} is a file, not a folder", file.display());
+        }
         format!("the data folder {} cannot be made or written to: {why}", self.root.display())
     }
 
     pub fn database(&self) -> PathBuf {
         self.root.join("portcullis.db")
+    }
+
+    /// Where `audit export` puts its folders if no other place is named.
+    pub fn evidence(&self) -> PathBuf {
+        self.root.join("evidence")
     }
 
     pub fn artifacts(&self) -> PathBuf {

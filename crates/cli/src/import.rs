@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use portcullis_base::Digest;
 use portcullis_base::limits::ARTIFACT_INLINE_MAX;
+use portcullis_base::{Digest, SessionId};
 use portcullis_event::{Body, Event, IntentState, LOCAL_TENANT, State};
 use portcullis_store::{Artifacts, Blob, Import, LocalArtifacts, Log as _, contents_named, deliver_outbox};
 use serde_json::json;
@@ -33,6 +33,7 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     }
     let world = World::open(Settings::load(globals)?, term)?;
     let session = manifest.session_id;
+    refuse_erased(&world, session, checked.head).await?;
     let artifacts = world.artifacts()?;
     let progress = Bar::new(term, manifest.events, "taking in events");
     let (mut import, mut here) = read(file, &*artifacts, session, CONTENTS_MOST, || progress.add(1))?;
@@ -70,6 +71,17 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
     let what = if imported.repeat { "is here already, the same" } else { "taken in with the same digests:" };
     let head = checked.head.map(|(seq, hash)| format!(", head {seq}:{hash}")).unwrap_or_default();
     Ok(term.print(&format!("{session} {what} {events}{head}"))?)
+}
+
+/// What was erased here stays erased, and not a byte of it is written: only the very log that is left of it is the same.
+async fn refuse_erased(world: &World, session: SessionId, head: Option<(u64, Digest)>) -> anyhow::Result<()> {
+    let Some(here) = world.store.head(key(session)).await? else { return Ok(()) };
+    if head == Some((here.last_seq, here.last_hash)) || !world.is_erased(session, &here).await? {
+        return Ok(());
+    }
+    Err(failed(format!(
+        "session {session} was erased here and is not taken in again; nothing was written (another store takes it: --store)"
+    )))
 }
 
 /// What in a log would still happen, or be asked, here. A file may say anything: whoever opens the session next would
@@ -118,7 +130,7 @@ fn left_to_do(events: &[Event]) -> Option<String> {
 fn read(
     file: &Path,
     artifacts: &dyn Artifacts,
-    session: portcullis_base::SessionId,
+    session: SessionId,
     contents_most: usize,
     mut event_read: impl FnMut(),
 ) -> anyhow::Result<(Import, HashSet<Digest>)> {

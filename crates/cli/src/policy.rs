@@ -178,9 +178,9 @@ fn inert(file: Option<&Path>, rules: &[Rule], settings: &Settings, folder: &Path
     allows.filter(|_| !trusted).map(|rule| rule.id.clone()).collect()
 }
 
-/// Rules that are not understood are what `check` was asked to find: wrong rules, not wrong usage. A file that is not
+/// Rules that are not understood are what was asked about: wrong rules, not wrong usage. A file that is not
 /// there holds none.
-fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
+pub fn sound<T>(read: anyhow::Result<T>) -> anyhow::Result<T> {
     read.map_err(|error| if error.is::<Unread>() { error } else { failed(error.to_string()) })
 }
 

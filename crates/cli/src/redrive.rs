@@ -39,6 +39,7 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
             "requests": requests,
             "calls": calls,
             "last_seq": last_seq,
+            "compared": *requests > 0,
             "code": diverged.as_ref().map(|_| DIVERGED),
             "diverged_at": diverged.as_ref().map(|found| found.seq),
             "diverged": diverged,
@@ -46,6 +47,12 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         return Ok(ended);
     }
     match diverged {
+        None if *requests == 0 => {
+            let part = args.until.map(|seq| format!(" up to event {seq}")).unwrap_or_default();
+            term.print(&format!(
+                "no model has worked in this session{part}, so there is nothing to drive again and nothing was compared"
+            ))?;
+        }
         None => term.print(&format!("{agreed}; nothing differs, and nothing was executed"))?,
         Some(found) => {
             term.print(&agreed)?;

@@ -336,6 +336,12 @@ fn failure(observed: &Observed) -> String {
     line
 }
 
+/// A size as people read it: never more than it is by as much as a unit.
+pub fn size(bytes: u64) -> String {
+    const MIB: u64 = 1 << 20;
+    if bytes < MIB { format!("{} KiB", bytes.div_ceil(1 << 10)) } else { format!("{} MiB", (bytes + MIB / 2) / MIB) }
+}
+
 /// The word a value is written as.
 pub fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {

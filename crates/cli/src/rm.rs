@@ -1,12 +1,15 @@
 //! `sessions rm`: what a session holds is erased; its hashes stay, and that it was erased (store §11).
 
 use std::collections::HashSet;
+use std::fs;
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use portcullis_base::{AppendId, Clock as _, Digest, SessionId, SystemClock, Timestamp, WorkerId};
-use portcullis_event::facts::SessionErased;
-use portcullis_event::{Actor, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
+use portcullis::{GrantBook, Remembered};
+use portcullis_base::{AppendId, Clock as _, Digest, GrantId, SessionId, SystemClock, Timestamp, WorkerId};
+use portcullis_event::facts::{GrantCreated, SessionErased};
+use portcullis_event::{Actor, Body, EventBody as _, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
 use portcullis_store::{AskFilter, Claim, Commit, HostLiveness, Log as _, Queue as _, StoreError, deliver_outbox};
 use serde_json::json;
 
@@ -39,8 +42,9 @@ pub async fn run(
     let contents = contents_of(world, Some(session)).await?;
     let waiting =
         world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?.len() as u64;
+    let stays = Stays::of(world, session).await?;
     if !yes {
-        confirm(session, (head.last_seq, contents.len(), waiting), term)?;
+        confirm(session, (head.last_seq, contents.len(), waiting), &stays, term)?;
     }
     let erased = spinner::during(term, "erasing", erase(world, session, reason)).await?;
     // The ledger's entry may wait; everything else is done.
@@ -51,6 +55,7 @@ pub async fn run(
     if term.json {
         let document = json!({
             "session_id": session, "events": erased, "files": files, "files_left": left, "asks_withdrawn": waiting,
+            "copies_left": stays.copies, "grants_left": stays.grants,
         });
         return term.document(&document);
     }
@@ -65,6 +70,16 @@ pub async fn run(
             render::count(waiting, "ask")
         ));
     }
+    for copy in &stays.copies {
+        term.note(&format!(
+            "a copy of it stays, which an export made: {}",
+            render::exact(&copy.display().to_string(), 4_096)
+        ));
+    }
+    for grant in &stays.grants {
+        let revoke = world.command(&format!("grants revoke {grant}"));
+        term.note(&format!("an allow that was remembered in it stays in force; to take it back: {revoke}"));
+    }
     if left > 0 {
         let stay = render::count(left, "file");
         term.note(&format!(
@@ -75,20 +90,80 @@ pub async fn run(
     Ok(())
 }
 
+/// What an erasure does not reach, as far as this program knows of it.
+struct Stays {
+    /// Its log in evidence that `audit export` put into the data folder.
+    copies: Vec<PathBuf>,
+    /// Allows that were remembered in it, for itself or for its project, and are in force.
+    grants: Vec<GrantId>,
+}
+
+impl Stays {
+    async fn of(world: &World, session: SessionId) -> anyhow::Result<Self> {
+        let mut given = HashSet::new();
+        world
+            .each_page(session, 0, |page| {
+                for event in page.iter().filter(|event| event.kind == GrantCreated::KIND) {
+                    if let Body::GrantCreated(fact) = event.body() {
+                        given.insert(fact.grant_id);
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+        let now = SystemClock::new().now();
+        let of_it = |found: &Remembered| {
+            (given.contains(&found.grant.id) || found.grant.scope.session == Some(session)) && found.in_force(now)
+        };
+        let grants = GrantBook::new(world.store.clone(), LOCAL_TENANT).all().await?;
+        let grants = grants.iter().filter(|found| of_it(found)).map(|found| found.grant.id).collect();
+        Ok(Self { copies: copies(&world.settings.home.evidence(), session), grants })
+    }
+
+    /// For the question: empty if nothing stays.
+    fn words(&self) -> String {
+        let copies = match self.copies.len() as u64 {
+            0 => None,
+            1 => Some("1 exported copy".to_owned()),
+            n => Some(format!("{n} exported copies")),
+        };
+        let grants = (!self.grants.is_empty()).then(|| render::count(self.grants.len() as u64, "remembered allow"));
+        match copies.into_iter().chain(grants).collect::<Vec<_>>().join(" and ") {
+            none if none.is_empty() => none,
+            what => format!("; not erased with it: {what}"),
+        }
+    }
+}
+
+/// The files of a session in every folder of evidence.
+fn copies(evidence: &Path, session: SessionId) -> Vec<PathBuf> {
+    let Ok(folders) = fs::read_dir(evidence) else { return Vec::new() };
+    let file = |folder: fs::DirEntry| folder.path().join("sessions").join(format!("{session}.ndjson"));
+    let mut found: Vec<PathBuf> = folders.flatten().map(file).filter(|file| file.exists()).collect();
+    found.sort();
+    found
+}
+
 /// On a terminal a person says yes; elsewhere a flag must.
-fn confirm(session: SessionId, (events, contents, waiting): (u64, usize, u64), term: &Term) -> anyhow::Result<()> {
+fn confirm(
+    session: SessionId,
+    (events, contents, waiting): (u64, usize, u64),
+    stays: &Stays,
+    term: &Term,
+) -> anyhow::Result<()> {
+    let left = stays.words();
     if !term.interactive() {
         let asks = if waiting > 0 {
             format!(", and {} in it waits for an answer", render::count(waiting, "ask"))
         } else {
             String::new()
         };
-        return Err(usage(format!("erasing cannot be undone{asks}; say so with --yes")));
+        return Err(usage(format!("erasing cannot be undone{asks}{left}; say so with --yes")));
     }
     let (events, contents) = (render::count(events, "event"), render::count(contents as u64, "artifact"));
     let asks =
         if waiting > 0 { format!(", {} waiting for an answer", render::count(waiting, "ask")) } else { String::new() };
-    write!(io::stderr(), "erase {session} ({events}, {contents}{asks})? This cannot be undone. Type yes: ")?;
+    write!(io::stderr(), "erase {session} ({events}, {contents}{asks}{left})? This cannot be undone. Type yes: ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     if answer.trim() == "yes" { Ok(()) } else { Err(failed("nothing was erased")) }

@@ -18,6 +18,7 @@ use crate::events::Cursor;
 use crate::exit::{Ended, failed};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::status::head_reads_as;
 use crate::world::{PAGE, World, key};
 use crate::{events, export, fork, import, operator, rm, search, status, trace, tree, unknown, wake};
 
@@ -85,7 +86,7 @@ fn row_of(summary: &SessionSummary) -> Value {
         "session_id": session_id,
         "title": row.title,
         "workspace": row.workspace,
-        "status": head.status,
+        "status": head_reads_as(head),
         "events": head.last_seq,
         "waiting": head.blocked_n,
         "next_wake_at": head.wake.map(|wake| wake.due_at),
@@ -116,7 +117,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
             session_id.to_string(),
             safe_line(row.title.as_deref().unwrap_or("-"), 40),
             render::exact(row.workspace.as_deref().unwrap_or("-"), 200),
-            render::word(&head.status),
+            render::word(&head_reads_as(head)),
             head.last_seq.to_string(),
             head.blocked_n.to_string(),
             head.updated_at.to_string(),
@@ -156,7 +157,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "session_id": session,
             "title": created.name,
             "workspace": created.workspace,
-            "status": head.status,
+            "status": head_reads_as(&head),
             "events": head.last_seq,
             "head_hash": head.last_hash,
             "lease": head.lease_owner.map(|owner| owner.to_string()),
@@ -171,7 +172,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         let _ = writeln!(text, "  {label:<11}{value}");
     };
     line("workspace", &render::exact(created.workspace.as_deref().unwrap_or("-"), 4_096));
-    line("status", &render::word(&head.status));
+    line("status", &render::word(&head_reads_as(&head)));
     line("events", &format!("{}, last {}", head.last_seq, head.last_hash));
     if let Some(owner) = &head.lease_owner {
         line("held by", &owner.to_string());

@@ -7,7 +7,7 @@ use portcullis::harness::Settings as Wakes;
 use portcullis_event::facts::{SpanCompleted, SpanStarted};
 use portcullis_event::{Body, LOCAL_TENANT, SessionStatus, State};
 use portcullis_pipeline::folded;
-use portcullis_store::{AskFilter, Log as _, StoreError};
+use portcullis_store::{AskFilter, Head, Log as _, StoreError};
 use serde_json::{Value, json};
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
@@ -118,10 +118,23 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     Ok(term.print(&text)?)
 }
 
-/// A session that is idle and has input reads as `rescheduling`; no event says so (3.3).
+/// A session that is idle and has input, or whose ask was answered and whose model has yet to hear of it, reads as
+/// `rescheduling`; no event says so (3.3).
 fn reads_as(state: &State) -> SessionStatus {
+    let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     match state.session.status {
+        SessionStatus::RequiresAction if !waits => SessionStatus::Rescheduling,
         SessionStatus::Idle if runnable(state).is_some() => SessionStatus::Rescheduling,
+        status => status,
+    }
+}
+
+/// The same of a row in a list, from its head alone: nothing waits in it, and there is work.
+pub fn head_reads_as(head: &Head) -> SessionStatus {
+    match head.status {
+        SessionStatus::RequiresAction if head.blocked_n == 0 && head.work_due_at.is_some() => {
+            SessionStatus::Rescheduling
+        }
         status => status,
     }
 }

@@ -1,14 +1,16 @@
-//! `sessions tree`: which session began which.
+//! `sessions tree`: which session began which, and which was forked from which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use portcullis_base::SessionId;
-use portcullis_event::LOCAL_TENANT;
+use portcullis_base::{SessionId, Timestamp};
+use portcullis_event::facts::SessionForked;
+use portcullis_event::{Body, EventBody as _, LOCAL_TENANT};
 use portcullis_store::{Log as _, SessionSummary, StoreError};
 use serde_json::{Value, json};
 
 use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::status::head_reads_as;
 use crate::world::World;
 
 /// Sessions in a tree.
@@ -19,12 +21,39 @@ struct Forest {
     sessions: BTreeMap<SessionId, SessionSummary>,
     children: BTreeMap<SessionId, Vec<SessionId>>,
     roots: Vec<SessionId>,
+    /// Forks by what they were forked from.
+    forks: BTreeMap<SessionId, SessionId>,
+}
+
+/// Where forks come from, which only their logs say. A fork begins with the events of the first session, times included:
+/// only logs that began in the same instant are read.
+async fn forks(world: &World, all: &[SessionSummary]) -> anyhow::Result<BTreeMap<SessionId, SessionId>> {
+    let mut began: BTreeMap<Timestamp, Vec<SessionId>> = BTreeMap::new();
+    for summary in all {
+        began.entry(summary.row.created_at).or_default().push(summary.session_id);
+    }
+    let mut found = BTreeMap::new();
+    for session in began.into_values().filter(|same| same.len() > 1).flatten() {
+        world
+            .each_page(session, 0, |page| {
+                for event in page.iter().filter(|event| event.kind == SessionForked::KIND) {
+                    // The last one is its own: a fork of a fork has the other's as well.
+                    if let Body::SessionForked(fact) = event.body() {
+                        found.insert(session, fact.from_session_id);
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+    }
+    Ok(found)
 }
 
 pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
     let all = world.store.sessions(LOCAL_TENANT, SHOWN).await?;
     let cut = all.len() == SHOWN;
-    let forest = Forest::of(all);
+    let forks = forks(world, &all).await?;
+    let forest = Forest::of(all, forks);
     let roots = match of {
         Some(session) if !forest.sessions.contains_key(&session) => return Err(StoreError::NoSession(session).into()),
         Some(session) => vec![session],
@@ -47,9 +76,10 @@ pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::R
 
 impl Forest {
     /// Oldest first at every level. A session whose parent is not here, or leads back to itself, is a root.
-    fn of(all: Vec<SessionSummary>) -> Self {
+    fn of(all: Vec<SessionSummary>, forks: BTreeMap<SessionId, SessionId>) -> Self {
         let sessions: BTreeMap<_, _> = all.into_iter().map(|summary| (summary.session_id, summary)).collect();
-        let parent = |id: SessionId| sessions.get(&id).and_then(|s| s.row.parent_session_id);
+        let began_by = |id: SessionId| sessions.get(&id).and_then(|s| s.row.parent_session_id);
+        let parent = |id: SessionId| began_by(id).or_else(|| forks.get(&id).copied());
         let mut order: Vec<&SessionSummary> = sessions.values().collect();
         order.sort_by_key(|summary| (summary.row.created_at, summary.session_id));
         let (mut children, mut roots) = (BTreeMap::<SessionId, Vec<SessionId>>::new(), Vec::new());
@@ -60,7 +90,7 @@ impl Forest {
                 _ => roots.push(id),
             }
         }
-        Self { sessions, children, roots }
+        Self { sessions, children, roots, forks }
     }
 
     fn beneath(&self, id: SessionId) -> &[SessionId] {
@@ -73,9 +103,10 @@ impl Forest {
         while let Some((id, lead, below)) = open.pop() {
             let Some(SessionSummary { row, head, .. }) = self.sessions.get(&id) else { continue };
             let name = safe_line(row.title.as_deref().unwrap_or("-"), 60);
-            let facts = format!("{}, {}", render::word(&head.status), render::count(head.last_seq, "event"));
+            let facts = format!("{}, {}", render::word(&head_reads_as(head)), render::count(head.last_seq, "event"));
             let waits = if head.blocked_n > 0 { format!(", {} waiting", head.blocked_n) } else { String::new() };
-            let _ = writeln!(text, "{lead}{}  {name}  ({facts}{waits})", styled(BOLD, &id.to_string()));
+            let fork = if self.forks.contains_key(&id) { "a fork, " } else { "" };
+            let _ = writeln!(text, "{lead}{}  {name}  ({fork}{facts}{waits})", styled(BOLD, &id.to_string()));
             for (at, child) in self.beneath(id).iter().enumerate().rev() {
                 let last = at + 1 == self.beneath(id).len();
                 let (branch, stem) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -92,9 +123,10 @@ impl Forest {
             rows.push(json!({
                 "session_id": id,
                 "parent_session_id": row.parent_session_id,
+                "forked_from": self.forks.get(&id),
                 "depth": depth,
                 "title": row.title,
-                "status": head.status,
+                "status": head_reads_as(head),
                 "events": head.last_seq,
                 "waiting": head.blocked_n,
             }));
@@ -121,7 +153,7 @@ fn leads_back(id: SessionId, parent: &dyn Fn(SessionId) -> Option<SessionId>, so
 
 #[cfg(test)]
 mod tests {
-    use portcullis_base::{Digest, Timestamp};
+    use portcullis_base::Digest;
     use portcullis_event::SessionRow;
     use portcullis_store::Head;
 
@@ -145,7 +177,7 @@ mod tests {
     }
 
     fn drawn(all: Vec<SessionSummary>) -> Vec<String> {
-        let forest = Forest::of(all);
+        let forest = Forest::of(all, BTreeMap::new());
         let mut text = String::new();
         forest.roots.iter().for_each(|root| forest.draw(&mut text, *root));
         let short = |line: &str| {
@@ -169,6 +201,6 @@ mod tests {
         assert_eq!(shown.len(), 3);
         let mut deep: Vec<SessionSummary> = (2..5_000).map(|n| summary(n, Some(n - 1))).collect();
         deep.push(summary(1, None));
-        assert_eq!(Forest::of(deep).roots.len(), 1);
+        assert_eq!(Forest::of(deep, BTreeMap::new()).roots.len(), 1);
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use portcullis::{Profile, Runtime, RuntimeBuilder};
 use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
 use portcullis_event::facts::SessionCreated;
-use portcullis_event::{Body, CheckpointKey, Event, LOCAL_TENANT, SessionStatus};
+use portcullis_event::{Body, CheckpointKey, Event, EventBody as _, LOCAL_TENANT, SessionStatus};
 use portcullis_store::{AskRow, Head, HostLiveness, LocalArtifacts, Log as _, SessionKey, StoreError, was_erased};
 use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 
@@ -235,6 +235,9 @@ impl World {
         match first.first().map(Event::body) {
             Some(Body::SessionCreated(created)) => Ok(*created),
             Some(_) if first.iter().all(|event| event.payload.is_none()) => Err(StoreError::Erased(session).into()),
+            Some(Body::Unknown { kind, .. }) if kind == SessionCreated::KIND => {
+                Err(StoreError::Corrupt(format!("the first event of session {session} is missing or damaged")).into())
+            }
             _ => Err(StoreError::NoSession(session).into()),
         }
     }

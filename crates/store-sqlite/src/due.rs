@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn work_is_found_by_index_and_never_by_a_walk_over_all_sessions() {
         let conn = Connection::open_in_memory().expect("SQLite opens in memory");
-        crate::migrate::migrate(&conn, Timestamp::from_micros(1)).expect("the schema");
+        crate::migrate::migrate(&conn, Timestamp::from_micros(1), std::path::Path::new("")).expect("the schema");
         for sql in [FREE, LEFT, LIVE, NEXT_HOLDER, NEXT_FREE_TENANT, NEXT_HELD_TENANT] {
             let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it can be explained");
             let count = explain.parameter_count();

@@ -1,5 +1,10 @@
 //! What SQLite can answer, told apart by what the writer must do next.
 
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
 use portcullis_store::StoreError;
 use rusqlite::ErrorCode;
 
@@ -51,6 +56,40 @@ pub(crate) fn is_of_one_operation(error: &rusqlite::Error) -> bool {
         // Not SQLite's word but a conversion on our side of it.
         None => true,
     }
+}
+
+/// The file is there and this process may not write to it: a fault of the place, for a person to mend.
+pub(crate) fn is_unwritable(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied))
+}
+
+/// Which file of the store that is, and what to do about it.
+pub(crate) fn unwritable(database: &Path) -> String {
+    obstacle(database).unwrap_or_else(|| to_do(database, &"it is read-only"))
+}
+
+/// The same, if there is such a file, or the folder takes no new ones.
+pub(crate) fn obstacle(database: &Path) -> Option<String> {
+    let refused = |suffix: &str| {
+        let mut file = database.as_os_str().to_owned();
+        file.push(suffix);
+        let error = OpenOptions::new().append(true).open(&file).err()?;
+        (error.kind() != io::ErrorKind::NotFound).then(|| to_do(Path::new(&file), &error))
+    };
+    // SQLite makes these two beside it, even to read.
+    ["", "-wal", "-shm"].into_iter().find_map(refused).or_else(|| {
+        let folder = database.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let error = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).err()?;
+        Some(to_do(folder, &io::Error::from(error)))
+    })
+}
+
+fn to_do(file: &Path, why: &dyn fmt::Display) -> String {
+    format!(
+        "cannot write to {}: {why}; make the data folder and what is in it writable for you, or name another store \
+         (`portcullis doctor` tells more)",
+        file.display()
+    )
 }
 
 /// The error as a person reads it.

@@ -1,12 +1,14 @@
 //! Numbered SQL files, each applied once in a transaction of its own, forward only.
 
+use std::path::Path;
+
 use portcullis_base::{Digest, Timestamp};
 use portcullis_store::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::codec::digest_at;
 use crate::connect::{overwriting, patiently};
-use crate::error::plain;
+use crate::error::{is_unwritable, plain, unwritable};
 
 /// Every migration this program knows, in order; its number is its place, from 1.
 pub(crate) const MIGRATIONS: &[&str] = &[
@@ -26,8 +28,13 @@ const APPLICATION_ID: i32 = 0x7063_6c73;
 ///
 /// # Errors
 /// If the file is not ours, is newer than this program, or was migrated by another text.
-pub(crate) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), StoreError> {
-    migrate_with(conn, now, MIGRATIONS)
+pub(crate) fn migrate(conn: &Connection, now: Timestamp, path: &Path) -> Result<(), StoreError> {
+    migrate_with(conn, now, MIGRATIONS).map_err(|error| match error {
+        StoreError::ReadOnly(older) => {
+            StoreError::ReadOnly(format!("{older}, which needs write access: {}", unwritable(path)))
+        }
+        other => other,
+    })
 }
 
 pub(crate) fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<(), StoreError> {
@@ -36,7 +43,7 @@ pub(crate) fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) ->
     while done < known.len() {
         // Rows that move leave nothing behind that a later erasure would not reach.
         done = patiently(|| overwriting(conn, || step(conn, now, known)).map_err(into_sqlite))
-            .map_err(|error| from_sqlite(&error))?;
+            .map_err(|error| if is_unwritable(&error) { older(done, known.len()) } else { from_sqlite(&error) })?;
     }
     if older {
         // A file that stays as large as it is works as well.
@@ -145,6 +152,17 @@ fn not_ours() -> StoreError {
     StoreError::Unavailable("this is a SQLite database, but not a Portcullis store; name another file".to_owned())
 }
 
+/// A store that must be brought forward before it can even be read, and cannot be.
+fn older(done: usize, known: usize) -> StoreError {
+    StoreError::ReadOnly(match done {
+        0 => "the file is empty and a store must be made in it first".to_owned(),
+        _ => format!(
+            "an older program wrote this store (its schema is version {done}, this program's is {known}), and it must be \
+             brought forward once before it can even be read"
+        ),
+    })
+}
+
 enum StepError {
     Sqlite(rusqlite::Error),
     Refused(StoreError),
@@ -223,7 +241,7 @@ mod tests {
             ))
             .expect("a row of version 2");
         }
-        migrate(&conn, NOW).expect("the newest version");
+        migrate(&conn, NOW, Path::new("")).expect("the newest version");
         let mut heads = conn
             .prepare("SELECT next_due_at, work_due_at, wake_due_at, priority FROM session_heads ORDER BY session")
             .expect("the new columns");
@@ -253,7 +271,7 @@ mod tests {
 
         let foreign = memory();
         foreign.execute_batch("CREATE TABLE theirs (x)").expect("another program's table");
-        let error = migrate(&foreign, NOW).expect_err("it is not ours");
+        let error = migrate(&foreign, NOW, Path::new("")).expect_err("it is not ours");
         assert!(error.to_string().contains("not a Portcullis store"));
     }
 }

@@ -14,12 +14,13 @@ use portcullis_store::{
     IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
     Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow,
 };
+use rusqlite::ErrorCode;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ballast::Ballast;
 use crate::connect::{Durability, Place};
-use crate::error::{Fail, plain};
+use crate::error::{Fail, is_unwritable, obstacle, plain, unwritable};
 use crate::headroom::Headroom;
 use crate::idle::truncate;
 use crate::notices::Poll;
@@ -68,7 +69,7 @@ impl SqliteStore {
         place.prepare()?;
         let named = |error: StoreError| at_path(&place, error);
         let conn = open_writer(&place).map_err(named)?;
-        migrate::migrate(&conn, config.clock.now()).map_err(named)?;
+        migrate::migrate(&conn, config.clock.now(), &place.path).map_err(named)?;
         let env =
             Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: config.checkpoint_key.clone() };
         let shared = Shared::new();
@@ -230,7 +231,13 @@ impl Drop for SqliteStore {
 fn open_writer(place: &Place) -> Result<rusqlite::Connection, StoreError> {
     let no_room = match place.writer() {
         Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
-        other => return other.map_err(|error| plain(&error)),
+        Err(error) if is_unwritable(&error) => return Err(StoreError::ReadOnly(unwritable(&place.path))),
+        Err(error) => {
+            // Where the files that SQLite works with cannot be made, it only says that it cannot open one.
+            let place = (error.sqlite_error_code() == Some(ErrorCode::CannotOpen)).then(|| obstacle(&place.path));
+            return Err(place.flatten().map_or_else(|| plain(&error), StoreError::ReadOnly));
+        }
+        Ok(conn) => return Ok(conn),
     };
     Headroom::beside(&place.path).give();
     place.writer().map_err(|_| no_room)

@@ -18,7 +18,7 @@ use crate::aftermath::{check_tails, landed};
 use crate::ballast::Ballast;
 use crate::batch::{BATCH, run_all, sql};
 use crate::connect::{BUSY_PATIENCE, Place};
-use crate::error::{is_busy, plain};
+use crate::error::{is_busy, is_unwritable, plain, unwritable};
 use crate::headroom::Headroom;
 use crate::idle::{Upkeep, truncate};
 use crate::op::{Env, Op, Trace, Tx};
@@ -216,6 +216,7 @@ impl Writer {
             Ok(conn)
         });
         match sound {
+            Ok(_) if self.faults > 1 && is_unwritable(&fault.error) => self.stop(&unwritable(&self.place.path)),
             Ok(conn) if self.faults < 2 => self.conn = Some(conn),
             Ok(_) => self.stop(&format!("writing failed twice in a row: {}", fault.error)),
             Err(found) => self.stop(&format!("writing failed ({}), and then: {found}", fault.error)),
@@ -247,6 +248,7 @@ impl Writer {
             Some(false) if full => Err(Headroom::refusal(&self.place)),
             Some(false) => Err(match why {
                 StoreError::Corrupt(_) => why.clone(),
+                _ if is_unwritable(&fault.error) => StoreError::ReadOnly(unwritable(&self.place.path)),
                 _ => StoreError::Unavailable(format!("nothing was written: {}", fault.error)),
             }),
             None => Err(StoreError::Ambiguous(fault.error.to_string())),

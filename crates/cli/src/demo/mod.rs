@@ -18,12 +18,13 @@ use serde_json::json;
 use crate::args::{ApprovalMode, DemoArgs, Globals};
 use crate::config::{self, Settings};
 use crate::exit::{Ended, failed, fault, interrupts, usage};
-use crate::person;
+use crate::home::Home;
 use crate::render::{BOLD, DIM, Term, YELLOW, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::{self, Screen};
 use crate::run::{Work, model, spent};
 use crate::world::World;
+use crate::{caches, person};
 
 /// Who answers the asks of a demo.
 const BY: &str = "the demo";
@@ -36,7 +37,8 @@ pub async fn run(args: &DemoArgs, globals: &Globals, term: &Term) -> anyhow::Res
         return crash::perform(stage, globals, term).await;
     }
     let settings = settings(globals)?;
-    let place = Place::lay_out(args.keep.as_deref(), if args.crash { crash::PROJECT } else { PROJECT })?;
+    let place =
+        Place::lay_out(&settings.home, args.keep.as_deref(), if args.crash { crash::PROJECT } else { PROJECT })?;
     let screen = Arc::new(Screen::new(*term, true));
     let settings = lowered(settings, globals, &screen)?;
     let world = World::open(settings, term)?;
@@ -109,14 +111,19 @@ fn played(name: &str, script: &str) -> anyhow::Result<Arc<dyn Model>> {
 /// Where the project lies; gone with this, unless it is to stay.
 struct Place {
     folder: PathBuf,
+    /// What commands in a folder that goes leave in the data folder, which goes with it.
+    caches: Option<PathBuf>,
     _scratch: Option<tempfile::TempDir>,
 }
 
 impl Place {
-    fn lay_out(keep: Option<&Path>, project: &[(&str, &str)]) -> anyhow::Result<Self> {
+    fn lay_out(home: &Home, keep: Option<&Path>, project: &[(&str, &str)]) -> anyhow::Result<Self> {
         let (folder, scratch) = match keep {
             Some(folder) => {
                 let cannot = |why: &dyn std::fmt::Display| usage(format!("--keep {}: {why}", folder.display()));
+                if folder.exists() && !folder.is_dir() {
+                    return Err(cannot(&"it is a file, not a folder; name a new or empty folder"));
+                }
                 fs::create_dir_all(folder).map_err(|e| cannot(&e))?;
                 if fs::read_dir(folder).map_err(|e| cannot(&e))?.next().is_some() {
                     return Err(cannot(&"it is not empty; name a new folder"));
@@ -133,7 +140,17 @@ impl Place {
         for (name, text) in project {
             fs::write(folder.join(name), text).with_context(|| format!("cannot write {name}"))?;
         }
-        Ok(Self { folder, _scratch: scratch })
+        let caches = scratch.is_some().then(|| home.caches(&folder));
+        Ok(Self { folder, caches, _scratch: scratch })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(caches) = &self.caches {
+            // What stays is found by `doctor` and `gc`.
+            let _ = caches::remove(caches);
+        }
     }
 }
 

@@ -21,26 +21,9 @@ use rustix::process::{Resource as Limit, Rlimit, setrlimit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-const INSIDE: &str = "PORTCULLIS_TEST_INSIDE";
-
-/// `true` inside the namespace. Outside, runs this very test there and gives `false` when it passed.
+/// As [`common::inside`], for a test of this file.
 fn inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let mut command = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
-    command.args(["--mount", "--"]).arg(std::env::current_exe().expect("this test"));
-    let ran = command
-        .args(["--exact", &format!("disk_full::{test}"), "--nocapture", "--test-threads", "1"])
-        .env(INSIDE, "1")
-        .output();
-    let ran = ran.expect("`unshare` (util-linux) runs");
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && out.contains("1 passed"), "no test in a namespace of its own:\n{out}\n{err}");
-    false
+    common::inside(&format!("disk_full::{test}"))
 }
 
 /// A disk of this many MiB at `folder`.

@@ -204,3 +204,21 @@ fn the_help_of_import_says_what_comes_along() {
     assert!(words.contains("still to happen") && words.contains("no remembered allow comes along"), "{words}");
     assert!(!words.contains("approvals come along"), "{words}");
 }
+
+#[test]
+fn a_session_that_was_erased_here_is_not_taken_in_again() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let session = world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let file = world.home.with_file_name("log.ndjson");
+    let path = file.to_str().expect("UTF-8");
+    world.run(&["sessions", "export", &session, "--with-artifacts", "--out", path]).ends(0);
+    world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    let ran = world.run(&["sessions", "import", path]).ends(1).one_error_line();
+    assert!(!ran.err.contains("exists already"), "{}", ran.err);
+    ran.warns("was erased here and is not taken in again").warns("nothing was written");
+    // What is left of it is the same as what is here.
+    let left = world.home.with_file_name("left.ndjson");
+    let left = left.to_str().expect("UTF-8");
+    world.run(&["sessions", "export", &session, "--out", left]).ends(0);
+    world.run(&["sessions", "import", left]).ends(0).says("is here already");
+}

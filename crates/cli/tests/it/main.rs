@@ -47,6 +47,7 @@ mod shell_checks;
 mod shell_lifetime;
 mod telemetry;
 mod time_travel;
+mod unwritable;
 mod wakes;
 mod watch;
 mod wording;

@@ -98,3 +98,28 @@ fn a_path_out_of_the_workspace_is_told_without_a_place_that_says_nothing() {
     assert!(!ran.err.contains("at `.`"), "{}", ran.err);
     ran.warns("the path leads outside the workspace; use a path that stays beneath it");
 }
+
+#[test]
+fn every_verb_of_sessions_says_how_it_ends() {
+    let world = World::new();
+    let help = world.run(&["sessions", "--help"]).ends(0).out;
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // What is wrapped stands further to the right.
+    let verbs = verbs.filter(|line| !line.starts_with("   "));
+    let verbs: Vec<&str> =
+        verbs.filter_map(|line| line.split_whitespace().next()).filter(|verb| *verb != "help").collect();
+    assert!(verbs.contains(&"list") && verbs.contains(&"rm"), "{help}");
+    for verb in verbs {
+        let ran = world.run(&["sessions", verb, "--help"]).ends(0);
+        assert!(ran.out.contains("Exit codes: 0 done"), "{verb}: {}", ran.out);
+    }
+}
+
+#[test]
+fn an_ask_shows_a_command_so_that_a_shell_takes_it_as_it_is() {
+    let world = World::new();
+    let input = r#"{"command":"sh -c 'grep -q world greet.txt && echo tests pass'"}"#;
+    let ask = world.run(&["--profile", "code", "call", "bash", input]).ends(3).id("ask_");
+    let shown = world.run(&["approvals", "show", &ask]).ends(0);
+    shown.says("(written as sh -c 'grep -q world greet.txt && echo tests pass')");
+}

@@ -158,6 +158,35 @@ fn a_file_that_is_not_there_is_wrong_usage_whoever_takes_it() {
     world.run(&["policy", "check", "."]).ends(2).one_error_line();
     world.write("wrong.toml", "[[rules]]\neffect = 1\n");
     world.run(&["policy", "check", "wrong.toml"]).ends(1).warns("wrong.toml");
+    world.run(&["policy", "backtest", "wrong.toml"]).ends(1).warns("wrong.toml");
+}
+
+#[test]
+fn a_data_folder_that_is_a_file_is_called_one() {
+    let world = World::with_file("a.txt", "alpha\n");
+    fs::write(&world.home, "a file").expect("written");
+    let report = world.run(&["doctor"]).ends(1).says("is a file, not a folder").says("move the file");
+    assert!(!report.out.contains("chmod"), "{}", report.out);
+    let called = world.run(&["call", "read", READ]).ends(5).one_error_line();
+    called.warns(&format!("{} is a file", world.home.display()));
+    // The same of the folder that a demo is to leave.
+    let world = World::with_file("a.txt", "alpha\n");
+    let ran = world.run(&["demo", "--keep", "a.txt"]).ends(2).one_error_line();
+    assert!(!ran.err.contains("os error"), "{}", ran.err);
+    ran.warns("--keep a.txt: it is a file, not a folder");
+}
+
+#[test]
+fn an_event_whose_content_is_gone_is_called_damaged_and_not_unknown() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let session = world.run(&["call", "read", READ]).ends(0).id("sesn_");
+    let raw = rusqlite::Connection::open(world.database()).expect("the file opens");
+    raw.execute("DELETE FROM runs", []).expect("taken out");
+    drop(raw);
+    let ran = world.run(&["sessions", "events", &session]).ends(0);
+    assert!(!ran.out.contains("not known to this program"), "{}", ran.out);
+    world.run(&["sessions", "show", &session]).ends(5).one_error_line().warns("is missing or damaged");
+    world.run(&["sessions", "events", &session]).ends(0).says("its content is missing or damaged");
 }
 
 #[test]

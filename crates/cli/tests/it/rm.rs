@@ -195,3 +195,24 @@ fn audit_verify_says_how_many_sessions_are_erased_and_that_their_content_cannot_
     let erased = found["logs"].as_array().expect("logs").iter().filter(|log| log["erased"] == true);
     assert_eq!(erased.map(|log| log["session_id"].clone()).collect::<Vec<_>>(), [serde_json::json!(gone)]);
 }
+
+#[test]
+fn erasing_says_which_copies_and_which_remembered_allows_stay() {
+    let world = World::with_file("a.txt", "alpha\n");
+    let ask = world.ask_to_edit("a.txt", "alpha", "beta");
+    let session = world.run(&["sessions"]).ends(0).id("sesn_");
+    let grant = world.run(&["approvals", "allow", &ask, "--save"]).ends(0).id("grant_");
+    world.run(&["audit", "export"]).ends(0);
+    world.run(&["sessions", "rm", &session]).ends(2).one_error_line().warns("1 exported copy and 1 remembered allow");
+    let ran = world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    let copy = files(&world.home.join("evidence")).into_iter().find(|file| file.ends_with(format!("{session}.ndjson")));
+    let copy = copy.expect("the copy is still there");
+    ran.warns(&copy.display().to_string()).warns(&format!("grants revoke {grant}"));
+    // Where nothing stays, nothing is said.
+    let other = World::with_file("a.txt", "alpha\n");
+    let session = other.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let ran = other.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    assert!(!ran.err.contains("stays"), "{}", ran.err);
+    let help = world.run(&["sessions", "rm", "--help"]).ends(0).out;
+    assert!(help.contains("audit export") && help.contains("sessions export"), "{help}");
+}

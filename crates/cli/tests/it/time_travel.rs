@@ -70,6 +70,41 @@ fn l70_redrive_names_the_first_diverging_call_and_executes_nothing() {
 }
 
 #[test]
+fn a_fork_stands_beneath_the_session_that_it_was_forked_from() {
+    let (world, _, session) = looked();
+    let alone = told(&world, "something else");
+    let fork = |of: &str, name: &str| {
+        let words = ["sessions", "fork", of, "--at", "5", "--name", name, "--json"];
+        world.run(&words).ends(0).json()["session_id"].as_str().expect("an id").to_owned()
+    };
+    let first = fork(&session, "first");
+    let second = fork(&first, "second");
+    let drawn = world.run(&["sessions", "tree"]).ends(0).out;
+    let line = |id: &str| drawn.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("no {id} in {drawn}"));
+    assert!(line(&session).starts_with(&session) && line(&alone).starts_with(&alone), "{drawn}");
+    assert!(line(&first).starts_with("└─ ") && line(&first).contains("a fork"), "{drawn}");
+    assert!(line(&second).starts_with("   └─ "), "{drawn}");
+    let document = world.run(&["sessions", "tree", &session, "--json"]).ends(0).json();
+    let rows = document["sessions"][0]["tree"].as_array().expect("rows").clone();
+    let from: Vec<_> = rows.iter().map(|row| row["forked_from"].as_str()).collect();
+    assert_eq!(from, [None, Some(session.as_str()), Some(first.as_str())], "{document}");
+}
+
+#[test]
+fn l70_redrive_of_a_session_without_a_model_claims_no_comparison() {
+    let (world, model) = scripted(REPAIR);
+    world.write("a.txt", "hello\n");
+    let session = world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let words = ["replay", &session, "--mode", "redrive", "--model", &model];
+    let ran = world.run(&words).ends(0).says("no model has worked in this session");
+    assert!(!ran.out.contains("nothing differs") && !ran.out.contains("as recorded"), "{}", ran.out);
+    assert_eq!(world.run(&[&words[..], &["--json"]].concat()).ends(0).json()["compared"], false);
+    let (world, model, session) = looked();
+    let words = ["replay", &session, "--mode", "redrive", "--model", &model, "--json"];
+    assert_eq!(world.run(&words).ends(0).json()["compared"], true);
+}
+
+#[test]
 fn a_fork_goes_on_alone_and_the_parents_head_is_unchanged() {
     let (world, _, session) = looked();
     let before = head(&world, &session);

@@ -151,6 +151,26 @@ impl World {
     }
 }
 
+const INSIDE: &str = "PORTCULLIS_TEST_INSIDE";
+
+/// `true` inside a mount namespace of its own, where mounting leaves no trace, as root or not. Outside, runs this very
+/// test (`module::name`) there and gives `false` when it passed.
+pub fn inside(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--mount", "--"]).arg(std::env::current_exe().expect("this test"));
+    let ran = command.args(["--exact", test, "--nocapture", "--test-threads", "1"]).env(INSIDE, "1").output();
+    let ran = ran.expect("`unshare` (util-linux) runs");
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && out.contains("1 passed"), "no test in a namespace of its own:\n{out}\n{err}");
+    false
+}
+
 /// Whether a process listens for Ctrl-C already, which /proc shows.
 pub fn listens(child: &Child) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
