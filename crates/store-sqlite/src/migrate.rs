@@ -39,13 +39,13 @@ pub(crate) fn migrate(conn: &Connection, now: Timestamp, path: &Path) -> Result<
 
 pub(crate) fn migrate_with(conn: &Connection, now: Timestamp, known: &[&str]) -> Result<(), StoreError> {
     let mut done = applied(conn, known)?;
-    let older = (1..known.len()).contains(&done);
+    let was_older = (1..known.len()).contains(&done);
     while done < known.len() {
         // Rows that move leave nothing behind that a later erasure would not reach.
         done = patiently(|| overwriting(conn, || step(conn, now, known)).map_err(into_sqlite))
             .map_err(|error| if is_unwritable(&error) { older(done, known.len()) } else { from_sqlite(&error) })?;
     }
-    if older {
+    if was_older {
         // A file that stays as large as it is works as well.
         let _ = shrink(conn);
     }
