@@ -89,7 +89,7 @@ impl Rows {
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let mut newest = db.prepare(
-            "select append_id from events join runs using (run) where log = ?1 group by append_id order by max(seq) desc",
+            "select append_id from events join runs using (run, log) where log = ?1 group by append_id order by max(seq) desc",
         )?;
         let ids: Vec<Value> = newest.query_map([&log], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let mut taken = Vec::new();
@@ -97,7 +97,7 @@ impl Rows {
             let of_append = [log.clone(), append.clone()];
             let events = Copied::of(
                 &db,
-                "select events.* from events join runs using (run) where log = ?1 and append_id = ?2 order by seq",
+                "select events.* from events join runs using (run, log) where log = ?1 and append_id = ?2 order by seq",
                 &of_append,
             )?;
             let runs = Copied::of(&db, "select * from runs where append_id = ?1 order by run", &of_append[1..])?;
