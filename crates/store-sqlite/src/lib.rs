@@ -33,6 +33,8 @@ mod runs;
 mod search;
 mod store;
 mod sweep;
+#[cfg(test)]
+mod testing;
 mod wakes;
 mod writer;
 

@@ -8,7 +8,7 @@ use portcullis_event::Event;
 use portcullis_event::facts::SessionErased;
 use portcullis_store::conformance::assert_sound;
 use portcullis_store::testkit::World;
-use portcullis_store::{Log as _, SessionKey, deliver_outbox, verify_tenant};
+use portcullis_store::{Lease, Log as _, SessionKey, deliver_outbox, verify_tenant};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, params};
 
@@ -17,18 +17,19 @@ use crate::codec::id;
 use crate::error::Fail;
 use crate::migrate::{MIGRATIONS, migrate_with};
 use crate::op::Tx;
-use crate::{Durability, SqliteConfig, SqliteStore};
+use crate::{SqliteStore, testing};
 
 fn open(world: &World, path: &Path) -> SqliteStore {
-    SqliteStore::open(SqliteConfig {
-        path: path.to_owned(),
-        durability: Durability::Full,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    })
-    .expect("the store opens")
+    SqliteStore::open(testing::config(world, path)).expect("the store opens")
+}
+
+/// Erases a log up to its last event.
+async fn erase(world: &World, store: &SqliteStore, key: SessionKey, lease: &Lease) {
+    let to_seq = store.head(key).await.expect("a head").expect("a session").last_seq;
+    let fact = SessionErased { from_seq: 1, to_seq, by: "user:ada".to_owned(), reason: None };
+    let mut erasure = world.work(key, lease, vec![world.draft(&fact)]);
+    erasure.idle = true;
+    store.erase(erasure).await.expect("erased");
 }
 
 fn stored(text: &str) -> Value {
@@ -152,10 +153,7 @@ async fn f19_the_logs_of_an_older_store_are_the_same_after_and_still_prove_thems
     let erased = world.session(&store).await.expect("a session");
     store.commit(world.input(erased, "a secret")).await.expect("an append");
     let lease = world.claim(&store, erased, 2).await.expect("a lease");
-    let fact = SessionErased { from_seq: 1, to_seq: 2, by: "user:ada".to_owned(), reason: None };
-    let mut erasure = world.work(erased, &lease, vec![world.draft(&fact)]);
-    erasure.idle = true;
-    store.erase(erasure).await.expect("erased");
+    erase(&world, &store, erased, &lease).await;
     deliver_outbox(&store).await.expect("deliveries");
     let mut logs = Vec::new();
     for session in store.logs(world.tenant).await.expect("logs") {
@@ -199,17 +197,13 @@ async fn f19_what_is_erased_after_a_store_was_brought_forward_is_in_no_page_of_i
     commit.idle = true;
     store.commit(commit).await.expect("an append");
     let events = store.read(key, 0, 1_000).await.expect("events");
-    let last = events.len() as u64;
     drop(store);
     as_before_runs(&Connection::open(&old).expect("a file"), &new, &[(key, events)]);
     let holds = || fs::read(&old).expect("the file").windows(8).any(|bytes| bytes == b"zanzibar");
     assert!(holds(), "an older store has it as text");
 
     let store = open(&world, &old);
-    let fact = SessionErased { from_seq: 1, to_seq: last, by: "user:ada".to_owned(), reason: None };
-    let mut erasure = world.work(key, &lease, vec![world.draft(&fact)]);
-    erasure.idle = true;
-    store.erase(erasure).await.expect("erased");
+    erase(&world, &store, key, &lease).await;
     let mode = |tx: &Tx<'_>| tx.conn.pragma_query_value(None, "secure_delete", |row| row.get(0)).map_err(Fail::from);
     let after: i64 = store.on_writer(mode).await.expect("a mode");
     assert_eq!(after, 2, "`fast` again: later writes do not pay for it");
@@ -269,10 +263,7 @@ async fn s14_a_run_of_another_log_is_neither_shown_nor_erased() {
     let shown = store.read(mine, 0, 9).await.expect("events");
     assert_eq!(shown[0].payload.as_deref(), Some(""), "it verifies as nothing of mine");
     let lease = world.claim(&store, mine, 1).await.expect("a lease");
-    let fact = SessionErased { from_seq: 1, to_seq: 1, by: "user:ada".to_owned(), reason: None };
-    let mut erasure = world.work(mine, &lease, vec![world.draft(&fact)]);
-    erasure.idle = true;
-    store.erase(erasure).await.expect("erased");
+    erase(&world, &store, mine, &lease).await;
     let kept = store.read(theirs, 1, 9).await.expect("events");
     assert!(kept[0].payload.as_deref().is_some_and(|text| text.contains("not for others")));
     assert_sound(&store, theirs).await;

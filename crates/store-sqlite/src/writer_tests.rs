@@ -15,7 +15,7 @@ use super::{Desk, Shared, Writer, sql};
 use crate::connect::Place;
 use crate::error::Fail;
 use crate::op::{Env, Task, Tx, no_trace};
-use crate::{Durability, SqliteConfig, SqliteStore};
+use crate::{SqliteConfig, SqliteStore, testing};
 
 /// When a COMMIT fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +45,7 @@ pub(crate) fn commit_or_break(conn: &Connection, shared: &Shared) -> rusqlite::R
 }
 
 fn config(world: &World, folder: &tempfile::TempDir) -> SqliteConfig {
-    SqliteConfig {
-        path: folder.path().join("store.db"),
-        durability: Durability::Full,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    }
+    testing::config(world, &folder.path().join("store.db"))
 }
 
 fn open(world: &World) -> (tempfile::TempDir, SqliteStore) {

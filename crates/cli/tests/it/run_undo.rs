@@ -33,6 +33,12 @@ fn undo(terminal: &mut Terminal, file: &str) {
     terminal.until(&format!("{file} is as it was before"));
 }
 
+/// One that finds nothing.
+fn undo_nothing(terminal: &mut Terminal) {
+    terminal.says("/undo");
+    terminal.until(NOTHING_LEFT);
+}
+
 fn leave(mut child: Child, mut terminal: Terminal) {
     terminal.says("/quit");
     terminal.until("go on with: portcullis run --session");
@@ -50,8 +56,7 @@ fn two_undos_take_back_two_edits_and_a_third_finds_nothing() {
     assert_eq!(world.read("a.txt"), "two\n");
     undo(&mut terminal, "a.txt");
     assert_eq!(world.read("a.txt"), "one\n");
-    terminal.says("/undo");
-    terminal.until(NOTHING_LEFT);
+    undo_nothing(&mut terminal);
     assert_eq!(world.read("a.txt"), "one\n");
     leave(child, terminal);
     let told = world.run(&["sessions", "search", "I took your last change"]).ends(0).out;
@@ -107,8 +112,7 @@ fn another_process_goes_on_taking_back_where_the_first_stopped() {
     terminal.until("I heard of it.");
     undo(&mut terminal, "a.txt");
     assert_eq!(world.read("a.txt"), "one\n");
-    terminal.says("/undo");
-    terminal.until(NOTHING_LEFT);
+    undo_nothing(&mut terminal);
     assert_eq!(world.read("a.txt"), "one\n");
     leave(child, terminal);
 }

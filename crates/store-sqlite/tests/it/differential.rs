@@ -1,5 +1,7 @@
 //! The same operations against memory and SQLite: the same answers, the same logs (F16).
 
+use crate::common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,6 @@ use portcullis_store::testkit::World;
 use portcullis_store::{
     AskFilter, Commit, Fairness, Lease, Liveness, LockKey, RecordWrite, SessionKey, Snapshot, Store, deliver_outbox,
 };
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -36,15 +37,7 @@ impl Side {
     fn sqlite() -> Self {
         let world = World::new(5);
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let config = SqliteConfig {
-            path: folder.path().join("store.db"),
-            durability: Durability::Relaxed,
-            clock: world.clock.clone(),
-            ids: world.ids.clone(),
-            liveness: world.liveness.clone(),
-            checkpoint_key: Some(world.key.clone()),
-        };
-        let store = Arc::new(SqliteStore::open(config).expect("a new store opens"));
+        let store = Arc::new(common::open(&folder.path().join("store.db"), &world, Some(world.key.clone())));
         Self::over(world, store, Some(folder))
     }
 

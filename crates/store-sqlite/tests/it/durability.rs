@@ -1,5 +1,7 @@
 //! Real files, several handles, processes that die.
 
+use crate::common;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,17 +14,10 @@ use portcullis_base::SessionId;
 use portcullis_store::conformance::assert_sound;
 use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Notices as _, SessionKey, StoreError, verify_tenant};
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_sqlite::SqliteStore;
 
 fn open_at(world: &World, path: &Path) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(SqliteConfig {
-        path: path.to_owned(),
-        durability: Durability::Full,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    })
+    SqliteStore::open(common::synced(path, world))
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@
 //! log, synced it, and at times moved the log into the database. So there are two kinds of crash: somewhere in the log's
 //! writes, with the database as it was; and, with the log synced, somewhere in the database's writes.
 
+use crate::common;
+
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +14,7 @@ use portcullis_base::limits::APPEND_MOST;
 use portcullis_store::conformance::assert_sound;
 use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, SessionKey, verify_tenant};
-use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_sqlite::SqliteStore;
 
 /// What a disk writes at once.
 const SECTOR: usize = 512;
@@ -72,15 +74,7 @@ fn torn(old: &[u8], new: &[u8], dice: &mut Dice) -> Vec<u8> {
 }
 
 fn open(world: &World, path: &Path) -> SqliteStore {
-    SqliteStore::open(SqliteConfig {
-        path: path.to_owned(),
-        durability: Durability::Full,
-        clock: world.clock.clone(),
-        ids: world.ids.clone(),
-        liveness: world.liveness.clone(),
-        checkpoint_key: Some(world.key.clone()),
-    })
-    .expect("it opens, whatever the crash left")
+    SqliteStore::open(common::synced(path, world)).expect("it opens, whatever the crash left")
 }
 
 /// Where the last frame of a log begins: the last whose salts are those of the log's beginning. What stands after it is left

@@ -13,15 +13,24 @@ pub fn scratch(world: &World, key: Option<CheckpointKey>) -> (SqliteStore, PathB
     (open(&path, world, key), path, folder)
 }
 
-/// The store in this file. Nothing here tests a power failure, so nobody waits for the disk.
+/// The store in this file.
 pub fn open(path: &Path, world: &World, checkpoint_key: Option<CheckpointKey>) -> SqliteStore {
-    SqliteStore::open(SqliteConfig {
+    SqliteStore::open(config(path, world, checkpoint_key)).expect("the store opens")
+}
+
+/// How it is opened. Few tests are about a power failure, so nobody else waits for the disk.
+pub fn config(path: &Path, world: &World, checkpoint_key: Option<CheckpointKey>) -> SqliteConfig {
+    SqliteConfig {
         path: path.to_owned(),
         durability: Durability::Relaxed,
         clock: world.clock.clone(),
         ids: world.ids.clone(),
         liveness: world.liveness.clone(),
         checkpoint_key,
-    })
-    .expect("the store opens")
+    }
+}
+
+/// The same, synced.
+pub fn synced(path: &Path, world: &World) -> SqliteConfig {
+    SqliteConfig { durability: Durability::Full, ..config(path, world, Some(world.key.clone())) }
 }
