@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use portcullis::harness::{Settings, Unwatched};
+use portcullis::harness::{Settings, Stopped, Unwatched, Woken};
 use portcullis::model::{
     Answer, AnswerPart, Call, Heard, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
 };
-use portcullis::{AgentParts, CancellationToken, Layer, PolicyBuilder, Profile, Runtime, parse_rules};
+use portcullis::{AgentParts, CancellationToken, Layer, PolicyBuilder, Profile, Reply, Runtime, parse_rules};
 use portcullis_base::SystemIds;
+use portcullis_store::{AskFilter, Log as _};
 use portcullis_store_sqlite::SqliteStore;
 use serde_json::json;
 use tempfile::TempDir;
@@ -26,6 +27,7 @@ use crate::world::{artifacts, sqlite};
 
 const CALLS: usize = 500;
 const FEW: usize = 100;
+const ASKED: usize = 400;
 const FILE: usize = 4_096;
 const SOURCE: [&str; 4] =
     [include_str!("turns.rs"), include_str!("run.rs"), include_str!("anchor.rs"), include_str!("table.rs")];
@@ -138,7 +140,15 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     runtime.say(session, "bench", "go").await?;
     let database = folder.path().join("portcullis.db");
     let size = on_disk(&database)?;
-    agent.wake(session, &CancellationToken::new()).await?;
+    // A wake pauses at every ask, and goes on when it is answered.
+    while let Woken::Executed(end) = agent.wake(session, &CancellationToken::new()).await?
+        && matches!(end.stop, Stopped::RequiresAction(_))
+    {
+        let waiting = AskFilter { session: Some(session), pending: true };
+        for ask in store.asks(runtime.gate().tenant(), waiting).await? {
+            runtime.reply(ask.ask_id, portcullis::Answer::by("bench", Reply::AllowOnce)).await?;
+        }
+    }
     let grown = on_disk(&database)?.saturating_sub(size);
     runtime.shutdown().await;
     let commits = model.commits.lock().unwrap_or_else(PoisonError::into_inner).map_or(0, |(first, last)| last - first);
@@ -189,6 +199,7 @@ pub async fn run() -> Result<Vec<Row>> {
     rows.push(edits().await?);
     rows.push(greps().await?);
     rows.push(commands().await?);
+    rows.push(asked().await?);
     Ok(rows)
 }
 
@@ -320,5 +331,25 @@ async fn commands() -> Result<Row> {
         anchor: format!("{} in all, {} two plain commits; {} commits", millis(all), millis(written), ran.commits),
         must: "≤ 6.5 ms".to_owned(),
         reached: beyond <= Duration::from_micros(6_500),
+    })
+}
+
+/// Each call is a wake of its own: what a wake costs must not grow with the log.
+async fn asked() -> Result<Row> {
+    let prepare = |workspace: &Path| Ok(std::fs::write(workspace.join("f.txt"), "one\n")?);
+    let make: Make =
+        Box::new(|n| ("write".to_owned(), json!({"file_path": format!("{n}.txt"), "content": "x\n"}).to_string()));
+    let ran = wake(ASKED, prepare, make).await?;
+    let quarter = ASKED / 4;
+    let (first, last) = (p50(ran.gaps[..quarter].to_vec()), p50(ran.gaps[ASKED - quarter..].to_vec()));
+    let growth = last.as_secs_f64() / first.as_secs_f64();
+    Ok(Row {
+        what: format!(
+            "growth where each of {ASKED} calls asks and is answered at once, last quarter against first, p50"
+        ),
+        measured: format!("{growth:.2} ×"),
+        anchor: format!("{} then {}, answers included", millis(first), millis(last)),
+        must: "≤ 1.2 ×".to_owned(),
+        reached: growth <= 1.2,
     })
 }

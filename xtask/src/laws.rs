@@ -18,11 +18,11 @@ The table law -> tests of ARCHITECTURE.md.
 
 Usage: cargo xtask laws [--write]
 
-Reads every .rs file under crates/ for tests whose names begin with the law they stand for: l07_, s3_, f02_, h11_, r1_
-(two for two laws: l12_s06_). A test is a function under #[test] or #[tokio::test], one inside proptest!, or a rule in
+Reads every .rs file under crates/ for tests whose names begin with the law they stand for: l07_, s3_, f02_, h11_, r1_,
+check05_ (two for two laws: l12_s06_). A test is a function under #[test] or #[tokio::test], one inside proptest!, or a rule in
 the list of conformance!, which is one test of every backend. What must not compile has no name: a file whose first
 line of documentation is about compile_fail examples says there which law they stand for, as (L2). Without --write, fails if the block between `<!-- laws:begin -->` and `<!-- laws:end -->` is not what the sources say; with it, replaces
-that block. Laws L, S and F that no test names are listed in a line below the table.";
+that block. Laws L, S and F and checks that no test names are listed in a line below the table.";
 
 const FILE: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- laws:begin -->";
@@ -38,7 +38,7 @@ struct Law {
 
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", rules::LAW_SERIES[self.series].letter, self.number)
+        write!(f, "{}{}", rules::LAW_SERIES[self.series].written, self.number)
     }
 }
 
@@ -167,23 +167,18 @@ fn compile_failures(source: &str) -> Result<Vec<Citation>> {
 fn laws_in(name: &str) -> Result<Vec<Law>> {
     let mut laws = Vec::new();
     for part in name.split('_') {
-        let mut chars = part.chars();
-        let (Some(letter), digits) = (chars.next(), chars.as_str()) else {
-            break;
+        let numbered = |series: &rules::LawSeries| {
+            let digits = part.strip_prefix(series.in_name)?;
+            (matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit())).then_some(digits)
         };
-        let series = rules::LAW_SERIES.iter().position(|series| series.letter.to_ascii_lowercase() == letter);
-        let numbered = matches!(digits.len(), 1 | 2) && digits.bytes().all(|b| b.is_ascii_digit());
-        let (Some(series), true) = (series, numbered) else {
+        let found = rules::LAW_SERIES.iter().enumerate().find_map(|(at, series)| Some((at, series, numbered(series)?)));
+        let Some((series, rules::LawSeries { written, last, .. }, digits)) = found else {
             break;
         };
         let number: u32 = digits.parse()?;
-        let last = rules::LAW_SERIES[series].last;
-        if number == 0 || number > last {
+        if number == 0 || number > *last {
             bail!(
-                "names {}{number}, and there are only {}1 to {}{last}; give the test another name",
-                rules::LAW_SERIES[series].letter,
-                rules::LAW_SERIES[series].letter,
-                rules::LAW_SERIES[series].letter,
+                "names {written}{number}, and there are only {written}1 to {written}{last}; give the test another name"
             );
         }
         laws.push(Law { series, number });
@@ -281,13 +276,13 @@ fn rendered(table: &Table) -> String {
 
 /// The laws of a series that no test names, runs of three or more written as `L3–L7`.
 fn gaps(table: &Table, series: usize) -> Vec<String> {
-    let rules::LawSeries { letter, last, .. } = rules::LAW_SERIES[series];
+    let rules::LawSeries { written, last, .. } = rules::LAW_SERIES[series];
     let missing: Vec<u32> = (1..=last).filter(|number| !table.contains_key(&Law { series, number: *number })).collect();
     missing
         .chunk_by(|a, b| a + 1 == *b)
         .flat_map(|run| match run {
-            [first, .., end] if run.len() > 2 => vec![format!("{letter}{first}–{letter}{end}")],
-            short => short.iter().map(|n| format!("{letter}{n}")).collect(),
+            [first, .., end] if run.len() > 2 => vec![format!("{written}{first}–{written}{end}")],
+            short => short.iter().map(|n| format!("{written}{n}")).collect(),
         })
         .collect()
 }
@@ -324,6 +319,8 @@ mod tests {
             ("#[test]\n#[cfg(unix)]\n// why\nfn h45_a() {}", &["H45"]),
             ("#[cfg(unix)]\n#[test]\nfn r13_a() {}", &["R13"]),
             ("#[test]\nfn l12_s06_a() {}", &["L12", "S6"]),
+            ("#[test]\nfn check28_h26_a() {}", &["check 28", "H26"]),
+            ("#[test]\nfn check_5_7_a() {}", &[]),
             ("$crate::conformance! { @rules $make;\n s01_a\n s10_b // c\n l72_c\n d\n}\n s02_e", &["S1", "S10", "L72"]),
             ("conformance! { make }\nmacro_rules! conformance { ($m:expr) => { s03_a } }", &[]),
             ("//! What must not compile (L2 and the phases).\n//! ```compile_fail\n//! a\n//! ```", &["L2"]),
@@ -348,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_number_beyond_its_series_or_a_bare_number_is_refused() {
-        for name in ["l78_a", "l00_a", "s18_a", "f64_a", "l07", "l07_s03"] {
+        for name in ["l78_a", "l00_a", "s18_a", "f64_a", "check39_a", "l07", "l07_s03"] {
             let source = format!("#[test]\nfn {name}() {{}}");
             assert!(citations(&source).is_err(), "{name} was read");
         }
@@ -367,7 +364,7 @@ mod tests {
         assert_eq!(gaps(&table, 1), ["S2", "S5–S8", "S10", "S11"]);
         let block = rendered(&table);
         assert!(block.contains("| S3 | `s03_a` (crates/store/src/a.rs) |\n"));
-        assert!(block.contains("Without a test yet: L1–L77, S2, S5–S8, S10, S11, F1–F21.\n"));
+        assert!(block.contains("Without a test yet: L1–L77, S2, S5–S8, S10, S11, F1–F21, check 1–check 38.\n"));
         let document = format!("head\n{BEGIN}\nold\n{END}\ntail\n");
         let written = with_block(&document, &block)?;
         assert_eq!(written, format!("head\n{BEGIN}\n{block}{END}\ntail\n"));

@@ -92,29 +92,23 @@ pub const EMBED_LINES: usize = 60;
 /// What an embedder who uses neither server nor database must not build.
 pub const EMBED_ABSENT: &[&str] = &["axum", "rmcp", "rusqlite", "rquickjs"];
 
-/// The numbered rules of the specification: letter, how many, and whether one without a test is listed as a gap.
+/// The numbered rules of the specification: how a document and a test's name write them, how many there are, and whether
+/// one without a test is listed as a gap.
 pub const LAW_SERIES: &[LawSeries] = &[
-    LawSeries::listed('L', 77),
-    LawSeries::listed('S', 17),
-    LawSeries::listed('F', 21),
-    LawSeries::unlisted('H', 45),
-    LawSeries::unlisted('R', 13),
+    LawSeries { written: "L", in_name: "l", last: 77, gaps_listed: true },
+    LawSeries { written: "S", in_name: "s", last: 17, gaps_listed: true },
+    LawSeries { written: "F", in_name: "f", last: 21, gaps_listed: true },
+    LawSeries { written: "H", in_name: "h", last: 45, gaps_listed: false },
+    LawSeries { written: "R", in_name: "r", last: 13, gaps_listed: false },
+    // The acceptance checks of agent-runtime §11.
+    LawSeries { written: "check ", in_name: "check", last: 38, gaps_listed: true },
 ];
 
 /// One series of numbered rules, from 1 to `last`.
 #[derive(Debug, Clone, Copy)]
 pub struct LawSeries {
-    pub letter: char,
+    pub written: &'static str,
+    pub in_name: &'static str,
     pub last: u32,
     pub gaps_listed: bool,
-}
-
-impl LawSeries {
-    const fn listed(letter: char, last: u32) -> Self {
-        Self { letter, last, gaps_listed: true }
-    }
-
-    const fn unlisted(letter: char, last: u32) -> Self {
-        Self { letter, last, gaps_listed: false }
-    }
 }

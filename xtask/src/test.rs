@@ -22,15 +22,16 @@ Usage: cargo xtask test [--quick]
    5 text         no registry hosts, stubs, ignored tests, unsafe outside crates/sandbox, overlong files
    6 mutants      every patch of mutants/ still applies (`cargo xtask mutants` runs them)
    7 laws         the table of laws in ARCHITECTURE.md is current
-   8 clippy       all targets, warnings denied
-   9 tests        cargo nextest (else cargo test), then the examples in the documentation
-  10 embed        examples/embed is short, light, and runs
-  11 clean        the run changed nothing that `git status` shows
+   8 embed        examples/embed is short, light, and its lock file is current
+   9 clippy       all targets, warnings denied
+  10 tests        cargo nextest (else cargo test), then the examples in the documentation
+  11 example      examples/embed builds and runs
+  12 clean        the run changed nothing that `git status` shows
 
---quick: steps 1 to 9 without the examples in the documentation, for use while working. It is not enough to land.";
+--quick: steps 1 to 10 without the examples in the documentation, for use while working. It is not enough to land.";
 
 /// The last step of `--quick`.
-const QUICK_STEPS: usize = 9;
+const QUICK_STEPS: usize = 10;
 
 struct Run {
     repo: Repo,
@@ -50,11 +51,12 @@ const STEPS: &[Step] = &[
     ("text", |run| text::check(&run.repo)),
     ("mutants", |run| patch::check(&run.repo)),
     ("laws", |run| laws::check(&run.repo)),
+    ("embed", |run| embed::check(&run.repo)),
     ("clippy", Run::clippy),
     ("tests", Run::tests),
-    ("embed", |run| {
+    ("example", |run| {
         let target = run.graph()?.target.clone();
-        embed::check(&run.repo, &target)
+        embed::run(&run.repo, &target)
     }),
     ("clean", Run::clean),
 ];

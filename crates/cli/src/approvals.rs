@@ -4,7 +4,8 @@
 use portcullis::{Answer, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_event::AskState;
-use portcullis_store::{AskRow, StoreError};
+use portcullis_pipeline::folded;
+use portcullis_store::{AskRow, Log as _, StoreError};
 use serde_json::json;
 
 use crate::args::{Approvals, Globals};
@@ -13,7 +14,7 @@ use crate::ask_view::{self, Whole};
 use crate::config::Settings;
 use crate::exit::{Ended, failed};
 use crate::render::{self, Term};
-use crate::world::{World, is_there};
+use crate::world::{World, is_there, key};
 use crate::{call, person, watch};
 
 pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
@@ -100,7 +101,11 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     let reply = answer.reply.clone();
     let refusal = !reply.allows();
     // Before the reply: an allow that cannot run here must not be spent.
-    let runtime = world.runtime_for(row, "portcullis approvals").await?;
+    let runtime = match world.runtime_for(row, "portcullis approvals").await {
+        // A no needs nothing of a folder that is gone.
+        Err(_) if refusal => world.appending(row.session_id, "portcullis approvals").await?,
+        runtime => runtime?,
+    };
     if !refusal && row.state == AskState::Pending {
         ask_view::diff(world, row).await?;
     }
@@ -122,9 +127,24 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
     let shown = call::show_settled((world, &runtime), row.session_id, &observed, &reply, term).await?;
+    unheard(world, row, term).await?;
     let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
     Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
+}
+
+/// Says who goes on with a session in which a model works, where nobody does so by himself.
+async fn unheard(world: &World, row: &AskRow, term: &Term) -> anyhow::Result<()> {
+    let session = row.session_id;
+    let head = world.store.head(key(session)).await?;
+    let is_held = head.is_none_or(|head| head.lease_owner.is_some());
+    let waits = folded(&*world.store, key(session)).await?;
+    let unheard = waits.progress.last_wake.is_some() && waits.asks.pending().next().is_none();
+    if unheard && !is_held && !term.json {
+        let next = world.command(&format!("sessions wake {session}"));
+        term.note(&format!("the model has yet to hear of it: {next}, or a running `portcullis worker`"));
+    }
+    Ok(())
 }
 
 /// An ask that was answered before. If whoever allowed it died before the call ran, another allow runs

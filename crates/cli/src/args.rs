@@ -23,7 +23,7 @@ pub struct Cli {
 }
 
 /// Flags that mean the same everywhere, before and after the subcommand.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Globals {
     /// The folder that tools work in [default: here]
@@ -48,7 +48,7 @@ pub struct Globals {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub color: Color,
     /// What tools do where no rule speaks: each by its own default (managed), or reads run and the rest asks (code)
-    /// [default: code for `run`, else managed]
+    /// [default: code where a model works (`run`, `demo`, `worker`, `sessions new` and `wake`), else managed]
     #[arg(long, global = true, value_enum, value_name = "NAME")]
     pub profile: Option<ProfileName>,
     /// Who works: PROVIDER/MODEL (anthropic, openai, openai-chat, gemini) or scripted:FILE [env: PORTCULLIS_MODEL]
@@ -169,8 +169,10 @@ pub struct DemoArgs {
 }
 
 /// How `run` ends.
-const RUN_EXITS: &str = "Ctrl-C once interrupts what runs and keeps the session, twice leaves.\nExit codes: 0 done, 1 the \
-model failed, 2 wrong usage, 3 waits for an answer, 5 the store or the machine failed, or the session is in use, 130 \
+const RUN_EXITS: &str = "An ask takes one key by itself: a allow once, t this session, p this project (both show their rule \
+and want Enter), d no, b no because. Words with Enter go to the session at the next turn.\nCtrl-C once interrupts what runs \
+or asks and keeps the session, twice leaves.\nExit codes: 0 done, 1 the \
+model failed or refused, or the fact-check contradicts its answer, 2 wrong usage, 3 waits for an answer, 5 the store or the machine failed, or the session is in use, 130 \
 interrupted.";
 
 #[derive(Debug, Args)]
@@ -301,7 +303,7 @@ const SESSION_EXITS: &str = "Exit codes: 0 done, 1 it was refused or there is no
 store or the machine failed.";
 
 /// How `sessions wake` ends.
-const WAKE_EXITS: &str = "Exit codes: 0 done, or nothing was due, 1 the model failed, 2 wrong usage, 3 waits for an \
+const WAKE_EXITS: &str = "Exit codes: 0 done, or nothing was due, 1 the model failed or refused, or the fact-check contradicts its answer, 2 wrong usage, 3 waits for an \
 answer, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
 
 /// How `worker` ends, and what it does.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::ask::{self, Ask};
 use crate::exit::{Ended, fault};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
+use crate::run::screen;
 use crate::world::{World, quoted};
 
 /// Facts with a place and a label of their own; any other is shown under its own name.
@@ -38,6 +39,17 @@ const FACT_CHARS: usize = 2_000;
 /// The tool that would run.
 pub fn tool(row: &AskRow) -> String {
     row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, FACT_CHARS)).unwrap_or_default()
+}
+
+/// The call that would run: its tool and what it is about.
+pub fn call(row: &AskRow) -> String {
+    let input = row.facts.get("input").map(Value::to_string).unwrap_or_default();
+    let tool = row.facts.get("tool").and_then(Value::as_str).unwrap_or_default();
+    let resource = || row.facts.pointer("/resources/0/as_written").and_then(Value::as_str);
+    match screen::titled(tool, &input) {
+        named if named == tool => format!("{tool} {}", resource().unwrap_or_default()).trim_end().to_owned(),
+        named => named,
+    }
 }
 
 /// What it would touch, on one line.
@@ -82,7 +94,9 @@ pub fn standing(row: &AskRow) -> String {
     match (row.state, said) {
         (AskState::Answered, Some(said)) => said,
         (AskState::Voided, Some(said)) => {
-            format!("void: {said}, but things were no longer as shown when its call was to run, so it did not")
+            format!(
+                "void: {said}, but before its call ran the session was interrupted, or things were no longer as shown; it did not run"
+            )
         }
         (AskState::Voided, None) => "void: its call cannot run any more".to_owned(),
         (AskState::Expired, _) => "expired: nobody answered in time".to_owned(),

@@ -288,7 +288,7 @@ async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Res
     } else {
         let logs = render::count(manifests.len() as u64, "log");
         let state = if walk.holds() { "everything holds" } else { "broken: see verify.json" };
-        term.print(&format!("{logs} in {}; {state}", folder.display()))?;
+        term.print(&format!("{logs} in {}; {state}", render::place(&folder)))?;
     }
     Ok(ended(walk.holds()))
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,8 +26,12 @@ use crate::telemetry::endpoint;
 use crate::trust::Unreadable;
 use crate::values::{duration, size, span};
 
+/// Tokens that one answer may be limited to. Fewer hold no call; no model is known that writes more.
+const OUTPUT_TOKENS: RangeInclusive<u32> = 16..=1_000_000;
 /// A longer file is not a configuration.
 const MAX_BYTES: u64 = 4 << 20;
+/// A project's own, beneath its workspace.
+const PROJECT_FILE: &str = ".portcullis/config.toml";
 /// Every table and its keys.
 const KEYS: &[(&str, &[&str])] = &[
     ("store", &["url", "durability"]),
@@ -34,7 +39,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
     ("sandbox", &["minimum", "network", "shell_idle"]),
-    ("model", &["default", "base_url", "timeout", "window", "max_turns"]),
+    ("model", &["default", "base_url", "timeout", "window", "media", "max_turns", "max_output_tokens"]),
     ("telemetry", &["otlp_endpoint"]),
     ("rules", &[]),
 ];
@@ -63,18 +68,27 @@ pub struct ModelChoice {
     /// `PROVIDER/MODEL` or `scripted:FILE`; without it the first that the environment has a key for.
     pub name: Option<String>,
     pub base_url: Option<String>,
+    /// How long it may be silent.
     pub timeout: Option<Duration>,
     pub window: Option<u64>,
+    /// Whether images and documents are sent.
+    pub media: Option<bool>,
     /// Requests of one wake.
     pub max_turns: Option<NonZeroU32>,
+    /// Tokens of one answer.
+    pub max_output_tokens: Option<u32>,
 }
 
 impl ModelChoice {
     /// How wakes behave, as far as the configuration says it.
     pub fn wakes(&self) -> Wakes {
         let default = Wakes::default();
-        let max_turns_per_wake = self.max_turns.map_or(default.max_turns_per_wake, NonZeroU32::get);
-        Wakes { max_turns_per_wake, ..default }
+        Wakes {
+            max_turns_per_wake: self.max_turns.map_or(default.max_turns_per_wake, NonZeroU32::get),
+            max_output_tokens: self.max_output_tokens.unwrap_or(default.max_output_tokens),
+            request_timeout: self.timeout.unwrap_or(default.request_timeout),
+            ..default
+        }
     }
 }
 
@@ -266,28 +280,48 @@ pub fn permitted(approvals: ApprovalMode, enterprise: &EnterprisePolicy) -> anyh
 
 /// Where a project keeps what it wants of us.
 pub fn project_file(workspace: &Path) -> PathBuf {
-    workspace.join(".portcullis/config.toml")
+    workspace.join(PROJECT_FILE)
+}
+
+/// The text of a project's file, `None` if there is none. It is opened within the workspace: a repository may hold links,
+/// and one to rules that somebody trusts elsewhere must not bring that trust here.
+pub fn read_project(workspace: &Path) -> anyhow::Result<Option<String>> {
+    let path = project_file(workspace);
+    if !exists(&path)? {
+        return Ok(None);
+    }
+    let cannot = |why: String| Unread::because(&path, &why);
+    let bytes = portcullis::read_project_file(workspace, PROJECT_FILE, MAX_BYTES);
+    let bytes = bytes.map_err(|why| cannot(format!("{why}; a project's rules stand in a regular file of its own")))?;
+    bytes.map(String::from_utf8).transpose().map_err(|_| cannot("it is not UTF-8 text".to_owned()))
 }
 
 /// The text of a file, `None` if there is none.
 pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    match exists(path)? {
+        true => fs::read_to_string(path).map(Some).map_err(|e| Unread::because(path, &e.to_string())),
+        false => Ok(None),
+    }
+}
+
+/// Whether there is a file that could be a configuration.
+fn exists(path: &Path) -> anyhow::Result<bool> {
     let cannot = |why: String| Unread::because(path, &why);
     let gone = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     // A link that leads nowhere is a configuration that is lost, not one that was never written.
     let links = |path: &Path| fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink());
     match fs::metadata(path) {
-        Err(e) if gone(&e) && links(path) => return Err(cannot("it is a link that leads nowhere".to_owned())),
+        Err(e) if gone(&e) && links(path) => Err(cannot("it is a link that leads nowhere".to_owned())),
         Err(e) if gone(&e) && path.parent().is_some_and(|folder| links(folder) && !folder.is_dir()) => {
-            return Err(cannot("its folder is a link that leads nowhere".to_owned()));
+            Err(cannot("its folder is a link that leads nowhere".to_owned()))
         }
-        Err(e) if gone(&e) => return Ok(None),
-        Err(e) => return Err(cannot(e.to_string())),
+        Err(e) if gone(&e) => Ok(false),
+        Err(e) => Err(cannot(e.to_string())),
         // Opening a pipe would wait for a writer.
-        Ok(facts) if !facts.is_file() => return Err(cannot("it is not a regular file".to_owned())),
-        Ok(facts) if facts.len() > MAX_BYTES => return Err(cannot("it is longer than 4 MiB".to_owned())),
-        Ok(_) => {}
+        Ok(facts) if !facts.is_file() => Err(cannot("it is not a regular file".to_owned())),
+        Ok(facts) if facts.len() > MAX_BYTES => Err(cannot("it is longer than 4 MiB".to_owned())),
+        Ok(_) => Ok(true),
     }
-    fs::read_to_string(path).map(Some).map_err(|e| cannot(e.to_string()))
 }
 
 /// A file's text with its name, for messages that name the line.
@@ -393,11 +427,23 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
             DeValue::Integer(n) => n.as_str().parse().map_err(|_| format!("`{n}` is not a number of tokens")),
             _ => Err("must be a number of tokens".to_owned()),
         })?,
+        media: document.value(&tables, ("model", "media"), |v| match v {
+            DeValue::Boolean(media) => Ok(*media),
+            _ => Err("must be true or false".to_owned()),
+        })?,
         max_turns: document.value(&tables, ("model", "max_turns"), |v| match v {
             DeValue::Integer(n) => {
                 n.as_str().parse().map_err(|_| format!("`{n}` is not a number of requests from 1 on"))
             }
             _ => Err("must be a number of requests".to_owned()),
+        })?,
+        max_output_tokens: document.value(&tables, ("model", "max_output_tokens"), |v| match v {
+            DeValue::Integer(n) => {
+                let wanted = n.as_str().replace('_', "").parse().ok().filter(|n| OUTPUT_TOKENS.contains(n));
+                let (least, most) = (OUTPUT_TOKENS.start(), OUTPUT_TOKENS.end());
+                wanted.ok_or_else(|| format!("`{n}` is not a number of tokens from {least} to {most}"))
+            }
+            _ => Err("must be a number of tokens, such as 8192".to_owned()),
         })?,
     };
     Ok(UserFile {

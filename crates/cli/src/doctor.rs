@@ -21,7 +21,7 @@ use crate::config::{Settings, project_file};
 use crate::exit::Ended;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
-use crate::{audit, caches, dead_rules, spinner, telemetry};
+use crate::{audit, caches, dead_rules, doctor_models, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -75,6 +75,14 @@ pub async fn run(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         Err(error) => findings.broken("configuration", format!("{error:#}"), "correct that, then run doctor again"),
         Ok(settings) => {
             configuration(&settings, &mut findings);
+            match doctor_models::model(&settings.model) {
+                Ok(found) => findings.ok("model", found),
+                Err(why) => findings.note(
+                    "model",
+                    why,
+                    "for `run` and `worker`: docs/models.md names the variables, `--model NAME` a model",
+                ),
+            }
             rules(&settings, globals, &mut findings);
             let usable = data(&settings, &mut findings);
             isolated = Some(isolation(&settings, &mut findings));

@@ -29,7 +29,10 @@ pub enum Ended {
     Waits = 3,
     Denied = 4,
     Broken = 5,
+    /// The terminal was closed (128 and the number of the signal, as a shell counts; so the two below).
+    HungUp = 129,
     Interrupted = 130,
+    Terminated = 143,
 }
 
 impl Ended {
@@ -117,7 +120,7 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
         Err(error) if error.is::<ReaderLeft>() => Ended::Done,
         Err(error) => {
             let (line, (ended, internal)) = (one_line(&error), ended_by(&error));
-            if term.json {
+            if term.json && !error.is::<Streamed>() {
                 // Nobody is left to be told that nobody can be told; the line for a person follows.
                 let _ = term.document(&error_document(&line, ended, code_of(&error)));
             }
@@ -130,6 +133,36 @@ pub fn report(term: &Term, outcome: anyhow::Result<Ended>) -> ExitCode {
         }
     };
     ExitCode::from(ended as u8)
+}
+
+/// An error that programs were told of as the last document of their stream.
+#[derive(Debug)]
+struct Streamed(anyhow::Error);
+
+impl fmt::Display for Streamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Streamed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(self.0.as_ref())
+    }
+}
+
+/// Ends a stream of documents that has begun: its last one (`last`) says what went wrong, with the exit code.
+pub fn streamed(term: &Term, mut last: Value, error: anyhow::Error) -> anyhow::Error {
+    if !term.json || error.is::<ReaderLeft>() {
+        return error;
+    }
+    let ended = ended_by(&error).0;
+    let mut told = error_document(&one_line(&error), ended, code_of(&error));
+    last["exit"] = json!(ended as u8);
+    last["error"] = told["error"].take();
+    // Nobody is left to be told that nobody can be told; the line for a person follows.
+    let _ = term.document(&last);
+    Streamed(error).into()
 }
 
 /// What a program reads in place of a result.
@@ -297,6 +330,66 @@ pub fn interrupts() -> io::Result<Signal> {
 /// SIGTERM from now on.
 pub fn terminations() -> io::Result<Signal> {
     signal(SignalKind::terminate())
+}
+
+/// What interrupts a session that is being driven: Ctrl-C, and SIGTERM where no terminal is restored for it.
+pub struct Interrupts {
+    interrupts: Signal,
+    terminations: Option<Signal>,
+    /// How a process ends that was last interrupted so.
+    pub how: Ended,
+}
+
+impl Interrupts {
+    /// From now on.
+    pub fn listen(terminations: bool) -> io::Result<Self> {
+        let terminations = terminations.then(self::terminations).transpose()?;
+        Ok(Self { interrupts: interrupts()?, terminations, how: Ended::Interrupted })
+    }
+
+    /// The next of them.
+    pub async fn recv(&mut self) -> Option<()> {
+        let terminated = async {
+            match &mut self.terminations {
+                Some(terminations) => terminations.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let (came, how) = tokio::select! {
+            came = self.interrupts.recv() => (came, Ended::Interrupted),
+            came = terminated => (came, Ended::Terminated),
+        };
+        self.how = how;
+        came
+    }
+
+    /// What a log calls it.
+    pub fn word(&self) -> &'static str {
+        if self.how == Ended::Terminated { "SIGTERM" } else { "Ctrl-C" }
+    }
+}
+
+/// The signals that ask a process to leave.
+pub struct Leave {
+    interrupts: Signal,
+    terminations: Signal,
+    hangups: Signal,
+}
+
+impl Leave {
+    /// From now on.
+    pub fn listen() -> io::Result<Self> {
+        Ok(Self { interrupts: interrupts()?, terminations: terminations()?, hangups: signal(SignalKind::hangup())? })
+    }
+
+    /// The next of them: how a process that follows it ends.
+    pub async fn next(&mut self) -> Ended {
+        tokio::select! {
+            _ = self.interrupts.recv() => Ended::Interrupted,
+            _ = self.terminations.recv() => Ended::Terminated,
+            _ = self.hangups.recv() => Ended::HungUp,
+        }
+    }
 }
 
 /// Waits for `work`, saying so in `words` if it takes long. The first Ctrl-C fires `cancel` and waits on,

@@ -53,7 +53,7 @@ pub fn run(path: &Path, against: Option<(u64, Digest)>, term: &Term) -> anyhow::
 
 fn words(path: &Path, checked: &Checked) -> String {
     if let Some(fault) = &checked.fault {
-        return format!("{} {}: {}", styled(RED, "broken"), path.display(), exact(fault, 1_000));
+        return format!("{} {}: {}", styled(RED, "broken"), render::place(path), exact(fault, 1_000));
     }
     let events = render::count(checked.events, "event");
     let head = checked.head.map(|(seq, hash)| format!(", head {seq}:{hash}")).unwrap_or_default();

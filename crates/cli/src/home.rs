@@ -92,6 +92,11 @@ impl Home {
         if let Some(file) = self.file_in_the_way() {
             return format!("move the file {} away, or set PORTCULLIS_HOME to a folder", file.display());
         }
+        if self.read_only() {
+            return "its file system is mounted read-only, and no permission changes that: mount it so that it can be written to, \
+                    or set PORTCULLIS_HOME to a folder elsewhere"
+                .to_owned();
+        }
         let Ok(facts) = fs::metadata(&self.root) else { return ELSEWHERE.to_owned() };
         let (owner, mode, me) = (facts.uid(), facts.mode() & 0o7777, rustix::process::geteuid().as_raw());
         let root = self.root.display();
@@ -101,6 +106,13 @@ impl Home {
         format!(
             "{whose}, with mode {mode:03o}: {mine}`chmod -R u+rwX {root}`; or set PORTCULLIS_HOME to a folder that you may write to"
         )
+    }
+
+    /// Whether nothing at all can be written where it is, or would be.
+    fn read_only(&self) -> bool {
+        let there = self.root.ancestors().find(|place| place.exists());
+        let facts = there.and_then(|place| rustix::fs::statvfs(place).ok());
+        facts.is_some_and(|facts| facts.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
     }
 
     /// A file where there must be a folder: no permission helps.

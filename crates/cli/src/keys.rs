@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
-};
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 
 use crate::render::Term;
+use crate::terminal;
 use crate::typing::comes;
 
 /// How long a question stands on the screen before a key can answer it: a key that bounced, or was meant for the question
@@ -22,9 +21,6 @@ const ARMING: Duration = Duration::from_millis(500);
 
 /// Keys that are read and not yet asked for.
 const AHEAD: usize = 16;
-
-/// The most bytes of one typed line.
-const LINE_MAX: usize = 4_096;
 
 /// Keys that come closer than this were one press, or a paste.
 const TOGETHER: Duration = Duration::from_millis(300);
@@ -46,9 +42,8 @@ impl Hint {
 /// A key, and when it was read.
 pub type Key = (u8, Instant);
 
-/// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it (a panic unwinds, too) restores what was.
+/// A terminal that gives every key at once. Ctrl-C still interrupts; dropping it restores what was.
 pub struct Keys {
-    before: Termios,
     receive: mpsc::Receiver<Key>,
     stop: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
@@ -56,21 +51,12 @@ pub struct Keys {
 
 impl Keys {
     pub fn listen() -> io::Result<Self> {
-        let before = tcgetattr(io::stdin().as_fd())?;
         let (send, receive) = mpsc::channel(AHEAD);
         let stop = Arc::new(AtomicBool::new(false));
-        let mut keys = Self { before, receive, stop: Arc::clone(&stop), reader: None };
-        keys.one_by_one()?;
+        let mut keys = Self { receive, stop: Arc::clone(&stop), reader: None };
+        terminal::one_by_one()?;
         keys.reader = Some(std::thread::spawn(move || read(&send, &stop)));
         Ok(keys)
-    }
-
-    fn one_by_one(&self) -> io::Result<()> {
-        let mut mode = self.before.clone();
-        mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        mode.special_codes[SpecialCodeIndex::VMIN] = 1;
-        mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-        Ok(tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &mode)?)
     }
 
     /// The next key; `None` where the input ended.
@@ -89,22 +75,6 @@ impl Keys {
         let _ = tcflush(io::stdin().as_fd(), QueueSelector::IFlush);
         while self.receive.try_recv().is_ok() {}
         Some(Instant::now())
-    }
-
-    /// A whole line, with the terminal's own editing; `None` where the input ended.
-    pub async fn line(&mut self) -> Option<String> {
-        tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before).ok()?;
-        let mut bytes = Vec::new();
-        let ended = loop {
-            match self.receive.recv().await {
-                Some((b'\n' | b'\r', _)) => break true,
-                Some((byte, _)) if bytes.len() < LINE_MAX => bytes.push(byte),
-                Some(_) => {}
-                None => break false,
-            }
-        };
-        self.one_by_one().ok()?;
-        ended.then(|| String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 }
 
@@ -130,7 +100,6 @@ impl Drop for Keys {
             // It has nothing to tell.
             let _ = reader.join();
         }
-        // The terminal is gone or it is restored; there is no third thing to do.
-        let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Now, &self.before);
+        terminal::give_back();
     }
 }

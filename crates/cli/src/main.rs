@@ -4,6 +4,7 @@
 //! Knows nothing of: how a call is decided, run or kept. One file a subcommand; the one renderer is
 //! [`render`].
 
+mod activity;
 mod approvals;
 mod args;
 mod ask;
@@ -18,6 +19,7 @@ mod custom_tools;
 mod dead_rules;
 mod demo;
 mod doctor;
+mod doctor_models;
 mod draft;
 mod event_words;
 mod events;
@@ -25,6 +27,7 @@ mod example_input;
 mod exit;
 mod export;
 mod export_check;
+mod flagged;
 mod fork;
 mod gc;
 mod grants;
@@ -49,6 +52,7 @@ mod shell_view;
 mod spinner;
 mod status;
 mod telemetry;
+mod terminal;
 mod thinker;
 mod tools;
 mod trace;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use portcullis::{Runtime, SessionId};
 use portcullis_base::EventId;
+use portcullis_pipeline::folded;
 use serde_json::json;
 
 use crate::args::Globals;
@@ -12,8 +13,10 @@ use crate::custom_tools;
 use crate::exit::usage;
 use crate::person;
 use crate::render::{self, Term};
+use crate::run::changes::Changed;
 use crate::thinker;
-use crate::world::{World, workspace};
+use crate::wake;
+use crate::world::{World, key, workspace};
 
 /// Characters of a message that become a session's name.
 const NAME_CHARS: usize = 60;
@@ -52,14 +55,18 @@ pub async fn new(
 pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &Term) -> anyhow::Result<()> {
     let words = words(message)?;
     let (world, runtime) = opened(globals, session).await?;
+    // What a person took back since somebody last spoke is told with it.
+    for note in Changed::load(&world, session).await?.untold {
+        runtime.say(session, &person::login(), &note).await?;
+    }
     let event = runtime.say(session, &person::login(), &words).await?;
-    told(&world, session, event, "said", term)
+    told(&world, session, event, "said", term).await
 }
 
 pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>, term: &Term) -> anyhow::Result<()> {
     let (world, runtime) = opened(globals, session).await?;
     let event = runtime.interrupt(session, &person::login(), note).await?;
-    told(&world, session, event, "interrupted", term)
+    told(&world, session, event, "interrupted", term).await
 }
 
 pub async fn answer(
@@ -72,12 +79,12 @@ pub async fn answer(
     let output = if output == "-" { call::input("-")? } else { output.to_owned() };
     let (world, runtime) = opened(globals, session).await?;
     let event = runtime.answer(session, &person::login(), request, (&output, error)).await?;
-    told(&world, session, event, "answered", term)
+    told(&world, session, event, "answered", term).await
 }
 
 async fn opened(globals: &Globals, session: SessionId) -> anyhow::Result<(World, Runtime)> {
     let world = World::existing(globals)?;
-    let runtime = world.runtime_of(session, "portcullis sessions").await?;
+    let runtime = world.appending(session, "portcullis sessions").await?;
     Ok((world, runtime))
 }
 
@@ -90,12 +97,25 @@ fn words(text: &str) -> anyhow::Result<String> {
     }
 }
 
-fn told(world: &World, session: SessionId, event: EventId, what: &str, term: &Term) -> anyhow::Result<()> {
+/// What was appended, and what takes it up: whoever has to answer first, then a wake.
+async fn told(world: &World, session: SessionId, event: EventId, what: &str, term: &Term) -> anyhow::Result<()> {
+    let state = folded(&*world.store, key(session)).await?;
     let next = world.command(&format!("sessions wake {session}"));
+    // An interrupt withdraws what waits.
+    let waits = match state.inbox.interrupted() {
+        true => Vec::new(),
+        false => wake::waiting(world, session, &state).await?,
+    };
+    let mut commands = waits.clone();
+    commands.push(next.clone());
     if term.json {
-        return term.document(&json!({"session_id": session, "event_id": event, "commands": [next]}));
+        return term.document(&json!({"session_id": session, "event_id": event, "commands": commands}));
     }
     term.print(&format!("{what}: {event}"))?;
-    term.note(&format!("a worker takes it up, or: {next}"));
+    for command in &waits {
+        term.note(&format!("it is heard once this is answered: {command}"));
+    }
+    let then = if waits.is_empty() { "a worker takes it up" } else { "then a worker takes it up" };
+    term.note(&format!("{then}, or: {next}"));
     Ok(())
 }

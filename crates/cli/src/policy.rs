@@ -205,7 +205,7 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         term.document(&json!({"file": path, "sha256": sha256, "in_force": ids}))?;
         return Ok(Ended::Done);
     }
-    term.print(&format!("trusted: {} as it is now; any change of it voids the trust", path.display()))?;
+    term.print(&format!("trusted: {} as it is now; any change of it voids the trust", render::place(&path)))?;
     if allows.is_empty() {
         term.note("it has no allow rules, so nothing changes: its other rules were in force before");
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 
-use crate::config::{parse_project, parse_user_rules, project_file, read};
+use crate::config::{parse_project, parse_user_rules, project_file, read, read_project};
 use crate::exit::Unread;
 use crate::home::Home;
 use crate::trust::{self, Unreadable};
@@ -22,7 +22,7 @@ impl ProjectRules {
     /// Those of a workspace; none if it has no file.
     pub fn load(home: &Home, workspace: &Path) -> anyhow::Result<Self> {
         let path = project_file(workspace);
-        let Some(text) = read(&path)? else { return Ok(Self::default()) };
+        let Some(text) = read_project(workspace)? else { return Ok(Self::default()) };
         let rules = parse_project(&text, &path.display().to_string())?;
         let file = path.canonicalize().unwrap_or(path);
         Ok(match trust::holds(home, &file, &text) {

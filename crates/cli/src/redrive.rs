@@ -27,7 +27,7 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
     let ended = if done.diverged.is_some() { Ended::Failed } else { Ended::Done };
     let agreed = format!(
         "{} answered {} and made {} as recorded",
-        model.name(),
+        render::exact(&model.name().to_string(), 200),
         render::count(done.requests, "request"),
         render::count(done.calls, "call")
     );

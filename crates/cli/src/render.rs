@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -31,7 +32,7 @@ pub fn styled(style: Style, text: &str) -> String {
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     pub json: bool,
-    quiet: bool,
+    pub quiet: bool,
     color: ColorChoice,
 }
 
@@ -48,6 +49,16 @@ impl Term {
     /// Whether a person sits at both ends.
     pub fn interactive(self) -> bool {
         !self.json && io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// Whether what was shown can be drawn over: a terminal that says that it knows how.
+    pub fn draws(self) -> bool {
+        self.interactive() && std::env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb")
+    }
+
+    /// Whether colours are wanted on standard output.
+    pub fn coloured(self) -> bool {
+        AutoStream::new(io::stdout(), self.color).current_choice() != ColorChoice::Never
     }
 
     /// Whether someone sees a line that moves on standard error.
@@ -74,7 +85,7 @@ impl Term {
 
     fn write(self, text: &str) -> io::Result<()> {
         let mut out = AutoStream::new(io::stdout().lock(), self.color);
-        out.write_all(text.as_bytes())?;
+        out.write_all(coloured_text(text).as_bytes())?;
         if !text.is_empty() && !text.ends_with('\n') {
             out.write_all(b"\n")?;
         }
@@ -113,6 +124,11 @@ impl Term {
         }
     }
 
+    /// The same of something that goes on only if somebody knows it: `--quiet` does not hold it back.
+    pub fn insist(self, text: &str) {
+        self.error_text(text);
+    }
+
     /// An error, on one line.
     pub fn error(self, text: &str) {
         self.error_text(&format!("{}: {}", styled(RED.bold(), "error"), safe(text)));
@@ -121,7 +137,7 @@ impl Term {
     fn error_text(self, text: &str) {
         let mut err = AutoStream::new(io::stderr().lock(), self.color);
         // Nobody is left to be told that nobody can be told.
-        let _ = writeln!(err, "{}", text.trim_end_matches('\n'));
+        let _ = writeln!(err, "{}", coloured_text(text.trim_end_matches('\n')));
     }
 }
 
@@ -144,10 +160,12 @@ impl std::fmt::Display for ReaderLeft {
 impl std::error::Error for ReaderLeft {}
 
 fn unread_is_fine(printed: io::Result<()>) -> io::Result<()> {
-    match printed {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
+    printed.or_else(unread)
+}
+
+/// That nobody reads any more is no error.
+pub fn unread(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }
 
 /// Characters that change how other text looks, or what it is, without being seen themselves: Unicode's
@@ -185,6 +203,41 @@ fn visible<'t>(text: &'t str, keep: &str) -> Cow<'t, str> {
             let _ = write!(shown, "<U+{:04X}>", u32::from(c));
         }
     }
+    Cow::Owned(shown)
+}
+
+/// A place on this machine, on one line: a folder may have any name.
+pub fn place(path: &Path) -> String {
+    exact(&path.display().to_string(), 4_096)
+}
+
+/// What is written to a terminal whoever made it up: of control sequences only the colours of ours are let through, should
+/// somebody have forgotten to make a name fit for it.
+fn coloured_text(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| matches!(c, '\n' | '\t') || !(c.is_control() || is_hidden(c));
+    if text.chars().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c| !plain(c)) {
+        let (before, after) = rest.split_at(at);
+        shown.push_str(before);
+        let parameters =
+            after.strip_prefix("\x1b[").map(|after| after.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+        rest = match parameters.and_then(|end| end.strip_prefix('m')) {
+            Some(next) => {
+                shown.push_str(&after[..after.len() - next.len()]);
+                next
+            }
+            None => {
+                let length = after.chars().next().map_or(0, char::len_utf8);
+                shown.push_str(&visible(&after[..length], ""));
+                &after[length..]
+            }
+        };
+    }
+    shown.push_str(rest);
     Cow::Owned(shown)
 }
 
@@ -371,6 +424,15 @@ pub fn diff(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_control_sequences_only_colours_reach_a_terminal() {
+        let coloured = styled(RED, "red");
+        assert_eq!(coloured_text(&coloured), coloured);
+        assert_eq!(coloured_text("a\tb\n"), "a\tb\n");
+        assert_eq!(coloured_text("\x1b[2J\x1b]0;x\x07\x1b[1mé"), "<U+001B>[2J<U+001B>]0;x<U+0007>\x1b[1mé");
+        assert_eq!(coloured_text("x\x1b["), "x<U+001B>[");
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_made_visible_and_nothing_is_taken_out() {

@@ -97,13 +97,16 @@ fn row_of(summary: &SessionSummary) -> Value {
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
-    let all = match World::look(Settings::load(globals)?)? {
-        Some(world) => world.store.sessions(LOCAL_TENANT, LISTED).await?,
+    let mut all = match World::look(Settings::load(globals)?)? {
+        // One more, which tells that there are more.
+        Some(world) => world.store.sessions(LOCAL_TENANT, LISTED + 1).await?,
         None => Vec::new(),
     };
+    let more = all.len() > LISTED;
+    all.truncate(LISTED);
     if term.json {
         let rows: Vec<Value> = all.iter().map(row_of).collect();
-        return term.document(&json!({"sessions": rows}));
+        return term.document(&json!({"sessions": rows, "more": more}));
     }
     if all.is_empty() {
         term.note("no sessions yet; `portcullis call` makes one");
@@ -128,7 +131,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
     let mut header = vec!["SESSION", "NAME", "WORKSPACE", "STATUS", "EVENTS", "WAITING", "UPDATED"];
     header.extend(wakes.then_some("NEXT WAKE"));
     term.print(&render::table(&header, all.iter().map(line).collect()))?;
-    if all.len() == LISTED {
+    if more {
         term.note(&format!("only the newest {LISTED} are listed"));
     }
     Ok(())
@@ -245,6 +248,6 @@ async fn write_export(
     let manifest = export::write(world, session, with_artifacts, write).await?;
     drop(progress);
     file.put_new().map_err(cannot)?;
-    term.note(&format!("{} in {}", render::count(manifest.events, "event"), path.display()));
+    term.note(&format!("{} in {}", render::count(manifest.events, "event"), render::place(path)));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{Settings as Wakes, Unwatched};
+use portcullis::harness::{Guidance, Settings as Wakes, Unwatched};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, Profile, Runtime, SystemIds};
 
@@ -25,9 +25,13 @@ pub fn settings(globals: &Globals) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-/// An agent for sessions of one workspace.
-pub fn agent(runtime: &Runtime, model: &Arc<dyn Model>, settings: &Settings, term: &Term) -> Agent {
-    let guidance = runtime.workspace().and_then(|folder| guidance(folder, term));
+/// An agent for sessions of one workspace, with its guidance as it is now.
+pub async fn agent(runtime: &Runtime, model: &Arc<dyn Model>, settings: &Settings, term: &Term) -> Agent {
+    guided(runtime, model, settings, guidance(runtime, term).await)
+}
+
+/// The same with this guidance.
+pub fn guided(runtime: &Runtime, model: &Arc<dyn Model>, settings: &Settings, guidance: Option<Guidance>) -> Agent {
     runtime.agent(AgentParts {
         model: Arc::clone(model),
         settings: Wakes { guidance, ..settings.model.wakes() },

@@ -16,9 +16,10 @@ use crate::world::World;
 /// Columns of a drawing where nobody says how wide the place is.
 const WIDTH: usize = 100;
 /// The least and the most that a drawing takes.
-const WIDTHS: (usize, usize) = (60, 200);
-/// Columns of the names.
+const WIDTHS: (usize, usize) = (32, 200);
+/// Columns of the names, where there is room; at most this share of the whole.
 const NAMES: usize = 30;
+const NAMES_SHARE: usize = 3;
 /// Columns of the times.
 const TIMES: usize = 10;
 
@@ -242,16 +243,28 @@ impl Call {
 /// How wide the terminal is; a pipe gets the usual width.
 fn width(term: &Term) -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let seen = || term.interactive().then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
-    let columns = told.or_else(|| seen().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0));
+    let columns: Option<usize> = told.or_else(|| term.columns());
     columns.unwrap_or(WIDTH).clamp(WIDTHS.0, WIDTHS.1)
 }
 
 fn drawing(id: WakeId, wake: &Span, width: usize) -> String {
     let last = wake.spans.iter().filter_map(|span| span.to).chain(wake.to).max().unwrap_or(wake.from);
-    let scale = Scale { from: wake.from, to: last, columns: width.saturating_sub(NAMES + TIMES + 2).max(10) };
-    let mut text = format!("{} {}\n", styled(BOLD, &id.to_string()), wake.name);
-    let _ = writeln!(text, "began {}, {}", wake.from, wake.result.as_deref().unwrap_or("not ended"));
+    let names = NAMES.min(width / NAMES_SHARE);
+    let scale = Scale { from: wake.from, to: last, names, columns: width.saturating_sub(names + TIMES + 2).max(1) };
+    let id = id.to_string();
+    // An id is of use only whole.
+    let mut text = styled(BOLD, &id);
+    match width.checked_sub(id.len() + 2) {
+        Some(room @ 12..) => text.push_str(&format!(" {}\n", safe_line(&wake.name, room))),
+        _ => text.push_str(&format!("\n{}\n", safe_line(&wake.name, width - 1))),
+    }
+    let result = wake.result.as_deref().unwrap_or("not ended");
+    let began = format!("began {}, {result}", wake.from);
+    match began.chars().count() <= width {
+        true => text.push_str(&began),
+        false => text.push_str(&format!("began {}\n{}", wake.from, safe_line(result, width - 1))),
+    }
+    text.push('\n');
     row(&mut text, wake, 0, &scale);
     for span in &wake.spans {
         row(&mut text, span, 1, &scale);
@@ -266,6 +279,9 @@ fn drawing(id: WakeId, wake: &Span, width: usize) -> String {
 struct Scale {
     from: Timestamp,
     to: Timestamp,
+    /// Of the names before the bars.
+    names: usize,
+    /// Of the bars.
     columns: usize,
 }
 
@@ -285,7 +301,7 @@ fn row(text: &mut String, span: &Span, depth: usize, scale: &Scale) {
         ("call", Some(code)) if code != "ok" => format!("{} {code}", span.name),
         _ => span.name.clone(),
     };
-    let label = format!("{}{}", "  ".repeat(depth), safe_line(&label, NAMES - 1 - 2 * depth));
+    let label = format!("{}{}", "  ".repeat(depth), safe_line(&label, (scale.names - 2).saturating_sub(2 * depth)));
     let time = match span.to {
         Some(to) => render::span(u64::try_from(to.since(span.from).as_micros()).unwrap_or(u64::MAX)),
         None => "open".to_owned(),
@@ -299,6 +315,6 @@ fn row(text: &mut String, span: &Span, depth: usize, scale: &Scale) {
         _ => "█",
     };
     let bar = format!("{}{}", " ".repeat(begin), mark.repeat(end - begin + 1));
-    let pad = NAMES.saturating_sub(label.chars().count());
+    let pad = scale.names.saturating_sub(label.chars().count());
     let _ = writeln!(text, "{label}{}{time:>TIMES$}  {bar}", " ".repeat(pad));
 }

@@ -89,7 +89,7 @@ pub async fn resolve(
     term: &Term,
 ) -> anyhow::Result<()> {
     let session = session_of(world, invocation).await?;
-    let runtime = world.runtime_of(session, "portcullis sessions").await?;
+    let runtime = world.appending(session, "portcullis sessions").await?;
     let resolution = match what {
         Happened::Happened => Resolution::Happened,
         Happened::DidNotHappen => Resolution::DidNotHappen,

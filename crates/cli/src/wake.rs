@@ -2,21 +2,20 @@
 
 use portcullis::harness::{Stopped, WakeEnd, Woken};
 use portcullis::{RuntimeError, SessionId};
-use portcullis_event::facts::StopReason;
+use portcullis_event::facts::{FinalVerdict, StopReason};
 use portcullis_event::{LOCAL_TENANT, State};
 use portcullis_pipeline::folded;
 use portcullis_store::{AskFilter, Log as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::activity;
 use crate::args::Globals;
 use crate::exit::{Ended, failed, fault, interruptible};
+use crate::flagged;
 use crate::render::{DIM, Term, safe, safe_line, styled};
 use crate::thinker;
 use crate::world::{World, key};
-
-/// Characters of a response in a record (agent-runtime 5.4).
-const PREVIEW: usize = 240;
 
 pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = thinker::settings(globals)?;
@@ -30,10 +29,21 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
     world.created(session).await?;
     let model = thinker::choose(&world.settings, term).await?;
     let runtime = world.runtime_of(session, "portcullis sessions wake").await?;
-    let agent = thinker::agent(&runtime, &model, &world.settings, term);
+    let agent = thinker::agent(&runtime, &model, &world.settings, term).await;
     let cancel = CancellationToken::new();
-    let words = format!("{} works", model.name());
-    let (woken, interrupted) = interruptible(term, &words, &cancel, agent.wake(session, &cancel)).await?;
+    let words = format!("{} works", safe_line(&model.name().to_string(), 80));
+    let (woken, interrupted) = loop {
+        let (woken, interrupted) = interruptible(term, &words, &cancel, agent.wake_now(session, &cancel)).await?;
+        // Also what waited before: whoever names a session and an answer for its asks means each of them.
+        let waits = match &woken {
+            Ok(Woken::Executed(end)) => matches!(end.stop, Stopped::RequiresAction(_)),
+            Ok(Woken::Idle) => true,
+            Err(_) => false,
+        };
+        if interrupted || !waits || flagged::answer(&world, &runtime, session, term).await? == 0 {
+            break (woken, interrupted);
+        }
+    };
     // What a persistent shell holds does not outlive this process.
     runtime.shutdown().await;
     let woken = woken.map_err(|error| match error {
@@ -45,20 +55,59 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
     let state = folded(&*world.store, key(session)).await?;
     let go_on = waiting(&world, session, &state).await?;
     let ended = match &woken {
-        Woken::Executed(end) => show(session, end, &state, &go_on, term)?,
+        Woken::Executed(end) => {
+            let facts = if term.json { activity::facts(&world, session, end).await? } else { Value::Null };
+            show(session, end, (&state, facts), &go_on, term)?
+        }
         Woken::Idle => {
             if term.json {
                 term.document(&json!({
                     "session_id": session, "executed": false, "skipped_reason": "idle", "commands": go_on,
+                    "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
                 }))?;
             } else {
-                term.print("nothing is due")?;
+                term.print(&match state.wakes.next() {
+                    Some((due, _)) => format!("nothing is due; the next wake is at {due}"),
+                    None => "nothing is due".to_owned(),
+                })?;
                 go_on.iter().for_each(|command| term.note(&format!("it waits for: {command}")));
             }
             if go_on.is_empty() { Ended::Done } else { Ended::Waits }
         }
     };
     Ok(ended.or_interrupted(interrupted))
+}
+
+/// Whether the model, or whoever serves it, declined.
+pub fn refused(end: &WakeEnd) -> bool {
+    end.stop == Stopped::Idle(StopReason::Refusal)
+}
+
+/// Whether it stopped at a limit before it had answered.
+pub fn unfinished(end: &WakeEnd) -> bool {
+    end.stop == Stopped::Idle(StopReason::BudgetReached)
+}
+
+/// Whether the last answer claims what did not happen.
+pub fn contradicted(end: &WakeEnd) -> bool {
+    end.checked.as_ref().is_some_and(|checked| checked.verdict == FinalVerdict::Contradicted)
+}
+
+/// What there is to say of a last answer that is none, or that looks like one and is not.
+pub fn no_answer(end: &WakeEnd) -> Option<&'static str> {
+    let nothing = end.text.trim().is_empty();
+    match &end.stop {
+        Stopped::Idle(StopReason::Refusal) if nothing => Some("the model refused to answer, and gave no reason"),
+        Stopped::Idle(StopReason::Refusal) => Some("the model refused"),
+        Stopped::Idle(StopReason::BudgetReached) => Some(
+            "the model came to a limit before it answered: raise `max_output_tokens` or `max_turns`, or tell it to go on",
+        ),
+        // Without a check no model was asked.
+        Stopped::Idle(StopReason::EndTurn) if nothing && end.checked.is_some() => {
+            Some("the model gave an empty answer")
+        }
+        _ => None,
+    }
 }
 
 /// The commands that answer what the session waits for.
@@ -71,8 +120,17 @@ pub async fn waiting(world: &World, session: SessionId, state: &State) -> anyhow
     Ok(commands)
 }
 
-fn show(session: SessionId, end: &WakeEnd, state: &State, go_on: &[String], term: &Term) -> anyhow::Result<Ended> {
+fn show(
+    session: SessionId,
+    end: &WakeEnd,
+    (state, facts): (&State, Value),
+    go_on: &[String],
+    term: &Term,
+) -> anyhow::Result<Ended> {
     let ended = match &end.stop {
+        Stopped::Idle(_) | Stopped::Rescheduled(_) if refused(end) || unfinished(end) || contradicted(end) => {
+            Ended::Failed
+        }
         Stopped::Idle(_) | Stopped::Rescheduled(_) => Ended::Done,
         Stopped::RequiresAction(_) => Ended::Waits,
         Stopped::Retrying { .. } | Stopped::GaveUp { .. } => Ended::Failed,
@@ -80,6 +138,7 @@ fn show(session: SessionId, end: &WakeEnd, state: &State, go_on: &[String], term
     };
     if term.json {
         let mut document = record(end, state);
+        activity::merge(&mut document, facts);
         document["session_id"] = json!(session);
         document["executed"] = json!(true);
         document["response"] = json!(end.text);
@@ -90,6 +149,9 @@ fn show(session: SessionId, end: &WakeEnd, state: &State, go_on: &[String], term
     }
     if !end.text.is_empty() {
         term.print(&safe(&end.text))?;
+    }
+    if let Some(words) = no_answer(end) {
+        term.error(words);
     }
     if let Some(checked) = &end.checked {
         term.note(&styled(DIM, &format!("fact-check: {}", checked.verdict.as_str())));
@@ -131,6 +193,6 @@ pub fn record(end: &WakeEnd, state: &State) -> Value {
         "stop": more,
         "processed_event_ids": end.processed,
         "queued_wakes": wakes,
-        "response_preview": safe_line(&end.text, PREVIEW),
+        "response_preview": activity::preview(&end.text),
     })
 }

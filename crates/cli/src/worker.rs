@@ -1,29 +1,37 @@
 //! `worker`: takes up sessions that are due, each in the workspace it was made in.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis::harness::{Activity, Crew, Post, SESSIONS_AT_ONCE, Stopped, Worker, WorkerSettings, WorkerStop};
+use portcullis::harness::{Crew, Post, SESSIONS_AT_ONCE, Worker, WorkerSettings, WorkerStop};
 use portcullis::model::Model;
-use portcullis::{Agent, Runtime, SessionId, SystemClock};
-use portcullis_base::{Clock as _, WorkerId};
+use portcullis::{Agent, ProjectGuidance, Runtime, SessionId, SystemClock};
+use portcullis_base::{Clock as _, Digest, WorkerId};
 use portcullis_event::LOCAL_TENANT;
-use portcullis_store::HostLiveness;
-use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use portcullis_store::{AskFilter, HostLiveness, Log as _};
+use serde_json::json;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Globals, WorkerArgs};
-use crate::exit::{Ended, interrupts, terminations};
-use crate::render::{self, Term, safe_line};
+use crate::activity::Happened;
+use crate::args::{ApprovalMode, Globals, WorkerArgs};
+use crate::ask::Ask;
+use crate::exit::{Ended, interrupts, streamed, terminations};
+use crate::flagged;
+use crate::project::ProjectRules;
+use crate::render::{self, Term};
+use crate::run::warn_of;
 use crate::thinker;
-use crate::wake;
 use crate::world::World;
 
 /// Workspaces that are kept open between wakes; past it those that nobody works in are closed.
 const WORKSPACES: usize = 64;
+
+/// How often sessions that were named are looked at for asks which another process raised.
+const LOOK_FOR_ASKS: Duration = Duration::from_secs(1);
 
 pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = thinker::settings(globals)?;
@@ -34,8 +42,17 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     }
     let clock = Arc::new(SystemClock::new());
     let worker = WorkerId::make(world.ids(), clock.now());
-    let crew = Arc::new(Workspaces { world: Arc::clone(&world), model, term: *term, open: Mutex::default() });
-    let teller = *term;
+    let crew = Arc::new(Workspaces {
+        world: Arc::clone(&world),
+        globals: globals.clone(),
+        model,
+        term: *term,
+        open: Mutex::default(),
+        retired: Mutex::default(),
+    });
+    // What happened is read in the log before it is told, so not while the worker looks for more. No more waits here than
+    // the worker does between two looks at its own tasks.
+    let (happens, mut happened) = mpsc::unbounded_channel();
     let worker = Worker {
         store: Arc::clone(&world.store) as _,
         tenant: LOCAL_TENANT,
@@ -50,18 +67,45 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
             only: args.session.clone(),
             ..WorkerSettings::default()
         },
-        journal: Arc::new(move |activity| tell(&activity, &teller)),
+        // Whoever does not listen any more is about to leave.
+        journal: Arc::new(move |activity| drop(happens.send(Happened::from(activity)))),
     };
     let stop = CancellationToken::new();
     let (mut interrupts, mut terminations) = (interrupts()?, terminations()?);
+    // Whoever names sessions and an answer for their asks means also those that others raised.
+    let answers_named = !args.session.is_empty() && world.settings.approvals != ApprovalMode::Ask;
     if args.watch {
         term.note("waiting for sessions that are due; Ctrl-C ends it");
+        if !answers_named {
+            tell_waiting(&world, term).await?;
+        }
     }
+    let broken = |error| streamed(term, json!({"type": "stopped", "reason": "error"}), error);
     let mut interrupted = false;
-    let mut work = std::pin::pin!(worker.run(&stop));
+    if answers_named {
+        crew.answer_named(&args.session, term).await;
+    }
+    let mut work = Box::pin(worker.run(&stop));
+    let mut answered = 0;
+    let mut looks = tokio::time::interval(LOOK_FOR_ASKS);
     let stopped = loop {
         tokio::select! {
-            stopped = &mut work => break stopped?,
+            biased;
+            _ = looks.tick(), if answers_named && !stop.is_cancelled() => {
+                answered += crew.answer_named(&args.session, term).await;
+            }
+            Some(happened) = happened.recv() => answered += crew.heard(&happened, term).await,
+            stopped = &mut work => {
+                let stopped = stopped.map_err(|error| broken(error.into()))?;
+                while let Ok(happened) = happened.try_recv() {
+                    answered += crew.heard(&happened, term).await;
+                }
+                // An answer that was given meanwhile is work again.
+                if stopped != WorkerStop::Idle || std::mem::take(&mut answered) == 0 {
+                    break stopped;
+                }
+                work = Box::pin(worker.run(&stop));
+            }
             _ = interrupts.recv() => {
                 if interrupted {
                     // As a crash would: whoever comes next settles what is left.
@@ -76,26 +120,52 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     };
     crew.close().await;
     if term.json {
-        term.bytes(format!("{}\n", json!({"type": "stopped", "reason": stopped})).as_bytes())?;
+        let waiting = waiting(&world).await?;
+        let last = json!({"type": "stopped", "reason": stopped, "waiting_sessions": waiting});
+        term.bytes(format!("{last}\n").as_bytes())?;
     } else {
         term.note(&format!("stopped: {}", render::word(&stopped)));
+        tell_waiting(&world, term).await?;
     }
     // SIGTERM is an order that was followed.
     let by_hand = stopped == WorkerStop::Interrupted && interrupted;
     Ok(if by_hand { Ended::Interrupted } else { Ended::Done })
 }
 
+/// How many sessions wait for an answer.
+async fn waiting(world: &World) -> anyhow::Result<usize> {
+    let sessions: BTreeSet<SessionId> = Ask::pending(world).await?.iter().map(|ask| ask.row.session_id).collect();
+    Ok(sessions.len())
+}
+
+/// A worker answers no ask that it did not raise, unless its session was named; then somebody else must.
+async fn tell_waiting(world: &World, term: &Term) -> anyhow::Result<()> {
+    let (count, list) = (waiting(world).await?, world.command("approvals list"));
+    match count {
+        0 => {}
+        1 => term.note(&format!("1 session waits for an answer: {list}")),
+        _ => term.note(&format!("{count} sessions wait for an answer: {list}")),
+    }
+    Ok(())
+}
+
 /// A runtime for each workspace that sessions were made in.
 struct Workspaces {
     world: Arc<World>,
+    globals: Globals,
     model: Arc<dyn Model>,
     term: Term,
     open: Mutex<HashMap<PathBuf, Arc<Place>>>,
+    /// Those whose rules have changed, until nobody works there any more.
+    retired: Mutex<Vec<Arc<Place>>>,
 }
 
 struct Place {
     runtime: Runtime,
     agent: Agent,
+    /// The settings and rules that it was made with, and the guidance.
+    made_with: Digest,
+    guidance: ProjectGuidance,
 }
 
 #[async_trait]
@@ -107,17 +177,62 @@ impl Crew for Workspaces {
 }
 
 impl Workspaces {
+    /// Tells of it, and answers what it waits for if a flag does. Gives how many asks that were.
+    async fn heard(&self, happened: &Happened, term: &Term) -> usize {
+        happened.tell(&self.world, term).await;
+        match happened.waiting() {
+            Some(session) => self.answer(session, term).await,
+            None => 0,
+        }
+    }
+
+    /// Answers what waits in sessions that were named. Gives how many asks that were.
+    async fn answer_named(&self, sessions: &[SessionId], term: &Term) -> usize {
+        let mut answered = 0;
+        for session in sessions {
+            let filter = AskFilter { session: Some(*session), pending: true };
+            // Most of the time nothing waits, and nothing is opened for it.
+            if self.world.store.asks(LOCAL_TENANT, filter).await.is_ok_and(|asks| !asks.is_empty()) {
+                answered += self.answer(*session, term).await;
+            }
+        }
+        answered
+    }
+
+    async fn answer(&self, session: SessionId, term: &Term) -> usize {
+        let answered = async {
+            let place = self.place(session).await?;
+            flagged::answer(&self.world, &place.runtime, session, term).await
+        };
+        answered.await.unwrap_or_else(|error| {
+            term.error(&format!("{session}: its ask could not be answered: {error:#}"));
+            0
+        })
+    }
+
+    /// The place of a session, as the rules and the guidance are now: what changed since the last session was taken up
+    /// there holds for this one (5.9). A file that cannot be read stops it, as it stops a start.
     async fn place(&self, session: SessionId) -> anyhow::Result<Arc<Place>> {
         let folder = self.world.created(session).await?.workspace.map(PathBuf::from).unwrap_or_default();
         let mut open = self.open.lock().await;
-        if let Some(place) = open.get(&folder)
-            && folder.is_dir()
-        {
-            return Ok(Arc::clone(place));
+        self.let_go_of_retired().await;
+        let settings = thinker::settings(&self.globals)?;
+        let rules = match folder.is_dir() {
+            true => format!("{:?}", ProjectRules::load(&settings.home, &folder)?),
+            false => String::new(),
+        };
+        let made_with = Digest::of(format!("{settings:?}{rules}").as_bytes());
+        if let Some(place) = open.get(&folder).filter(|_| folder.is_dir()) {
+            if place.made_with == made_with && place.runtime.guidance().await == place.guidance {
+                return Ok(Arc::clone(place));
+            }
+            tracing::info!("the rules or the guidance of a workspace changed; they are taken up");
         }
-        let runtime = self.world.runtime_of(session, "portcullis worker").await?;
-        let agent = thinker::agent(&runtime, &self.model, &self.world.settings, &self.term);
-        let place = Arc::new(Place { runtime, agent });
+        let runtime = self.world.runtime_of_with(&settings, session, "portcullis worker").await?;
+        let guidance = runtime.guidance().await;
+        warn_of(&guidance, &self.term);
+        let agent = thinker::guided(&runtime, &self.model, &settings, guidance.guidance.clone());
+        let place = Arc::new(Place { runtime, agent, made_with, guidance });
         if open.len() >= WORKSPACES {
             let idle: Vec<PathBuf> = open
                 .iter()
@@ -130,82 +245,27 @@ impl Workspaces {
                 }
             }
         }
-        open.insert(folder, Arc::clone(&place));
+        if let Some(old) = open.insert(folder, Arc::clone(&place)) {
+            self.retired.lock().await.push(old);
+            self.let_go_of_retired().await;
+        }
         Ok(place)
+    }
+
+    /// Nothing of theirs is left running once their last session was given back.
+    async fn let_go_of_retired(&self) {
+        let mut retired = self.retired.lock().await;
+        for at in (0..retired.len()).rev() {
+            if Arc::strong_count(&retired[at]) == 1 {
+                retired.swap_remove(at).runtime.shutdown().await;
+            }
+        }
     }
 
     /// Nothing of a session outlives the worker.
     async fn close(&self) {
-        for place in self.open.lock().await.values() {
+        for place in self.open.lock().await.values().chain(self.retired.lock().await.iter()) {
             place.runtime.shutdown().await;
         }
-    }
-}
-
-/// One line for each thing that was done, or one document.
-fn tell(activity: &Activity<'_>, term: &Term) {
-    if term.json {
-        // Whoever does not read it any more does not stop the work.
-        let _ = term.bytes(format!("{}\n", document(activity)).as_bytes());
-        return;
-    }
-    let line = match activity {
-        Activity::Ran { session, end, .. } => {
-            let how = match &end.stop {
-                Stopped::Idle(reason) => format!("done ({})", render::word(&json!(reason)["type"])),
-                Stopped::RequiresAction(_) => "waits for an answer".to_owned(),
-                Stopped::Rescheduled(at) => format!("goes on at {at}"),
-                Stopped::Retrying { error, at } => {
-                    format!("failed ({}), tried again at {at}", error.failure.as_str())
-                }
-                Stopped::GaveUp { error } => format!("failed for good ({})", error.failure.as_str()),
-                Stopped::Broken => "broken off; whoever comes next goes on".to_owned(),
-            };
-            format!("{session} {how}: {}", safe_line(&end.text, 100))
-        }
-        Activity::Skipped { session, reason, message, .. } => {
-            let why = message.map(|message| format!(": {}", safe_line(message, 300))).unwrap_or_default();
-            format!("{session} skipped ({}){why}", render::word(reason))
-        }
-    };
-    let _ = term.print(&line);
-}
-
-fn document(activity: &Activity<'_>) -> Value {
-    match activity {
-        Activity::Ran { cycle, session, end, state } => {
-            let mut record = wake::record(end, state);
-            let custom = state.progress.custom.values().next();
-            let ask = state.asks.pending().next();
-            let more = json!({
-                "type": "ran",
-                "cycle": cycle,
-                "session_id": session,
-                "activation_claim_id": end.wake_id,
-                "processed_event_count": end.processed.len(),
-                "pending_wake_count": state.wakes.len(),
-                "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
-                "runnable_pending_event_type": state.inbox.pending().first().map(|input| input.kind()),
-                "pending_tool_confirmation": ask.map(|ask| json!({
-                    "id": ask.ask_id,
-                    "tool_name": state.intents.get(ask.intent_id).map(|intent| intent.tool.as_str()),
-                })),
-                "pending_custom_tool": custom.map(|call| json!({
-                    "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,
-                })),
-            });
-            if let (Value::Object(record), Value::Object(more)) = (&mut record, more) {
-                record.extend(more);
-            }
-            record
-        }
-        Activity::Skipped { cycle, session, reason, message, again } => json!({
-            "type": "skipped",
-            "cycle": cycle,
-            "session_id": session,
-            "reason": reason,
-            "error_message": message,
-            "next_retry_at": again,
-        }),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis::{Profile, Runtime, RuntimeBuilder};
+use portcullis::{Profile, Runtime, RuntimeBuilder, SecretText};
 use portcullis_base::{Digest, Entropy as _, SessionId, SystemClock, SystemIds};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::{Body, CheckpointKey, Event, EventBody as _, LOCAL_TENANT, SessionStatus};
@@ -17,7 +17,7 @@ use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
 use crate::home::{ELSEWHERE, user_config};
-use crate::render::{Term, exact};
+use crate::render::{Term, exact, place};
 use crate::telemetry;
 
 /// Events read at once.
@@ -72,6 +72,7 @@ pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<Runtime
     let policy = settings.policy(workspace)?;
     let mut builder = Runtime::builder().workspace(workspace).policy(policy).profile(settings.profile);
     builder = builder.sandbox(settings.hand(workspace));
+    builder = concealing(builder);
     // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
     builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
     for file in store_files(settings) {
@@ -83,6 +84,12 @@ pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<Runtime
         builder = builder.hide(place);
     }
     Ok(builder)
+}
+
+/// A server that repeats its key in an answer, or a file that holds it, must not bring it into the log.
+fn concealing(builder: RuntimeBuilder) -> RuntimeBuilder {
+    let keys = portcullis::model::key_variables().filter_map(|name| std::env::var(name).ok());
+    keys.fold(builder, |builder, key| builder.conceal(SecretText::new(key)))
 }
 
 /// An open store with what goes with it.
@@ -108,7 +115,7 @@ impl World {
                 let path = settings.home.checkpoint_key_path();
                 term.note(&format!(
                     "warning: {} is missing: events are recorded without checkpoints; restore it from a backup",
-                    path.display()
+                    place(&path)
                 ));
                 None
             }
@@ -183,6 +190,16 @@ impl World {
 
     /// A runtime for the workspace that a session was made in.
     pub async fn runtime_of(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
+        self.runtime_of_with(&self.settings, session, called).await
+    }
+
+    /// The same with settings that may have changed since the store was opened.
+    pub async fn runtime_of_with(
+        &self,
+        settings: &Settings,
+        session: SessionId,
+        called: &str,
+    ) -> anyhow::Result<Runtime> {
         let created = self.created(session).await?;
         let folder = created.workspace.ok_or_else(|| failed(format!("session {session} has no workspace")))?;
         let folder = Path::new(&folder);
@@ -203,7 +220,17 @@ impl World {
                 now.display()
             )));
         }
-        self.runtime(folder, called)
+        self.runtime_with(settings, folder, called)
+    }
+
+    /// A runtime that only appends to the log of a session: its folder may be gone.
+    pub async fn appending(&self, session: SessionId, called: &str) -> anyhow::Result<Runtime> {
+        self.created(session).await?;
+        let builder = concealing(Runtime::builder())
+            .store(Arc::clone(&self.store) as _, self.artifacts()? as _)
+            .sealing_key(self.settings.home.sealing_key(&*self.ids)?)
+            .called(called);
+        Ok(builder.build()?)
     }
 
     /// A runtime that can carry out the call of an ask: its tool is the one that was asked about, under whichever

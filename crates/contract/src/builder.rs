@@ -43,7 +43,14 @@ type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
 type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
 type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
 type ToStructured<I> = Box<dyn Fn(&I, &Value) -> Value + Send + Sync>;
+type Applies<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
 type Anchors = Box<dyn Fn(&dyn Window) -> Vec<Anchor> + Send + Sync>;
+
+/// Another tool, and for which calls it stands in.
+struct Rather<I> {
+    tool: Tool,
+    when: Applies<I>,
+}
 
 /// A tool in the making; see [`Tool::builder`].
 pub struct ToolBuilder<I, O> {
@@ -63,6 +70,7 @@ pub struct ToolBuilder<I, O> {
     to_user: Option<ToUser<I>>,
     to_structured: Option<ToStructured<I>>,
     anchors: Option<Anchors>,
+    rather: Option<Rather<I>>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -93,6 +101,7 @@ where
             to_user: None,
             to_structured: None,
             anchors: None,
+            rather: None,
             output: PhantomData,
         }
     }
@@ -118,6 +127,14 @@ where
         f: impl Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync + 'static,
     ) -> Self {
         self.resolve = Some(Box::new(f));
+        self
+    }
+
+    /// Says that a call for which `when` holds is a call of `tool`, which takes the same input: it is asked about,
+    /// scheduled, run and recorded as that tool says of itself.
+    #[must_use]
+    pub fn rather(mut self, tool: Tool, when: impl Fn(&I, &Caller) -> bool + Send + Sync + 'static) -> Self {
+        self.rather = Some(Rather { tool, when: Box::new(when) });
         self
     }
 
@@ -258,6 +275,7 @@ where
             to_user: self.to_user,
             to_structured: self.to_structured,
             anchors: self.anchors,
+            rather: self.rather,
         };
         Ok(Tool { inner: Arc::new(inner), alias: None })
     }
@@ -278,6 +296,7 @@ struct Typed<I, O> {
     to_user: Option<ToUser<I>>,
     to_structured: Option<ToStructured<I>>,
     anchors: Option<Anchors>,
+    rather: Option<Rather<I>>,
 }
 
 impl<I: Send + Sync + 'static, O> Typed<I, O> {
@@ -299,13 +318,23 @@ where
     fn sound(&self) -> Result<(), String> {
         self.input.validator()?;
         self.output.validator()?;
-        Ok(())
+        self.rather.as_ref().map_or(Ok(()), |rather| rather.tool.inner.sound())
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
         let value = self.input.parse(raw)?;
         let typed: I = self.input.typed(&value)?;
         Ok(Decoded { value, typed: Arc::new(typed) })
+    }
+
+    fn chosen(&self, input: &Decoded, caller: &Caller) -> Option<(Tool, Decoded)> {
+        let Rather { tool, when } = self.rather.as_ref()?;
+        if !when(&Self::typed(input), caller) {
+            return None;
+        }
+        // One that would not take it after all is not chosen.
+        let input = tool.inner.decode(&input.value.to_string()).ok()?;
+        Some((tool.clone(), input))
     }
 
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {

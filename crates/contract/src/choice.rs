@@ -145,7 +145,7 @@ impl ErasedTool for OneOf {
         Ok(Decoded { value, typed: Arc::new(chosen) })
     }
 
-    fn chosen(&self, input: &Decoded) -> Option<(Tool, Decoded)> {
+    fn chosen(&self, input: &Decoded, _: &Caller) -> Option<(Tool, Decoded)> {
         let chosen = Self::chosen(input);
         Some((chosen.tool.clone(), chosen.input.clone()))
     }

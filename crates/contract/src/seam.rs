@@ -57,10 +57,10 @@ pub fn decode(tool: &Tool, raw: &str) -> Result<Decoded, DecodeError> {
     tool.inner.decode(raw)
 }
 
-/// What a call of this tool with this input is a call of; itself, unless it is one of several.
+/// What a call of this tool with this input is a call of; itself, unless it is one of several, or would rather be another.
 #[must_use]
-pub fn chosen(tool: &Tool, input: Decoded) -> (Tool, Decoded) {
-    tool.inner.chosen(&input).unwrap_or_else(|| (tool.clone(), input))
+pub fn chosen(tool: &Tool, input: Decoded, caller: &Caller) -> (Tool, Decoded) {
+    tool.inner.chosen(&input, caller).unwrap_or_else(|| (tool.clone(), input))
 }
 
 pub fn resolve(tool: &Tool, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {

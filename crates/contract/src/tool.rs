@@ -49,7 +49,7 @@ pub(crate) trait ErasedTool: Send + Sync {
     fn sound(&self) -> Result<(), String>;
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError>;
     /// The tool that the input chose, with its own input; none where there is nothing to choose.
-    fn chosen(&self, _: &Decoded) -> Option<(Tool, Decoded)> {
+    fn chosen(&self, _: &Decoded, _: &Caller) -> Option<(Tool, Decoded)> {
         None
     }
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition>;

@@ -26,7 +26,7 @@ pub use body::{Body, EventBody, EventType};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
 pub use envelope::{Actor, Draft, Event, Payload, Stamp, Typed};
 pub use fold::{FOLD_VERSION, State};
-pub use observation::{ContentFormat, ContentPart, Observed, Permission, SandboxFact};
+pub use observation::{ContentFormat, ContentPart, Earlier, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
 pub use upcast::upcast;
 pub use writers::{client_may_append, is_input, outbox_may_append};

@@ -56,6 +56,14 @@ pub struct SandboxFact {
     pub network: String,
 }
 
+/// An observation that a later one points back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    pub observation_id: ObservationId,
+    /// How the model knows it.
+    pub call_id: String,
+}
+
 /// One settled intent, whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
@@ -116,6 +124,9 @@ pub struct Observed {
     /// What the call learned of or did to files; baselines are folded from it (§19).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileFact>,
+    /// The observation that shows the content of this one; with `file_unchanged` and nothing else (L65).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged_since: Option<Earlier>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_next_tool: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,6 +178,9 @@ impl Observed {
         }
         put("durationMs", json!(self.duration_us / 1_000));
         put("summary", json!(self.summary));
+        if let Some(earlier) = &self.unchanged_since {
+            put("unchangedSince", json!({"callId": earlier.call_id}));
+        }
         put("sideEffects", json!(self.side_effects));
         if !self.ok {
             put("retryable", json!(self.retryable));

@@ -5,7 +5,7 @@ use portcullis_base::{AskId, Digest, EventId, IntentId, InvocationId, QueuedWake
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{AtRoot, Closing, Reply, StopReason, WakeQueued, WakeState};
+use crate::facts::{AtRoot, Closing, Reply, SpanResult, StopReason, WakeQueued, WakeState};
 use crate::{Body, Event};
 
 /// How far an intent is.
@@ -261,6 +261,8 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 change.no_failure();
             }
             Body::StatusRescheduled(_) => change.status = Some(SessionStatus::Rescheduling),
+            // However it goes on: a wake that did not fail ends the row of those that did (5.7).
+            Body::SpanCompleted(span) if span.result != SpanResult::Error => change.no_failure(),
             Body::StatusTerminated(_) | Body::SessionDeleted(_) | Body::SessionErased(_) => {
                 change.status = Some(SessionStatus::Terminated);
             }

@@ -27,6 +27,19 @@ pub struct Activation {
     pub queued_wake_ids: Vec<QueuedWakeId>,
 }
 
+impl Activation {
+    /// The reason of a wake that only goes on with an answered ask.
+    pub const REPLIED: &str = "tool.permission.replied";
+    /// The reason of one that goes on with a client's result.
+    pub const ANSWERED: &str = "user.custom_tool_result";
+
+    /// Whether it only goes on with what somebody answered: nobody said anything else, and no time came.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.queued_wake_ids.is_empty() && [Self::REPLIED, Self::ANSWERED].contains(&self.reason.as_str())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpanStarted {
     pub span_id: WakeId,

@@ -139,9 +139,16 @@ pub struct ModelRequestEnd {
     /// The parts of the answer in their order, opaque ones byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Carried>,
+    /// How many of them are calls. Older logs do not say.
+    #[serde(default, skip_serializing_if = "is_none_of_them")]
+    pub calls: usize,
     /// Calls whose arguments stand there masked or cut: nobody may run them from there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masked_calls: Vec<String>,
+}
+
+fn is_none_of_them(calls: &usize) -> bool {
+    *calls == 0
 }
 
 /// The oldest messages gave way to a summary.
@@ -151,6 +158,9 @@ pub struct ContextCompacted {
     pub dropped_event_range: (u64, u64),
     pub summary: Carried,
     pub kept_from_seq: u64,
+    /// Bytes that each piece of what stays has at most, where it would not have fitted whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_to: Option<usize>,
 }
 
 /// Totals of a session so far.

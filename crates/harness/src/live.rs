@@ -18,7 +18,9 @@ pub enum Live<'a> {
     Thinking(&'a str),
     /// The model's message is whole.
     MessageEnd,
+    /// Again for a call that was held back behind one that waited: its id is the same.
     CallBegan {
+        call_id: &'a str,
         tool: &'a str,
         input: &'a str,
     },

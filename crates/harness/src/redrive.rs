@@ -104,6 +104,8 @@ struct Driving<'a> {
     menus: HashMap<MenuId, Digest>,
     read: HashMap<Digest, Arc<Menu>>,
     menu: Option<MenuId>,
+    /// The request that is answered next was the last of its wake, in which nothing could be called.
+    tools_off: bool,
     done: Redriven,
 }
 
@@ -128,6 +130,7 @@ impl Redrive {
             menus: HashMap::new(),
             read: HashMap::new(),
             menu: None,
+            tools_off: false,
             done: Redriven { requests: 0, calls: 0, last_seq: 0, diverged: None },
             drive: self,
         };
@@ -170,6 +173,7 @@ impl Driving<'_> {
                     let system: String = open(&self.shelf, session, system).await?;
                     self.context.system = Some(system.into());
                 }
+                self.tools_off = added.iter().any(Added::is_last_request);
                 let notes = Added::notes(&added);
                 let parts = added.into_iter().filter_map(|added| match added {
                     Added::Text(text) => Some(UserPart::Text(text)),
@@ -189,7 +193,7 @@ impl Driving<'_> {
             }
             Body::ContextCompacted(compacted) => {
                 let summary: String = open(&self.shelf, session, &compacted.summary).await?;
-                self.context.compact(summary, compacted.kept_from_seq);
+                self.context.compact(summary, compacted.kept_from_seq, compacted.cut_to);
             }
             _ => {}
         }
@@ -207,7 +211,7 @@ impl Driving<'_> {
         let request = Request {
             system: &system,
             tools: Arc::clone(&menu.tools),
-            tools_off: false,
+            tools_off: self.tools_off,
             conversation: &self.context.conversation,
             max_output_tokens: Settings::default().max_output_tokens,
         };

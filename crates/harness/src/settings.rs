@@ -13,7 +13,7 @@ pub struct Settings {
     pub guidance: Option<Guidance>,
     /// Model requests of one wake. The last one may call no tools, so that the work is summed up, not thrown away.
     pub max_turns_per_wake: u32,
-    /// For one model request.
+    /// How long a model may be silent in a request. One that goes on speaking may take as long as the wake.
     pub request_timeout: Duration,
     /// For one wake, waiting for people not counted: a wake ends when somebody must answer.
     pub wake_deadline: Duration,

@@ -13,10 +13,11 @@ use portcullis_base::{Clock, SessionId, TenantId, Timestamp, limits};
 use portcullis_event::State;
 use portcullis_pipeline::{Gate, Halt};
 use portcullis_store::{Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Harness, Stopped, WakeEnd, Woken};
+use crate::wake::backoff;
+use crate::{Harness, Settings, Stopped, WakeEnd, Woken};
 
 /// Sessions that one process runs at once. A wake waits for its model most of the time; what its calls may use together is
 /// bounded elsewhere. More would only make each of them slower.
@@ -31,8 +32,8 @@ pub const CYCLES: u64 = 10;
 /// Where a session's wakes run, for whoever runs many.
 #[async_trait]
 pub trait Crew: Send + Sync {
-    /// The gate and the harness for a session. An error is told once and the session left alone until its lease has run
-    /// out: nothing was written, so its input is still there (5.7).
+    /// The gate and the harness for a session. An error is told once and the session put off, longer each time: nothing was
+    /// written, so its input is still there (5.7).
     async fn take(&self, session: SessionId) -> Result<Post, String>;
 }
 
@@ -125,8 +126,24 @@ struct Ended {
     outcome: Outcome,
 }
 
+impl Ended {
+    fn failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Skipped(Skip::WakeFailed, ..))
+    }
+}
+
+/// What a worker remembers of sessions that it could not run.
+#[derive(Default)]
+struct Known {
+    /// Skips that were told.
+    told: HashMap<SessionId, (Skip, Option<String>)>,
+    /// How often in a row each failed.
+    streaks: HashMap<SessionId, u32>,
+}
+
 enum Outcome {
-    Ran(Box<WakeEnd>, Box<State>),
+    /// None if it was told already.
+    Ran(Option<Box<(WakeEnd, State)>>),
     Skipped(Skip, Option<String>, Option<Timestamp>),
 }
 
@@ -144,7 +161,7 @@ impl Worker {
         stop.cancel();
         let settle = async {
             while let Some(ended) = running.join_next().await {
-                self.tell(ended.ok(), &mut HashMap::new());
+                self.tell(ended, &mut Known::default());
             }
         };
         if tokio::time::timeout(limits::SHUTDOWN, settle).await.is_err() {
@@ -158,8 +175,9 @@ impl Worker {
         let settings = &self.settings;
         let most = settings.max_cycles.unwrap_or(if settings.watch { u64::MAX } else { CYCLES });
         let mut changes = self.store.changes();
-        let mut told = HashMap::new();
-        let (mut cycle, mut swept) = (0u64, None::<Duration>);
+        let mut known = Known::default();
+        // A session that could not be run is no cycle: else a few broken ones would keep the others from being served.
+        let (mut cycle, mut failed, mut swept) = (0u64, 0u64, None::<Duration>);
         let mut busy = self.clock.monotonic();
         loop {
             if stop.is_cancelled() {
@@ -173,17 +191,20 @@ impl Worker {
                 swept = Some(now);
             }
             let free = settings.at_once.max(1).saturating_sub(running.len());
-            let room = free.min(usize::try_from(most - cycle).unwrap_or(usize::MAX));
+            let spent = cycle - failed;
+            let room = free.min(usize::try_from(most - spent).unwrap_or(usize::MAX));
             let claimed = self.claim(room).await?;
             let idle = claimed.is_empty() && running.is_empty();
             for (lease, asked) in claimed {
                 cycle += 1;
-                running.spawn(serve(Arc::clone(&self.crew), lease, asked, cycle, stop.clone()));
+                let streak = known.streaks.get(&lease.session).copied().unwrap_or_default() + 1;
+                running.spawn(self.serve(lease, asked, cycle, streak, stop.clone()));
             }
+            let spent = cycle - failed;
             if !running.is_empty() {
                 busy = self.clock.monotonic();
             }
-            if cycle >= most && running.is_empty() {
+            if spent >= most && running.is_empty() {
                 return Ok(WorkerStop::MaxCycles);
             }
             if idle && !settings.watch {
@@ -195,11 +216,11 @@ impl Worker {
                 return Ok(WorkerStop::IdleTimeout);
             }
             let budget = settings.idle_timeout.filter(|_| idle).map_or(settings.poll, |budget| budget - rested);
-            let full = running.len() >= settings.at_once.max(1) || cycle >= most;
+            let full = running.len() >= settings.at_once.max(1) || spent >= most;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                Some(ended) = running.join_next() => self.tell(ended.ok(), &mut told),
+                Some(ended) = running.join_next() => failed += u64::from(self.tell(ended, &mut known)),
                 // With every place taken there is nobody to wake.
                 changed = changes.changed(), if !full => if changed.is_err() { std::future::pending::<()>().await },
                 () = tokio::time::sleep(settings.poll.min(budget)), if !full => {}
@@ -222,8 +243,10 @@ impl Worker {
             let key = SessionKey { tenant: self.tenant, session: *session };
             let head = self.store.head(key).await?.ok_or(StoreError::NoSession(*session))?;
             let due = head.next_due_at.is_some_and(|at| at <= self.clock.now());
+            // One that is worked on here may be given back, for later, in this very moment.
+            let ours = head.lease_owner.as_ref() == Some(&self.owner);
             // Held by a live process is no work for this one; a dead holder is found by the claim itself.
-            if leases.len() < room && due {
+            if leases.len() < room && due && !ours {
                 let asked = self.clock.monotonic();
                 let claim = self.store.claim_session(key, self.owner.clone(), limits::LEASE_TTL).await?;
                 leases.extend(granted(claim).map(|lease| (lease, asked)));
@@ -232,24 +255,72 @@ impl Worker {
         Ok(leases)
     }
 
-    /// Tells of it; of a skip only once for a session until its reason changes.
-    fn tell(&self, ended: Option<Ended>, told: &mut HashMap<SessionId, (Skip, Option<String>)>) {
-        // `None`: it panicked or was aborted. Its lease runs out, and whoever comes next settles what it left.
-        let Some(Ended { cycle, session, outcome }) = ended else { return };
+    /// Tells of it; of a skip only once for a session until its reason changes. Gives whether it could not be run.
+    fn tell(&self, ended: Result<Ended, JoinError>, known: &mut Known) -> bool {
+        let ended = match ended {
+            Ok(ended) => ended,
+            // Its lease runs out, and whoever comes next settles what it left.
+            Err(broken) => {
+                if broken.is_panic() {
+                    tracing::error!("the task of a session broke: {broken}");
+                }
+                return false;
+            }
+        };
+        let failed = ended.failed();
+        let Ended { cycle, session, outcome } = ended;
+        if failed {
+            *known.streaks.entry(session).or_default() += 1;
+        } else {
+            known.streaks.remove(&session);
+        }
         match &outcome {
-            Outcome::Ran(end, state) => {
-                told.remove(&session);
-                (self.journal)(Activity::Ran { cycle, session, end, state });
+            Outcome::Ran(ran) => {
+                known.told.remove(&session);
+                if let Some((end, state)) = ran.as_deref() {
+                    (self.journal)(Activity::Ran { cycle, session, end, state });
+                }
             }
             Outcome::Skipped(reason, message, again) => {
-                let known = (*reason, message.clone());
-                if told.get(&session) == Some(&known) {
-                    return;
+                let skipped = (*reason, message.clone());
+                if known.told.get(&session) == Some(&skipped) {
+                    return failed;
                 }
-                told.insert(session, known);
+                known.told.insert(session, skipped);
                 let message = message.as_deref();
                 (self.journal)(Activity::Skipped { cycle, session, reason: *reason, message, again: *again });
             }
+        }
+        failed
+    }
+
+    /// One session, from its lease to giving it back. `streak`: how often in a row it would have failed here by then.
+    fn serve(
+        &self,
+        lease: Lease,
+        asked: Duration,
+        cycle: u64,
+        streak: u32,
+        stop: CancellationToken,
+    ) -> impl Future<Output = Ended> + Send + 'static {
+        let (crew, store, clock) = (Arc::clone(&self.crew), Arc::clone(&self.store), Arc::clone(&self.clock));
+        let journal = Arc::clone(&self.journal);
+        let (session, fence) = (lease.session, lease.fence);
+        let key = SessionKey { tenant: self.tenant, session };
+        let later = move || clock.now().plus(backoff(&Settings::default(), streak));
+        async move {
+            let ran = |end: &WakeEnd, state: &State| journal(Activity::Ran { cycle, session, end, state });
+            let outcome = match attend(&*crew, (lease, asked), &later, &ran, &stop).await {
+                Ok(outcome) => outcome,
+                Err(message) => {
+                    let later = later();
+                    if let Err(error) = store.defer(key, fence, later).await {
+                        tracing::warn!(%session, "a session was not given back properly: {error}");
+                    }
+                    Outcome::Skipped(Skip::WakeFailed, Some(message), Some(later))
+                }
+            };
+            Ended { cycle, session, outcome }
         }
     }
 }
@@ -261,33 +332,56 @@ fn granted(claim: Claim) -> Option<Lease> {
     }
 }
 
-/// One session, from its lease to giving it back.
-async fn serve(crew: Arc<dyn Crew>, lease: Lease, asked: Duration, cycle: u64, stop: CancellationToken) -> Ended {
-    let (session, until) = (lease.session, lease.until);
-    let outcome = match attend(&*crew, lease, asked, &stop).await {
-        Ok(outcome) => outcome,
-        Err(message) => Outcome::Skipped(Skip::WakeFailed, Some(message), Some(until)),
-    };
-    Ended { cycle, session, outcome }
-}
-
-async fn attend(crew: &dyn Crew, lease: Lease, asked: Duration, stop: &CancellationToken) -> Result<Outcome, String> {
+/// An error: it could not even be opened, and its lease is still to be given back.
+async fn attend(
+    crew: &dyn Crew,
+    (lease, asked): (Lease, Duration),
+    later: &(impl Fn() -> Timestamp + Sync),
+    ran: &(impl Fn(&WakeEnd, &State) + Sync),
+    stop: &CancellationToken,
+) -> Result<Outcome, String> {
     let post = crew.take(lease.session).await?;
     let held = post.gate.hold(lease, asked, "local").await.map_err(|error| error.to_string())?;
-    let woken = post.harness.wake(&held, stop).await;
-    let state = held.state();
-    let lost = held.lost().is_cancelled();
-    // Not ours any more: nothing more is written, also not that it is given back.
-    let released = if lost { Ok(()) } else { held.release().await };
-    if let Err(error) = released {
+    let mut outcome = Outcome::Skipped(Skip::Idle, None, None);
+    let failed = loop {
+        match post.harness.wake(&held, stop).await {
+            Ok(Woken::Executed(end)) if !(held.lost().is_cancelled() && end.stop == Stopped::Broken) => {
+                outcome = Outcome::Ran(match held.has_tasks() {
+                    // What it left may hold the session for long.
+                    true => {
+                        ran(&end, &held.state());
+                        None
+                    }
+                    false => Some(Box::new((*end, held.state()))),
+                });
+            }
+            Err(halt) => break Some(halt),
+            Ok(_) => {}
+        }
+        if !post.harness.goes_on(&held, stop).await {
+            break None;
+        }
+    };
+    if held.lost().is_cancelled() {
+        // Not ours any more: nothing more is written, also not that it is given back.
+        return Ok(if matches!(outcome, Outcome::Ran(_)) {
+            outcome
+        } else {
+            Outcome::Skipped(Skip::LeaseLost, None, None)
+        });
+    }
+    if matches!(failed, Some(Halt::FenceLost(_))) {
+        outcome = Outcome::Skipped(Skip::LeaseLost, None, None);
+    } else if let Some(halt) = &failed {
+        outcome = Outcome::Skipped(Skip::WakeFailed, Some(halt.to_string()), Some(later()));
+    }
+    // What the log refused it will refuse again in the next moment: never a hot loop (5.7).
+    let again = match &outcome {
+        Outcome::Skipped(Skip::WakeFailed, _, again) => *again,
+        _ => None,
+    };
+    if let Err(error) = held.release_until(again).await {
         tracing::warn!("a session was not given back properly: {error}");
     }
-    Ok(match woken {
-        Ok(Woken::Executed(end)) if !(lost && end.stop == Stopped::Broken) => Outcome::Ran(end, Box::new(state)),
-        Ok(Woken::Idle) if !lost => Outcome::Skipped(Skip::Idle, None, None),
-        Err(halt) if !lost && !matches!(halt, Halt::FenceLost(_)) => {
-            return Err(halt.to_string());
-        }
-        _ => Outcome::Skipped(Skip::LeaseLost, None, None),
-    })
+    Ok(outcome)
 }

@@ -19,6 +19,18 @@ pub struct Opaque {
     pub wire: String,
     /// JSON text.
     pub raw: String,
+    /// Whose it is within that format: provider, model and a digest of the address. It is sent to nobody else. `None`, as
+    /// in logs from before it was kept: nobody knows, so nobody gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+impl Opaque {
+    /// A part of a wire format that has one speaker only.
+    #[must_use]
+    pub fn new(wire: &str, raw: impl Into<String>) -> Self {
+        Self { wire: wire.to_owned(), raw: raw.into(), from: None }
+    }
 }
 
 /// One piece of an answer, in the order it came.
@@ -107,4 +119,6 @@ pub enum Delta<'a> {
     Call {
         name: &'a str,
     },
+    /// Bytes came, whatever they are: arguments of a call, a ping, a comment. Nobody need be shown it.
+    Alive,
 }

@@ -54,7 +54,8 @@ pub enum UserPart {
     Media(Media),
 }
 
-/// One message. Two of a kind never follow one another: whoever builds a conversation puts them together.
+/// One message. Two answers never follow one another. Two messages of the user do where a request failed: what was sent
+/// once stays as it is, so an adapter puts a stand-in for the answer between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Message {
     User(Vec<UserPart>),
@@ -71,11 +72,20 @@ pub struct Conversation {
     rendered: Mutex<Rendered>,
 }
 
+impl Clone for Conversation {
+    /// The same messages; what was rendered of them is not copied.
+    fn clone(&self) -> Self {
+        Self { messages: self.messages.clone(), rendered: Mutex::default() }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Rendered {
-    wire: &'static str,
+    wire: String,
     /// How many messages are in `text`.
     upto: usize,
+    /// Whether the newest of them that is seen there is the user's.
+    users_last: bool,
     /// Messages as elements of a JSON array, commas between them.
     text: Vec<u8>,
 }
@@ -98,11 +108,40 @@ impl Conversation {
         &self.messages
     }
 
+    /// Whether it was rendered under this name the last time.
+    #[cfg(feature = "http")]
+    pub(crate) fn was_rendered(&self, wire: &str) -> bool {
+        self.rendered.lock().unwrap_or_else(PoisonError::into_inner).wire == wire
+    }
+
     /// Hands the rendered messages to `take`: the elements of a JSON array, without its brackets. `render` writes one
     /// message as one or more elements with commas between them, or nothing; it must depend on nothing but the message.
     pub fn with_rendered<T>(
         &self,
-        wire: &'static str,
+        wire: &str,
+        render: impl Fn(&Message, &mut Vec<u8>),
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        self.rendered(wire, None, render, take)
+    }
+
+    /// The same with `no_answer`, an element, between two messages of the user: where there was no answer, or one that
+    /// renders to nothing. So the sides take turns, and what is written depends on nothing that comes later.
+    #[cfg(feature = "http")]
+    pub(crate) fn with_turns<T>(
+        &self,
+        wire: &str,
+        no_answer: &str,
+        render: impl Fn(&Message, &mut Vec<u8>),
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> T {
+        self.rendered(wire, Some(no_answer), render, take)
+    }
+
+    fn rendered<T>(
+        &self,
+        wire: &str,
+        no_answer: Option<&str>,
         render: impl Fn(&Message, &mut Vec<u8>),
         take: impl FnOnce(&[u8]) -> T,
     ) -> T {
@@ -110,19 +149,37 @@ impl Conversation {
         // the text is cut back to it.
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         if rendered.wire != wire {
-            *rendered = Rendered { wire, ..Rendered::default() };
+            *rendered = Rendered { wire: wire.to_owned(), ..Rendered::default() };
         }
         let from = rendered.upto;
         for message in &self.messages[from..] {
             let mut element = Vec::new();
             render(message, &mut element);
-            if !element.is_empty() && !rendered.text.is_empty() {
-                rendered.text.push(b',');
+            if !element.is_empty() {
+                let users = matches!(message, Message::User(_));
+                if let Some(no_answer) = no_answer.filter(|_| users && rendered.users_last && !has_results(message)) {
+                    rendered.add(no_answer.as_bytes(), false);
+                }
+                rendered.add(&element, users);
             }
-            rendered.text.extend_from_slice(&element);
             rendered.upto += 1;
         }
         take(&rendered.text)
+    }
+}
+
+/// Results stand right after their calls, whatever else is odd.
+fn has_results(message: &Message) -> bool {
+    matches!(message, Message::User(parts) if parts.iter().any(|part| matches!(part, UserPart::Result(_))))
+}
+
+impl Rendered {
+    fn add(&mut self, element: &[u8], users: bool) {
+        if !self.text.is_empty() {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(element);
+        self.users_last = users;
     }
 }
 
@@ -161,5 +218,7 @@ mod tests {
         assert_eq!(rendered.get(), 4);
         assert_eq!(talk.with_rendered("y", render, <[u8]>::to_vec), b"a,b,c", "another wire format starts anew");
         assert_eq!(rendered.get(), 8);
+        #[cfg(feature = "http")]
+        assert_eq!(talk.with_turns("z", "-", render, <[u8]>::to_vec), b"a,-,b,-,c", "the sides take turns");
     }
 }

@@ -26,7 +26,7 @@ pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 #[cfg(feature = "http")]
 pub use anthropic::Anthropic;
 #[cfg(feature = "http")]
-pub use catalog::{Catalog, Chosen, ModelSettings};
+pub use catalog::{AtHand, Catalog, Chosen, ModelSettings, key_variables};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
 #[cfg(feature = "http")]

@@ -47,10 +47,15 @@ impl Session {
 
     /// The same, to be interrupted by `cancel` as each tool's semantics allow. What has not begun by then
     /// is left for the next who attends: an approval is not spent on a call that is cancelled at once.
+    /// Whoever interrupts the session meanwhile stops it as well.
     ///
     /// # Errors
     /// If the log refused a write.
     pub async fn attend_until(&self, cancel: &CancellationToken) -> Result<Vec<Attended>, Halt> {
+        self.unless_interrupted(cancel, |stop| async move { self.attend_to_all(&stop).await }).await
+    }
+
+    async fn attend_to_all(&self, cancel: &CancellationToken) -> Result<Vec<Attended>, Halt> {
         // One at a time: two attendants would find the same work.
         let _attending = self.shared.attending.lock().await;
         let shared = &self.shared;
@@ -90,6 +95,10 @@ impl Session {
     /// # Errors
     /// If the log refused a write.
     pub async fn resume_until(&self, ask: AskId, cancel: &CancellationToken) -> Result<Option<Disposition>, Halt> {
+        self.unless_interrupted(cancel, |stop| async move { self.resume_one(ask, &stop).await }).await
+    }
+
+    async fn resume_one(&self, ask: AskId, cancel: &CancellationToken) -> Result<Option<Disposition>, Halt> {
         let _attending = self.shared.attending.lock().await;
         self.shared.catch_up().await?;
         let found = self.shared.state().asks.get(ask).cloned();
@@ -134,6 +143,11 @@ impl Session {
                     // An interrupt took back what the client was asked for, and whoever was to settle it died.
                     None => self.settle_given_up(intent).await.map(Some),
                 }
+            }
+            (_, Some(ask))
+                if matches!(ask.state, AskState::Pending | AskState::Answered) && shared.was_stopped(&ask) =>
+            {
+                self.superseded(intent, ask).await
             }
             (_, Some(ask)) if ask.state == AskState::Pending => {
                 if ask.expires_at > shared.gate.clock.now() {

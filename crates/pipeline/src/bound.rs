@@ -17,6 +17,7 @@ use crate::delivered::clip_delivered;
 use crate::evidence::{Evidence, Label, RetainError};
 use crate::fit::fit;
 use crate::handed_over::keep_handed_over;
+use crate::in_context::unchanged;
 use crate::normalize::{Settled, settle_flags, unshowable};
 use crate::preview::{self, Limits, Preview, Totals};
 use crate::refuse::{ERROR_MAX, SUMMARY_MAX};
@@ -47,6 +48,7 @@ pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut
     write_shell(&evidence, &invocation, shell, &streams, &mut observed.warnings, facts).await;
     redact(session, &mut observed);
     brief(session, &mut observed, &mut content);
+    unchanged(session, intent, &mut observed, &mut content);
     // Before the structured value is shrunk: if it is the channel, the model sees a preview of all of it.
     let channel = Channel::of(content, &observed, &streams, session);
     shrink_structured(&evidence, &mut observed, facts).await;

@@ -1,7 +1,8 @@
 //! The calls of one turn, in the order the model made them (R1). Serial is the meaning; overlap is an
 //! optimisation nobody can see.
 //!
-//! A maximal run of safe calls is one segment, every other call is a segment of its own. Segments run
+//! A maximal run of safe calls is one segment, so is one of calls that a client runs, which wait together; every other call
+//! is a segment of its own. Segments run
 //! strictly in order: the next begins only when every observation of the one before is durable (L41).
 //! Inside a safe segment calls run together, and end in call order whoever is ready first (L40).
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{FuturesOrdered, StreamExt as _};
 use portcullis_base::{MessageId, limits};
-use portcullis_contract::Concurrency;
+use portcullis_contract::{Concurrency, ExecutorKind};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,22 @@ pub enum Scheduling {
     Segmented,
     /// One after the other: the meaning itself, and what every other width is compared with (L39).
     Sequential,
+}
+
+/// Who may stop a turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopping<'a> {
+    /// Nobody wants its calls any more.
+    pub cancel: &'a CancellationToken,
+    /// This process is to end. It should cancel the other one as well.
+    pub leave: Option<&'a CancellationToken>,
+}
+
+impl<'a> From<&'a CancellationToken> for Stopping<'a> {
+    /// Whoever stops it wants none of its calls.
+    fn from(cancel: &'a CancellationToken) -> Self {
+        Self { cancel, leave: None }
+    }
 }
 
 /// How far a turn came.
@@ -72,7 +89,8 @@ impl Order {
 }
 
 impl Session {
-    /// Takes the calls of one turn through the gate. A cancel stops what runs and what has not begun.
+    /// Takes the calls of one turn through the gate. A cancel stops what runs and what has not begun; where only this
+    /// process ends (`leave`), what has not begun stays for the next who comes.
     ///
     /// # Errors
     /// If the log refused a write: the turn halts.
@@ -82,11 +100,14 @@ impl Session {
         turn: &Arc<Turn>,
         proposals: Vec<Proposal>,
         scheduling: Scheduling,
-        cancel: &CancellationToken,
+        stop: impl Into<Stopping<'_>>,
     ) -> Result<TurnEnd, Halt> {
+        let Stopping { cancel, leave } = stop.into();
         let mut segments = segments(turn, proposals, scheduling).into_iter();
         let mut calls = Vec::new();
-        for segment in segments.by_ref() {
+        while !leave.is_some_and(CancellationToken::is_cancelled)
+            && let Some(segment) = segments.next()
+        {
             // The calls before are durable before the next segment is even looked at: its validation
             // rests on what they did (L41).
             if !calls.is_empty() {
@@ -141,29 +162,48 @@ impl Session {
     }
 }
 
+/// Calls that end in one append. Each leaves some four to eight events, and an append has an end.
+const SEGMENT_CALLS: usize = 64;
+
+/// What may stand in one segment with others of its kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Safe,
+    /// A client runs it: here it only waits.
+    Elsewhere,
+    Nothing,
+}
+
 /// Cuts a turn into what may run together.
 fn segments(turn: &Turn, proposals: Vec<Proposal>, scheduling: Scheduling) -> Vec<Vec<Proposal>> {
     let mut segments: Vec<Vec<Proposal>> = Vec::new();
-    let mut open = false;
+    let mut open = Beside::Nothing;
     let mut seen: HashSet<(MessageId, String)> = HashSet::new();
     for proposal in proposals {
         // A repeated call is told from its first by the log, so the first must stand there (`duplicate_call`).
         let fresh = seen.insert((proposal.message_id, proposal.call_id.clone()));
-        let safe = scheduling == Scheduling::Segmented && is_safe(turn, &proposal.tool);
+        let beside = beside(turn, &proposal.tool, scheduling);
+        let fits = beside != Beside::Nothing && beside == open && fresh;
         match segments.last_mut() {
-            Some(last) if open && safe && fresh => last.push(proposal),
+            Some(last) if fits && last.len() < SEGMENT_CALLS => last.push(proposal),
             _ => segments.push(vec![proposal]),
         }
-        open = safe;
+        open = beside;
     }
     segments
 }
 
 /// A name that is not offered runs nothing, so it may stand beside anything.
-fn is_safe(turn: &Turn, tool: &str) -> bool {
-    let entry = turn.offer().entries.iter().find(|(name, _)| name.as_str() == tool);
-    entry.is_none_or(|(_, entry)| {
+fn beside(turn: &Turn, tool: &str, scheduling: Scheduling) -> Beside {
+    let entry = turn.offer().entries.iter().find(|(name, _)| name.as_str() == tool).map(|(_, entry)| entry);
+    let elsewhere = entry.is_some_and(|entry| entry.executor_id.kind == ExecutorKind::External);
+    let safe = entry.is_none_or(|entry| {
         let semantics = &entry.definition.semantics;
         semantics.read_only && semantics.concurrency == Concurrency::Safe
-    })
+    });
+    match scheduling {
+        _ if elsewhere => Beside::Elsewhere,
+        Scheduling::Segmented if safe => Beside::Safe,
+        _ => Beside::Nothing,
+    }
 }

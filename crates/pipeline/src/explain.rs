@@ -85,7 +85,9 @@ impl Gate {
             }
             Err(_) => return refusal(semantics, Code::InternalError, "the tool broke on this input".to_owned()),
         };
-        let (tool, decoded) = seam::chosen(&registered.tool, decoded);
+        let Ok((tool, decoded)) = guarded(|| seam::chosen(&registered.tool, decoded, &caller)) else {
+            return refusal(semantics, Code::InternalError, "the tool broke on this input".to_owned());
+        };
         let (tool, semantics) = (&tool, seam::semantics(&tool));
         let refused = |code: Code, reason: String| refusal(semantics, code, reason);
         let resolved = match guarded(|| seam::resolve(tool, &decoded, &caller)) {

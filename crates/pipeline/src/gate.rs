@@ -35,6 +35,7 @@ use crate::intent::{Intent, Origin, Proposal};
 use crate::isolation::{Isolated, Isolation};
 use crate::keys::KeyLine;
 use crate::lookup::lookup;
+use crate::loops::LoopGuards;
 use crate::menu::{Offer, Turn};
 use crate::normalize::normalize;
 use crate::offers::{self, Offers};
@@ -115,6 +116,7 @@ pub(crate) struct GateInner {
     /// Whoever runs commands for tools; none before it is known, and where no tool runs any.
     isolation: OnceLock<Arc<dyn Isolation>>,
     offers: Offers,
+    pub(crate) loops: LoopGuards,
 }
 
 impl GateInner {
@@ -223,6 +225,7 @@ impl Gate {
             baselines: parts.baselines,
             isolation: OnceLock::new(),
             offers: Offers::default(),
+            loops: LoopGuards::default(),
         };
         Self { inner: Arc::new(inner) }
     }

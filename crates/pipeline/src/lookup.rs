@@ -3,7 +3,7 @@
 
 use portcullis_base::{Code, Reason, Recorded};
 use portcullis_contract::seam::{self, Decoded};
-use portcullis_contract::{Tool, ToolName};
+use portcullis_contract::{Caller, Tool, ToolName};
 use portcullis_event::facts::{IntentProposed, LookedUp};
 use portcullis_policy::probably_meant;
 use portcullis_secret::Aad;
@@ -30,8 +30,8 @@ impl Visible {
     }
 
     /// Puts the tool in that the input chose, and gives its own input.
-    pub(crate) fn choose(&mut self, input: Decoded) -> Decoded {
-        let (tool, input) = seam::chosen(&self.registered.tool, input);
+    pub(crate) fn choose(&mut self, input: Decoded, caller: &Caller) -> Decoded {
+        let (tool, input) = seam::chosen(&self.registered.tool, input, caller);
         self.registered.tool = tool;
         input
     }

@@ -2,16 +2,40 @@
 //! is told, and then stopped. Only where this runtime builds the model's context: whoever calls from
 //! outside knows himself what he has seen.
 //!
-//! It lives as long as the session is held. A new process counts anew, which costs a few calls and no more.
+//! It lives as long as this process works on the session, also where each call waits for an answer and the session is given
+//! back in between. A new process counts anew, which costs a few calls and no more.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_base::{Code, Digest, IntentId, canonical_json, limits};
+use portcullis_base::{Code, Digest, IntentId, SessionId, canonical_json, limits};
 use portcullis_event::Observed;
 use serde_json::{Value, json};
 
 use crate::refuse::Refusal;
+
+/// Sessions that are remembered: those that a process works on in turn. Of one that was forgotten the count begins anew.
+const SESSIONS: usize = 256;
+
+/// The guards of the sessions that this process worked on lately.
+#[derive(Debug, Default)]
+pub(crate) struct LoopGuards {
+    recent: Mutex<VecDeque<(SessionId, Arc<LoopGuard>)>>,
+}
+
+impl LoopGuards {
+    /// The guard of a session, which becomes the newest.
+    pub(crate) fn of(&self, session: SessionId) -> Arc<LoopGuard> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = recent.iter().position(|(known, _)| *known == session).and_then(|at| recent.remove(at));
+        let guard = known.map_or_else(Arc::default, |(_, guard)| guard);
+        recent.push_back((session, Arc::clone(&guard)));
+        if recent.len() > SESSIONS {
+            recent.pop_front();
+        }
+        guard
+    }
+}
 
 /// What calls of one session did lately.
 #[derive(Debug, Default)]

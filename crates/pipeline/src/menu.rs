@@ -10,6 +10,7 @@ use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolNam
 use portcullis_event::facts::Hidden;
 use serde::Serialize;
 
+use crate::in_context::InContext;
 use crate::registry::{Placement, Registered};
 
 /// One tool that is offered.
@@ -104,13 +105,18 @@ pub struct Turn {
     pub menu_id: MenuId,
     pub(crate) offer: Arc<Offer>,
     used: AtomicUsize,
-    /// Whether this runtime builds the context the calls of this turn come from.
-    pub(crate) in_loop: bool,
+    /// What the model has before it, where this runtime builds its context.
+    pub(crate) in_context: Option<InContext>,
 }
 
 impl Turn {
-    pub(crate) fn new(turn_id: TurnId, menu_id: MenuId, offer: Arc<Offer>, in_loop: bool) -> Self {
-        Self { turn_id, menu_id, offer, used: AtomicUsize::new(0), in_loop }
+    pub(crate) fn new(turn_id: TurnId, menu_id: MenuId, offer: Arc<Offer>, in_context: Option<InContext>) -> Self {
+        Self { turn_id, menu_id, offer, used: AtomicUsize::new(0), in_context }
+    }
+
+    /// Whether this runtime builds the context the calls of this turn come from.
+    pub(crate) fn in_loop(&self) -> bool {
+        self.in_context.is_some()
     }
 
     /// What is offered in this turn.

@@ -259,7 +259,10 @@ pub(crate) fn unanswered_or_denied(ask: &fold::Ask) -> Refusal {
             let words = reply.feedback.as_ref().map(|feedback| format!(": {feedback}")).unwrap_or_default();
             (Code::UserDenied, format!("{} said no{words}", reply.approver))
         }
-        (None, AskState::Superseded) => (Code::ApprovalSuperseded, "the session was redirected meanwhile".to_owned()),
+        (None, AskState::Superseded) => (
+            Code::ApprovalSuperseded,
+            "somebody interrupted the session before this was answered; it did not run".to_owned(),
+        ),
         (None, AskState::Voided) => {
             (Code::PolicyDenied, "the approval is void; call again to be asked again".to_owned())
         }

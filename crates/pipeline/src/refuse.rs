@@ -88,6 +88,7 @@ pub(crate) fn blank(session: &SessionShared, intent: &Intent, phase: Phase, code
         capture: Vec::new(),
         artifacts: Vec::new(),
         files: Vec::new(),
+        unchanged_since: None,
         suggested_next_tool: None,
         next_hint: None,
         permission: None,

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use portcullis_base::{AppendId, IntentId, TurnId, WakeId, limits};
+use portcullis_base::{AppendId, IntentId, Timestamp, TurnId, WakeId, limits};
 use portcullis_contract::Caller;
 use portcullis_event::{
     Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, SessionStatus, Stamp, State,
@@ -51,7 +51,7 @@ pub(crate) struct SessionShared {
     pub(crate) at_work: AtWork,
     /// Calls that go on after their observation.
     pub(crate) tasks: TaskList,
-    pub(crate) loops: LoopGuard,
+    pub(crate) loops: Arc<LoopGuard>,
     /// Held by whoever attends.
     pub(crate) attending: tokio::sync::Mutex<()>,
     /// The wake that everything written now belongs to.
@@ -73,6 +73,7 @@ impl SessionShared {
         let (state, snapshot_seq) = load_state(&*gate.store, key).await?;
         let actor = Actor::worker(lease.owner.worker);
         let lost = CancellationToken::new();
+        let loops = gate.loops.of(key.session);
         Ok(Self {
             gate,
             key,
@@ -86,7 +87,7 @@ impl SessionShared {
             in_line: AtomicUsize::new(0),
             at_work: AtWork::default(),
             tasks: TaskList::default(),
-            loops: LoopGuard::default(),
+            loops,
             attending: tokio::sync::Mutex::default(),
             wake: Mutex::default(),
             state: Mutex::new(state),
@@ -322,6 +323,14 @@ impl Session {
     /// # Errors
     /// If the store failed.
     pub async fn release(self) -> Result<(), StoreError> {
+        self.release_until(None).await
+    }
+
+    /// The same with the work undone, for `later`: this process could not work on it (agent-runtime 5.7).
+    ///
+    /// # Errors
+    /// As [`Session::release`].
+    pub async fn release_until(self, later: Option<Timestamp>) -> Result<(), StoreError> {
         let shared = &self.shared;
         let _lane = shared.lane.lock().await;
         shared.at_work.done().await;
@@ -343,10 +352,13 @@ impl Session {
         };
         let store = &shared.gate.store;
         // Together: the store's group commit makes one sync of both.
-        let (released, delivered) = tokio::join!(
-            store.release(shared.key, shared.lease.fence, idle_at),
-            portcullis_store::deliver_outbox(&**store)
-        );
+        let give_back = async {
+            match later {
+                Some(later) => store.defer(shared.key, shared.lease.fence, later).await,
+                None => store.release(shared.key, shared.lease.fence, idle_at).await,
+            }
+        };
+        let (released, delivered) = tokio::join!(give_back, portcullis_store::deliver_outbox(&**store));
         shared.given_back.cancel();
         // Whoever still holds a handle of it offers nothing any more.
         *shared.custom.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -89,6 +89,12 @@ impl Drop for TaskPlace {
 }
 
 impl Session {
+    /// Whether a background task of this session is at work in this process.
+    #[must_use]
+    pub fn has_tasks(&self) -> bool {
+        !self.shared.tasks.live().is_empty()
+    }
+
     /// Waits until no background task of this session is at work in this process.
     pub async fn tasks_ended(&self) {
         self.shared.tasks.all_ended().await;

@@ -8,6 +8,7 @@ use portcullis_store::Blob;
 
 use crate::append::Append;
 use crate::gate::Gate;
+use crate::in_context::InContext;
 use crate::menu::Turn;
 use crate::session::Session;
 
@@ -15,16 +16,17 @@ impl Session {
     /// Freezes what is offered now as a turn, and puts its `tool.menu` into the append.
     #[must_use]
     pub fn begin_turn(&self, facts: &mut Append) -> Arc<Turn> {
-        self.freeze(facts, false)
+        self.freeze(facts, None)
     }
 
-    /// The same for a turn of a model whose context this runtime builds: there the loop guard watches (L47).
+    /// The same for a turn of a model whose context this runtime builds: there the loop guard watches (L47), and what the
+    /// model has before it is not sent again (L65).
     #[must_use]
-    pub fn begin_loop_turn(&self, facts: &mut Append) -> Arc<Turn> {
-        self.freeze(facts, true)
+    pub fn begin_loop_turn(&self, facts: &mut Append, in_context: &InContext) -> Arc<Turn> {
+        self.freeze(facts, Some(in_context.clone()))
     }
 
-    fn freeze(&self, facts: &mut Append, in_loop: bool) -> Arc<Turn> {
+    fn freeze(&self, facts: &mut Append, in_context: Option<InContext>) -> Arc<Turn> {
         let shared = &self.shared;
         let now = shared.gate.clock.now();
         let offer = Gate { inner: Arc::clone(&shared.gate) }.offer(shared.key.session);
@@ -41,6 +43,6 @@ impl Session {
             hidden: offer.hidden.clone(),
         };
         shared.note(facts, turn_id, &fact);
-        Arc::new(Turn::new(turn_id, menu_id, offer, in_loop))
+        Arc::new(Turn::new(turn_id, menu_id, offer, in_context))
     }
 }

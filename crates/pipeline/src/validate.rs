@@ -50,7 +50,10 @@ pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, fact
         }
     };
     // From here on the call is that of the tool its input chose: asked, scheduled, run and shown as that (H44).
-    let input = visible.choose(input);
+    let input = match guarded(|| visible.choose(input, &caller)) {
+        Ok(input) => input,
+        Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),
+    };
     let tool = visible.tool();
     let resolved = match guarded(|| seam::resolve(tool, &input, &caller)) {
         Ok(Ok(resolved)) => resolved,
@@ -66,7 +69,7 @@ pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, fact
         checked(session, &visible, stage(Stage::Resolve), &resolved, facts);
         return denied.refuse(session, &visible, facts);
     }
-    if visible.intent.turn.as_ref().is_some_and(|turn| turn.in_loop) {
+    if visible.intent.turn.as_ref().is_some_and(|turn| turn.in_loop()) {
         let key = match guarded(|| seam::loop_key(tool, &input)) {
             Ok(key) => key,
             Err(panic) => return Step::Refused(broken(session, &visible, &*panic, facts)),

@@ -1,15 +1,18 @@
-//! Taking back a call that waits for an answer (13.7): whoever made it does not want it any more.
+//! Taking back a call that waits for an answer (13.7): whoever made it does not want it any more, or somebody interrupted
+//! the session.
+
+use std::time::Duration;
 
 use portcullis_base::AskId;
-use portcullis_event::AskState;
 use portcullis_event::facts::Closing;
+use portcullis_event::{AskState, fold};
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
 use crate::attend::stored;
 use crate::gate::Disposition;
 use crate::permission;
-use crate::session::Session;
+use crate::session::{Session, SessionShared};
 use crate::step::Halt;
 
 impl Session {
@@ -42,21 +45,70 @@ impl Session {
         let _attending = self.shared.attending.lock().await;
         let shared = &self.shared;
         shared.catch_up().await?;
-        let Some(mut found) = shared.state().asks.get(ask).cloned() else { return Ok(None) };
+        let Some(found) = shared.state().asks.get(ask).cloned() else { return Ok(None) };
         let Some(intent) = shared.state().intents.get(found.intent_id).cloned() else { return Ok(None) };
-        if found.state == AskState::Pending {
-            match self.close_unless_answered(&intent, ask, Closing::Superseded).await? {
-                Some(closed) => found = closed,
+        self.superseded(&intent, found).await
+    }
+
+    /// The same for whoever attends.
+    pub(crate) async fn superseded(
+        &self,
+        intent: &fold::Intent,
+        mut ask: fold::Ask,
+    ) -> Result<Option<Disposition>, Halt> {
+        let shared = &self.shared;
+        if ask.state == AskState::Pending {
+            match self.close_unless_answered(intent, ask.ask_id, Closing::Superseded).await? {
+                Some(closed) => ask = closed,
                 None => return Ok(None),
             }
         }
-        if found.state == AskState::Answered {
+        if ask.state == AskState::Answered {
             let mut facts = Append::new();
-            permission::close(shared, &stored(&intent, String::new(), None), ask, Closing::Voided, &mut facts);
+            permission::close(shared, &stored(intent, String::new(), None), ask.ask_id, Closing::Voided, &mut facts);
             shared.flush(facts).await?;
         }
-        found.state = AskState::Superseded;
-        found.reply = None;
-        self.move_on(&intent, Some(found), &CancellationToken::new()).await
+        ask.state = AskState::Superseded;
+        ask.reply = None;
+        Box::pin(self.move_on(intent, Some(ask), &CancellationToken::new())).await
+    }
+
+    /// Works until somebody interrupts the session: then the token it is given is cancelled.
+    pub(crate) async fn unless_interrupted<T, W: Future<Output = T>>(
+        &self,
+        cancel: &CancellationToken,
+        work: impl FnOnce(CancellationToken) -> W,
+    ) -> T {
+        let stop = cancel.child_token();
+        let begun = self.shared.state().seq;
+        let mut work = std::pin::pin!(work(stop.clone()));
+        tokio::select! {
+            biased;
+            done = &mut work => done,
+            () = self.interrupted_after(begun) => {
+                stop.cancel();
+                work.await
+            }
+        }
+    }
+
+    /// Resolves when somebody has interrupted the session after `seq`, and no wake has taken that up; never else.
+    pub async fn interrupted_after(&self, seq: u64) {
+        loop {
+            tokio::time::sleep(INTERRUPT_POLL).await;
+            if self.catch_up().await.is_ok() && self.shared.state().inbox.interrupted_after(seq) {
+                return;
+            }
+        }
     }
 }
+
+impl SessionShared {
+    /// Whether somebody interrupted the session since this was asked.
+    pub(crate) fn was_stopped(&self, ask: &fold::Ask) -> bool {
+        self.state().inbox.interrupted_after(ask.seq)
+    }
+}
+
+/// How soon an interrupt from another process is heard.
+const INTERRUPT_POLL: Duration = Duration::from_millis(200);

@@ -6,8 +6,10 @@ use std::time::Duration;
 use portcullis_base::{AppendId, Entropy, EventId, SessionId, limits};
 use portcullis_event::facts::{Block, UserInterrupt, UserMessage};
 use portcullis_event::{Actor, EventBody};
-use portcullis_harness::{Harness, Post, Settings, Watcher, Woken};
+use portcullis_harness::directive::terminal_tool;
+use portcullis_harness::{Harness, KnownTalks, Post, Settings, Watcher, Woken};
 use portcullis_model::Model;
+use portcullis_pipeline::{Halt, RegistrationGuard, Session};
 use portcullis_store::{Commit, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -30,15 +32,19 @@ pub struct AgentParts {
 }
 
 /// A model at work in the sessions of a runtime.
+#[derive(Clone)]
 pub struct Agent {
     runtime: Runtime,
     harness: Arc<Harness>,
+    /// Offers the call that ends a wake, while there is this agent.
+    _terminal: Option<Arc<RegistrationGuard>>,
 }
 
 impl Runtime {
     /// An agent that works through this runtime.
     #[must_use]
     pub fn agent(&self, parts: AgentParts) -> Agent {
+        let terminal = parts.settings.directive.then(|| self.offer_terminal()).flatten();
         let harness = Harness {
             model: parts.model,
             settings: parts.settings,
@@ -48,8 +54,21 @@ impl Runtime {
             entropy: parts.entropy,
             sandbox: parts.sandbox,
             extras: Arc::new(LiveNotes { shells: self.shells.clone() }),
+            known: KnownTalks::default(),
         };
-        Agent { runtime: self.clone(), harness: Arc::new(harness) }
+        Agent { runtime: self.clone(), harness: Arc::new(harness), _terminal: terminal }
+    }
+
+    /// Offers the directive as a call (H30). Where it cannot be, the block in a reply is all there is.
+    fn offer_terminal(&self) -> Option<Arc<RegistrationGuard>> {
+        let tools = terminal_tool().map_err(|why| why.to_string());
+        match tools.and_then(|tools| self.registrar().register(tools).map_err(|why| why.to_string())) {
+            Ok(guard) => Some(Arc::new(guard)),
+            Err(why) => {
+                tracing::warn!("a wake cannot be ended by a call: {why}");
+                None
+            }
+        }
     }
 
     /// Tells a session something. It is durable when this returns, and reaches the model at the next turn boundary.
@@ -62,7 +81,7 @@ impl Runtime {
     }
 
     /// Stops what a session does: running calls are cancelled as their semantics allow, asks are closed, queued wakes
-    /// cancelled.
+    /// cancelled. From here on what it waited for takes no answer (3.3).
     ///
     /// # Errors
     /// If there is no such session, it is terminated, or the store fails.
@@ -100,15 +119,11 @@ impl Agent {
     /// A place where a worker can run wakes of this runtime's workspace.
     #[must_use]
     pub fn post(&self) -> Post {
-        Post {
-            gate: self.runtime.gate.clone(),
-            harness: Arc::clone(&self.harness),
-            keep: Arc::new(self.runtime.clone()),
-        }
+        Post { gate: self.runtime.gate.clone(), harness: Arc::clone(&self.harness), keep: Arc::new(self.clone()) }
     }
 
     /// Runs one wake of a session: everything that is pending or due, until the model is done, somebody must answer, or
-    /// `cancel`.
+    /// `cancel`. While a background task of it goes on, what comes is taken up by further wakes; the last one counts.
     ///
     /// # Errors
     /// If a live process holds the session, or the log refused a write.
@@ -116,7 +131,18 @@ impl Agent {
         self.wake_waiting(session, limits::CALL_LEASE_WAIT, cancel).await
     }
 
-    /// The same, waiting this long for a live holder.
+    /// The same for somebody who wants it now: a try that waits for its time is made at once, and what was given up is
+    /// tried again (5.7).
+    ///
+    /// # Errors
+    /// As [`Agent::wake`].
+    pub async fn wake_now(&self, session: SessionId, cancel: &CancellationToken) -> Result<Woken, RuntimeError> {
+        let held = self.runtime.claim(session, limits::CALL_LEASE_WAIT).await?;
+        let woken = self.harness.wake_now(&held, cancel).await;
+        self.see_through_tasks(held, woken, cancel).await
+    }
+
+    /// As [`Agent::wake`], waiting this long for a live holder.
     ///
     /// # Errors
     /// If a live process holds the session, or the log refused a write.
@@ -128,6 +154,22 @@ impl Agent {
     ) -> Result<Woken, RuntimeError> {
         let held = self.runtime.claim(session, wait).await?;
         let woken = self.harness.wake(&held, cancel).await;
+        self.see_through_tasks(held, woken, cancel).await
+    }
+
+    /// What comes while background tasks of a wake go on is heard, and then the session is given back.
+    async fn see_through_tasks(
+        &self,
+        held: Session,
+        mut woken: Result<Woken, Halt>,
+        cancel: &CancellationToken,
+    ) -> Result<Woken, RuntimeError> {
+        while woken.is_ok() && self.harness.goes_on(&held, cancel).await {
+            match self.harness.wake(&held, cancel).await {
+                Ok(Woken::Idle) => {}
+                next => woken = next,
+            }
+        }
         give_back(held).await;
         Ok(woken?)
     }

@@ -24,6 +24,9 @@ use crate::RuntimeError;
 use crate::replies::{Approver, PendingAsk};
 use crate::runtime::Runtime;
 
+/// The shortest value that [`RuntimeBuilder::conceal`] takes: keys are longer, words in their place are not.
+const CONCEALED_BYTES: usize = 16;
+
 /// A runtime in the making; see [`Runtime::builder`].
 #[must_use]
 pub struct RuntimeBuilder {
@@ -38,6 +41,7 @@ pub struct RuntimeBuilder {
     policy: Option<Policy>,
     sealing_key: Option<SealingKey>,
     variables: BTreeMap<String, SecretText>,
+    concealed: Vec<SecretText>,
     approvals: Approvals,
     approver: Option<Approver>,
     principal: String,
@@ -65,6 +69,7 @@ impl RuntimeBuilder {
             policy: None,
             sealing_key: None,
             variables: BTreeMap::new(),
+            concealed: Vec::new(),
             approvals: Approvals::Wait,
             approver: None,
             principal: "local".to_owned(),
@@ -138,6 +143,15 @@ impl RuntimeBuilder {
     /// [`MIN_REDACTED_BYTES`] bytes: a shorter one would be found in the middle of ordinary words.
     pub fn variable(mut self, name: &str, value: SecretText) -> Self {
         self.variables.insert(name.to_owned(), value);
+        self
+    }
+
+    /// A value that is redacted everywhere and reaches no tool: the key of a model's provider, for one. A short one is left
+    /// alone: `local` or `none` in place of a key would be found in ordinary words.
+    pub fn conceal(mut self, value: SecretText) -> Self {
+        if value.expose().len() >= CONCEALED_BYTES {
+            self.concealed.push(value);
+        }
         self
     }
 
@@ -234,7 +248,8 @@ impl RuntimeBuilder {
                  give it a longer value, or hand it to the tool another way"
             )));
         }
-        let redactor = Redactor::new(self.variables.values().map(|v| v.expose().as_bytes().to_vec()))
+        let secret = self.variables.values().chain(&self.concealed);
+        let redactor = Redactor::new(secret.map(|value| value.expose().as_bytes().to_vec()))
             .map_err(|e| RuntimeError::Secrets(e.to_string()))?;
         let sealing_key = self.sealing_key.unwrap_or_else(|| SealingKey::generate(&*self.entropy));
         let policy = match self.policy {
@@ -265,6 +280,7 @@ impl RuntimeBuilder {
         });
         let mut guards = Vec::new();
         let mut shells = None;
+        let mut seen = None;
         if let Some(folder) = &workspace {
             let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree)
                 .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?
@@ -278,6 +294,7 @@ impl RuntimeBuilder {
                 return Err(RuntimeError::Workspace(text));
             }
             let mounts = Arc::new(mounts);
+            seen = Some(Arc::clone(&mounts));
             let mut settings = self.sandbox;
             settings.hidden.extend(self.hidden);
             let hand = Hand::new(self.launcher, Arc::clone(&mounts), gate.path_rules(), gate.shells(), settings);
@@ -337,8 +354,10 @@ impl RuntimeBuilder {
             ids: self.ids,
             approver: self.approver,
             workspace,
+            mounts: seen,
             shells,
             serving: Arc::default(),
+            held: Arc::default(),
         })
     }
 }

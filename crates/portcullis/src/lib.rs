@@ -27,6 +27,7 @@ mod agent;
 mod builder;
 mod call;
 mod error;
+mod guidance;
 mod ingress;
 mod notes;
 #[cfg(doctest)]
@@ -41,6 +42,7 @@ pub use agent::{Agent, AgentParts};
 pub use builder::RuntimeBuilder;
 pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
+pub use guidance::{GUIDANCE_BYTES, ProjectGuidance, read_project_file};
 pub use ingress::Refused;
 pub use replies::{Answer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;

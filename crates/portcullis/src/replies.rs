@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
 use portcullis_event::facts::{Replied, Reply};
-use portcullis_event::{Actor, Body, Event, Observed};
+use portcullis_event::{Actor, AskState, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
 use serde_json::Value;
@@ -116,12 +116,24 @@ impl Runtime {
         };
         let mut drafts = vec![self.stamp(&actor).draft(&fact)];
         drafts.extend(grant.as_ref().map(|grant| self.stamp(&actor).draft(&grant.event)));
-        let append = AppendId::make(&*self.ids, self.clock.now());
-        let mut commit = Commit::client(self.key(row.session_id), append, drafts);
         let id = grant.as_ref().map(|grant| grant.id);
-        commit.records = grant.map(|grant| grant.records).unwrap_or_default();
-        self.gate.store().commit(commit).await?;
-        Ok(id)
+        let records = grant.map(|grant| grant.records).unwrap_or_default();
+        loop {
+            // Whoever interrupted the session meant what it waits for, also where no wake has closed it yet (3.3).
+            let state = self.gate.state(row.session_id).await?;
+            if state.inbox.interrupted_after(row.asked_seq) {
+                return Err(StoreError::AskSettled { ask, state: AskState::Superseded }.into());
+            }
+            let append = AppendId::make(&*self.ids, self.clock.now());
+            let mut commit = Commit::client(self.key(row.session_id), append, drafts.clone());
+            commit.records = records.clone();
+            commit.only_at = Some(state.seq);
+            match self.gate.store().commit(commit).await {
+                Ok(_) => return Ok(id),
+                Err(StoreError::MovedOn { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// The same for someone who knows the ask by the event that showed it: the `agent.tool_use` of its session, or the

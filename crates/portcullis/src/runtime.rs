@@ -1,14 +1,15 @@
 //! The runtime: sessions, and calls through the gate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, limits};
 use portcullis_event::facts::{CustomTool, SessionCreated};
 use portcullis_event::{Actor, Stamp};
 use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
+use portcullis_sandbox::MountTable;
 use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -32,10 +33,14 @@ pub struct Runtime {
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) approver: Option<Approver>,
     pub(crate) workspace: Option<PathBuf>,
+    /// What its file tools see; none without a workspace.
+    pub(crate) mounts: Option<Arc<MountTable>>,
     /// The persistent shells of its sessions; none without a workspace.
     pub(crate) shells: Option<portcullis_tools::Shells>,
     /// Sessions that this runtime serves, see [`Runtime::serve`].
     pub(crate) serving: Arc<Mutex<BTreeSet<SessionId>>>,
+    /// Sessions that were claimed for their next wake.
+    pub(crate) held: Arc<Mutex<BTreeMap<SessionId, Session>>>,
 }
 
 impl Runtime {
@@ -91,7 +96,9 @@ impl Runtime {
         let session = SessionId::make(&*self.ids, self.clock.now());
         let offer = self.offer(session);
         for tool in portcullis_pipeline::custom_tools(custom_tools)?.keys() {
-            if offer.knows(tool.as_str()) || portcullis_tools::is_built_in(tool.as_str()) {
+            let ours =
+                portcullis_tools::is_built_in(tool.as_str()) || tool.as_str() == portcullis_harness::directive::TOOL;
+            if offer.knows(tool.as_str()) || ours {
                 return Err(RuntimeError::NameTaken(tool.clone()));
             }
         }
@@ -138,8 +145,27 @@ impl Runtime {
         SessionKey { tenant: self.gate.tenant(), session }
     }
 
+    /// Claims a session for the wake that comes next, so that nobody else takes up what is said to it until then. It is
+    /// given back after that wake, or with [`Runtime::shutdown`].
+    ///
+    /// # Errors
+    /// If a live process holds it for longer than a call waits, or the store fails.
+    pub async fn hold(&self, session: SessionId) -> Result<(), RuntimeError> {
+        let held = self.claim(session, limits::CALL_LEASE_WAIT).await?;
+        self.held().insert(session, held);
+        Ok(())
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<SessionId, Session>> {
+        // A map is whole between two of its changes.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Claims a session, waiting a little for a live holder.
     pub(crate) async fn claim(&self, session: SessionId, wait: Duration) -> Result<Session, RuntimeError> {
+        if let Some(held) = self.held().remove(&session) {
+            return Ok(held);
+        }
         let give_up = self.clock.monotonic() + wait;
         loop {
             match self.gate.open(session, self.owner.clone(), "local").await? {
@@ -163,6 +189,10 @@ impl Runtime {
 
     /// Waits for calls in flight, then closes the shells of its sessions.
     pub async fn shutdown(&self) {
+        let held = std::mem::take(&mut *self.held());
+        for session in held.into_values() {
+            give_back(session).await;
+        }
         self.gate.shutdown().await;
         if let Some(shells) = &self.shells {
             shells.shutdown().await;

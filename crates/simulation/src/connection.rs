@@ -238,6 +238,10 @@ impl Queue for Connection {
         };
         self.write(work).await
     }
+
+    async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Answer<()> {
+        self.write(self.ground.store.defer(key, fence, until)).await
+    }
 }
 
 #[async_trait]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use portcullis_base::{Clock as _, MessageId, limits};
 use portcullis_event::LOCAL_TENANT;
-use portcullis_pipeline::{Append, Halt, Opened, Proposal, Scheduling, Session};
+use portcullis_pipeline::{Append, Halt, InContext, Opened, Proposal, Scheduling, Session};
 use portcullis_store::{Claim, Notices as _, Queue as _, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -136,7 +136,10 @@ async fn turn(process: &Process, session: &Session, dice: &Dice) -> Result<(), H
     let proposals = (0..count).map(propose).collect();
     let scheduling = dice.pick(&[Scheduling::Segmented, Scheduling::Segmented, Scheduling::Sequential]);
     let mut facts = Append::new();
-    let turn = if dice.chance(50) { session.begin_turn(&mut facts) } else { session.begin_loop_turn(&mut facts) };
+    let turn = match dice.chance(50) {
+        true => session.begin_turn(&mut facts),
+        false => session.begin_loop_turn(&mut facts, &InContext::default()),
+    };
     let end = session.calls(facts, &turn, proposals, scheduling, &process.interrupt()).await?;
     let mut facts = end.facts;
     facts.idle();

@@ -111,6 +111,14 @@ pub(crate) fn release(tx: &Tx<'_>, key: SessionKey, fence: u64, idle_at: Option<
     Ok(())
 }
 
+/// Gives back a lease that is still ours, with its work for later.
+pub(crate) fn defer(tx: &Tx<'_>, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), Fail> {
+    let mut head = held(tx, key, fence)?;
+    head.defer(until);
+    heads::write(tx.conn, key, &head)?;
+    Ok(())
+}
+
 /// A granted lease is recognised by its fence and owner.
 pub(crate) fn claim_trace(claim: &Claim, key: Option<SessionKey>) -> Option<Trace> {
     match claim {

@@ -416,6 +416,10 @@ impl Queue for SqliteStore {
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         self.write_now(Some(key), no_trace, move |tx| leases::release(tx, key, fence, idle_at)).await
     }
+
+    async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError> {
+        self.write_now(Some(key), no_trace, move |tx| leases::defer(tx, key, fence, until)).await
+    }
 }
 
 #[async_trait]

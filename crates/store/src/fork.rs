@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 
-use portcullis_base::{AppendId, ArtifactId, AskId, Clock, Digest, IdGen, QueuedWakeId, SessionId};
+use portcullis_base::{
+    AppendId, ArtifactId, AskId, Clock, Digest, IdGen, IntentId, MessageId, QueuedWakeId, SessionId,
+};
 use portcullis_event::facts::{
     Disposition, LoopOutcome, SessionCreated, SessionForked, SpanCompleted, SpanResult, StatusIdle, StopReason,
     WakeCancelled,
@@ -81,20 +83,58 @@ struct Quiet {
     open: Option<String>,
 }
 
-/// A fork begins where no call and no model request was open: a call that is half done in one log cannot be finished in
-/// two. An append may be cut there: what rides in one is chosen for speed, not for meaning.
+/// A fork begins where no call and no model request was open, and no answer whose calls are still to be made: what was
+/// proposed in one log is not done in two. An append may be cut there: what rides in one is chosen for speed, not for
+/// meaning.
 fn quiet(events: &[Event], asked: usize) -> Quiet {
     let mut state = State::default();
+    let mut proposed = Proposed::default();
     let (mut at, mut left_out) = (0, None);
     for (n, event) in events[..asked].iter().enumerate() {
         state.apply(event);
-        left_out = open_in(&state);
+        proposed.apply(event);
+        left_out = open_in(&state).or_else(|| proposed.open());
         // The first event makes the session: there is always at least that.
         if n == 0 || left_out.is_none() {
             at = n + 1;
         }
     }
     Quiet { at, state: State::fold(&events[..at]), open: left_out }
+}
+
+/// The calls of the newest answer that have no observation.
+#[derive(Default)]
+struct Proposed {
+    message: Option<MessageId>,
+    calls: usize,
+    intents: HashMap<IntentId, MessageId>,
+}
+
+impl Proposed {
+    fn apply(&mut self, event: &Event) {
+        match &*event.body_ref() {
+            Body::ModelRequestEnd(end) if !end.is_error => {
+                self.message = Some(end.message_id);
+                // An older log does not count them: then the answer is open until the next request.
+                self.calls = if end.calls == 0 && end.stop == "tool_use" { usize::MAX } else { end.calls };
+            }
+            // The next request has their results, and a checked answer was the last one.
+            Body::ModelRequestStart(_) | Body::FinalChecked(_) => *self = Self::default(),
+            Body::IntentProposed(intent) => drop(self.intents.insert(intent.intent_id, intent.message_id)),
+            Body::Observed(observed) => {
+                let message = self.intents.remove(&observed.intent_id);
+                if message.is_some() && message == self.message {
+                    self.calls = self.calls.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn open(&self) -> Option<String> {
+        let message = self.message.filter(|_| self.calls > 0)?;
+        Some(format!("calls of an answer were still to be made ({message})"))
+    }
 }
 
 fn open_in(state: &State) -> Option<String> {

@@ -68,9 +68,12 @@ impl Head {
         self.reckon();
     }
 
-    /// Sets when the session is due. A wake waits while an ask does (store §4); what is terminated is never due.
+    /// Sets when the session is due. A wake waits while an ask does, or a client's result (store §4); what is terminated is
+    /// never due.
     pub fn reckon(&mut self) {
-        let wake = self.wake.filter(|_| self.blocked_n == 0);
+        // Whoever gives back a session that nobody has to answer any more leaves work, so its wakes do not wait for ever.
+        let waits = self.blocked_n > 0 || self.status == SessionStatus::RequiresAction;
+        let wake = self.wake.filter(|_| !waits);
         let due = [self.work_due_at, wake.map(|wake| wake.due_at)].into_iter().flatten().min();
         self.next_due_at = due.filter(|_| self.status != SessionStatus::Terminated);
         self.priority = match (self.work_due_at, wake) {
@@ -106,6 +109,15 @@ impl Head {
         self.lease_until = Some(until);
         self.has_work(now);
         Lease { session, fence: self.fence, owner, until, last_seq: self.last_seq, before }
+    }
+
+    /// Takes the session back from a holder that could do nothing with it: it is due again at `until`, and its wakes with it.
+    pub fn defer(&mut self, until: Timestamp) {
+        self.lease_owner = None;
+        self.lease_until = None;
+        self.work_due_at = Some(until);
+        self.reckon();
+        self.next_due_at = self.next_due_at.map(|due| due.max(until));
     }
 
     /// Takes the session back from its holder. If that had nothing left to do and saw the whole log, only wakes make it

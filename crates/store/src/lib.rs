@@ -25,7 +25,6 @@ mod outbox;
 mod plan;
 mod queue;
 mod retention;
-mod retry;
 mod rows;
 mod search;
 mod sweep;
@@ -50,7 +49,6 @@ pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, Planned, plan};
 pub use queue::{Due, Fairness, Swept, by_urgency, fair_share, urgency};
 pub use retention::{Held, Retain, Retention, Why};
-pub use retry::{Failure, NextTry, next_try};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,
 };

@@ -141,6 +141,10 @@ pub trait Queue: Send + Sync {
     /// back before; nothing changes then. `idle_at` = the seq up to which the holder saw the log and left nothing to do: if
     /// the log ends there, only a pending wake makes the session due again. `None` = there is work left.
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError>;
+
+    /// Gives a lease back with the work undone: the session is due again at `until`, or as soon as somebody says something
+    /// to it. For a holder that cannot work on it now (agent-runtime 5.7).
+    async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError>;
 }
 
 /// Ordinary rows: kind, id, version, body. They change through [`Commit::records`] or here.

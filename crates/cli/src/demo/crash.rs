@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use portcullis::SessionId;
+use portcullis::model::Model;
 use portcullis_base::Code;
 use serde_json::json;
 
-use super::{Place, look_at, lowered, played, see_through, settings, told};
+use super::{Place, Stop, look_at, lowered, played, see_through, settings, told};
 use crate::args::Globals;
-use crate::exit::{Ended, failed, usage};
+use crate::exit::{Ended, Leave, failed, usage};
 use crate::person;
-use crate::render::{BOLD, Term, styled};
+use crate::render::{BOLD, Term, place as place_of, styled};
 use crate::run::Work;
 use crate::run::screen::Screen;
 use crate::world::World;
@@ -27,76 +28,125 @@ const PROMPT: &str = "Run long.sh and tell me how it went.";
 const BEGAN: &str = "began.txt";
 /// How long the command may take to begin, and to be gone after its runner was killed.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long the command of a process that was killed early may take to be gone.
+const AFTERWARDS: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
 
+/// What the model says, about the command of this very demo.
+pub fn model(tag: &str) -> anyhow::Result<Arc<dyn Model>> {
+    played("demo-crash", &SCRIPT.replace("@TAG@", tag))
+}
+
 pub async fn run(
-    world: &World,
+    work: &Work<'_>,
     place: &Place,
-    globals: &Globals,
-    screen: &Arc<Screen>,
-    term: &Term,
+    tag: &str,
+    (screen, term): (&Arc<Screen>, &Term),
+    stop: &Stop,
 ) -> anyhow::Result<Ended> {
-    let tag = format!("demo-{}", world.tag());
-    screen.line(&styled(BOLD, &format!("A project in {} with a command that takes long.", place.folder.display())));
+    screen.line(&styled(BOLD, &format!("A project in {} with a command that takes long.", place_of(&place.folder))));
     screen.line(&styled(BOLD, &format!("> {PROMPT}")));
-    let runtime = world.runtime(&place.folder, "portcullis demo")?;
-    let session = runtime.create_session("demo --crash").await?;
-    runtime.say(session, &person::login(), PROMPT).await?;
+    let session = work.session;
+    work.runtime.say(session, &person::login(), PROMPT).await?;
     // Another process works on it, so that it can really be killed.
-    let mut child = worker(session, &tag)?;
-    let began = wait(|| place.folder.join(BEGAN).exists() || child.try_wait().is_ok_and(|ended| ended.is_some())).await;
-    let pid = child.id();
-    // SIGKILL: nothing of it can tidy up.
-    child.kill().context("the process cannot be killed")?;
-    child.wait().context("the process cannot be waited for")?;
-    if !began || !place.folder.join(BEGAN).exists() {
+    let mut stage = Stage::begin(session, tag)?;
+    let pid = stage.child.id();
+    let began = place.folder.join(BEGAN);
+    tokio::select! {
+        _ = wait(|| began.exists() || stage.child.try_wait().is_ok_and(|ended| ended.is_some())) => {}
+        () = stop.any.cancelled() => return Err(stop.error()),
+    }
+    stage.kill()?;
+    if !began.exists() {
         return Err(failed("the command did not begin, so there was nothing to crash"));
     }
     screen.line(&styled(
         BOLD,
         &format!("process {pid} was killed (SIGKILL) in the middle of the command; another goes on:"),
     ));
-    let dead = wait(|| !runs(&tag)).await;
-    let model = played("demo-crash", &SCRIPT.replace("@TAG@", &tag))?;
-    let work = Work { world, runtime, session, model, before: 0, globals };
-    told(&see_through(&work, screen, term).await?, screen)?;
+    let dead = wait(|| !runs(tag)).await;
+    told(&see_through(work, screen, term, stop).await?, screen, stop)?;
     let observed = work.observed(0).await?;
     let unknown = observed.iter().filter(|seen| seen.code.known() == Some(Code::OutcomeUnknown)).count();
-    let times = fs::read_to_string(place.folder.join(BEGAN)).unwrap_or_default().lines().count();
-    screen.line(&format!(
+    let times = fs::read_to_string(began).unwrap_or_default().lines().count();
+    screen.print(&format!(
         "unknown calls: {unknown}; the command began {times} time{}; it is {}",
         if times == 1 { "" } else { "s" },
         if dead { "dead" } else { "still running" }
     ));
-    look_at(&work, screen);
+    look_at(work, screen, term);
     let well = unknown == 1 && times == 1 && dead;
     let ended = if well { Ended::Done } else { Ended::Failed };
     screen.document(&json!({
-        "type": "end", "exit": ended as u8, "session_id": session, "unknown": unknown, "began": times, "dead": dead,
+        "type": "end", "exit": ended as u8, "session_id": session, "usage": work.used().await?,
+        "unknown": unknown, "began": times, "dead": dead,
     }));
     Ok(ended)
 }
 
-/// This very program once more, at work on the session.
-fn worker(session: SessionId, tag: &str) -> anyhow::Result<Child> {
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut words: Vec<_> = std::env::args_os().skip(1).collect();
-    words.extend(["--stage".into(), format!("{session}:{tag}").into()]);
-    let child = Command::new(program).args(words).stdin(Stdio::null()).spawn();
-    child.context("cannot start this program once more")
+/// This very program once more, at work on the session. It does not outlive this, nor does its command.
+struct Stage {
+    child: Child,
+    tag: String,
+}
+
+impl Stage {
+    fn begin(session: SessionId, tag: &str) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let mut words: Vec<_> = std::env::args_os().skip(1).collect();
+        words.extend(["--stage".into(), format!("{session}:{tag}:{}", std::process::id()).into()]);
+        let child = Command::new(program).args(words).stdin(Stdio::null()).spawn();
+        Ok(Self { child: child.context("cannot start this program once more")?, tag: tag.to_owned() })
+    }
+
+    /// SIGKILL: nothing of it can tidy up.
+    fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill().context("the process cannot be killed")?;
+        self.child.wait().context("the process cannot be waited for")?;
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // It may be dead already.
+        if self.kill().is_ok() {
+            // Its command goes right after it; a folder that goes must not be written into any more.
+            let since = Instant::now();
+            while runs(&self.tag) && since.elapsed() < AFTERWARDS {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
 }
 
 /// What the process does that will be killed.
 pub async fn perform(stage: &str, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
-    let (session, tag) = stage.split_once(':').ok_or_else(|| usage("--stage is for the demo itself"))?;
+    let words: Vec<&str> = stage.split(':').collect();
+    let [session, tag, parent] = words[..] else { return Err(usage("--stage is for the demo itself")) };
+    die_with(parent)?;
+    // Whoever started it says what there is to say.
+    let mut leave = Leave::listen()?;
     let session = SessionId::from_str(session).map_err(|e| usage(e.to_string()))?;
     let quiet = Arc::new(Screen::new(*term, true));
     let world = World::open(lowered(settings(globals)?, globals, &quiet)?, term)?;
     let runtime = world.runtime_of(session, "portcullis demo").await?;
-    let model = played("demo-crash", &SCRIPT.replace("@TAG@", tag))?;
-    let work = Work { world: &world, runtime, session, model, before: 0, globals };
-    see_through(&work, &quiet, term).await?;
-    Ok(Ended::Done)
+    let work = Work { world: &world, runtime, session, model: model(tag)?, before: 0, globals };
+    let stop = Stop::default();
+    tokio::select! {
+        biased;
+        how = leave.next() => Ok(how),
+        outcome = see_through(&work, &quiet, term, &stop) => outcome.map(|_| Ended::Done),
+    }
+}
+
+/// Whatever ends the process that started this one ends this one, too.
+fn die_with(parent: &str) -> anyhow::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .context("this process cannot be bound to its parent")?;
+    // It may have died before that, and then nothing comes.
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().to_string());
+    if now.as_deref() == Some(parent) { Ok(()) } else { Err(Stop::default().error()) }
 }
 
 /// Waits until it is so, as long as anyone has patience for; whether it came to be so.

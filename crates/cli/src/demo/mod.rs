@@ -5,8 +5,8 @@ mod crash;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use portcullis::hand::Launcher;
@@ -14,60 +14,162 @@ use portcullis::model::{Model, Scripted};
 use portcullis::{IsolationLevel, Profile};
 use portcullis_event::facts::FinalVerdict;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use crate::args::{ApprovalMode, DemoArgs, Globals};
+use crate::args::{ApprovalMode, DemoArgs, Globals, ProfileName};
 use crate::config::{self, Settings};
-use crate::exit::{Ended, failed, fault, interrupts, usage};
+use crate::exit::{Ended, Interrupts, Leave, failed, fault, streamed, usage};
 use crate::home::Home;
-use crate::render::{BOLD, DIM, Term, YELLOW, styled};
+use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::{self, Screen};
 use crate::run::{Work, model, spent};
-use crate::world::World;
-use crate::{caches, person};
+use crate::world::{World, quoted};
+use crate::{caches, person, wake};
 
 /// Who answers the asks of a demo.
 const BY: &str = "the demo";
 const PROMPT: &str = "The test of this project fails. Find out why, mend it, and show that it passes.";
 const PROJECT: &[(&str, &str)] = &[("sum.sh", include_str!("sum.sh")), ("test.sh", include_str!("test.sh"))];
 const MEND: &str = include_str!("mend.toml");
+/// The file beside a project that stays, which holds what its model says.
+const MODEL: &str = "model.toml";
+/// Until a signal that has come is heard.
+const A_MOMENT: Duration = Duration::from_millis(20);
+/// How long a demo that is to end waits for what runs to settle.
+const GRACE: Duration = Duration::from_secs(3);
 
 pub async fn run(args: &DemoArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     if let Some(stage) = &args.stage {
         return crash::perform(stage, globals, term).await;
     }
+    refuse(globals)?;
+    // Before anything is laid out: whoever ends a demo early finds nothing of it left.
+    let mut leave = Leave::listen()?;
+    let stop = Stop::default();
+    let mut shown = Box::pin(show(args, globals, term, &stop));
+    loop {
+        tokio::select! {
+            ended = &mut shown => return ended,
+            how = leave.next() => {
+                if stop.any.is_cancelled() {
+                    break;
+                }
+                stop.by(how);
+            }
+            () = tokio::time::sleep(GRACE), if stop.any.is_cancelled() => break,
+        }
+    }
+    // The folder goes with it, and what runs with this process.
+    drop(shown);
+    Err(streamed(term, json!({"type": "end", "stop": "error"}), stop.error()))
+}
+
+/// A demo answers its own asks, in the one profile that its model knows: what it cannot do it does not pass over.
+fn refuse(globals: &Globals) -> anyhow::Result<()> {
+    if let Some(ApprovalMode::Ask | ApprovalMode::Deny) = globals.approvals {
+        let text = "the demo answers its own asks with allow, in a folder made for it; leave --approvals out, or see \
+                    `portcullis run --approvals deny`";
+        return Err(usage(text));
+    }
+    if globals.profile == Some(ProfileName::Managed) {
+        return Err(usage("the demo works in profile `code`, as `portcullis run` does; leave --profile out"));
+    }
+    Ok(())
+}
+
+/// That somebody wants a demo to end.
+#[derive(Default)]
+struct Stop {
+    any: CancellationToken,
+    how: OnceLock<Ended>,
+    /// By another signal than Ctrl-C, which whoever drives the session hears itself.
+    other: CancellationToken,
+}
+
+impl Stop {
+    fn by(&self, how: Ended) {
+        // The first counts.
+        let _ = self.how.set(how);
+        if how != Ended::Interrupted {
+            self.other.cancel();
+        }
+        self.any.cancel();
+    }
+
+    /// An error once somebody does.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.any.is_cancelled() { Err(self.error()) } else { Ok(()) }
+    }
+
+    fn error(&self) -> anyhow::Error {
+        fault(self.how.get().copied().unwrap_or(Ended::Interrupted), "the demo was ended early")
+    }
+}
+
+async fn show(args: &DemoArgs, globals: &Globals, term: &Term, stop: &Stop) -> anyhow::Result<Ended> {
     let settings = settings(globals)?;
+    // Before anything is laid out: whoever mistyped its name says it again for the same folder.
+    let chosen = match (&globals.model, args.crash) {
+        (Some(_), false) => Some(model::choose(&settings, false, term).await?),
+        _ => None,
+    };
     let place =
         Place::lay_out(&settings.home, args.keep.as_deref(), if args.crash { crash::PROJECT } else { PROJECT })?;
     let screen = Arc::new(Screen::new(*term, true));
-    let settings = lowered(settings, globals, &screen)?;
+    let settings = match lowered(settings, globals, &screen) {
+        Ok(settings) => settings,
+        Err(error) => {
+            // A signal that comes while this machine is tried out makes it look worse than it is.
+            tokio::time::sleep(A_MOMENT).await;
+            stop.check()?;
+            return Err(error);
+        }
+    };
     let world = World::open(settings, term)?;
-    if args.crash {
-        return crash::run(&world, &place, globals, &screen, term).await;
-    }
-    let model: Arc<dyn Model> = match &globals.model {
-        Some(_) => model::choose(&world.settings, false, term).await?,
+    let runtime = world.runtime(&place.folder, "portcullis demo")?;
+    let tag = format!("demo-{}", world.tag());
+    let model: Arc<dyn Model> = match chosen {
+        Some(model) => model,
+        None if args.crash => crash::model(&tag)?,
         None => played("demo", MEND)?,
     };
-    screen.line(&styled(BOLD, &format!("A project in {}: sum.sh, and test.sh, which fails.", place.folder.display())));
-    screen.line(&styled(BOLD, &format!("> {PROMPT}")));
-    let runtime = world.runtime(&place.folder, "portcullis demo")?;
-    let session = runtime.create_session("demo").await?;
-    runtime.say(session, &person::login(), PROMPT).await?;
+    let session = runtime.create_session(if args.crash { "demo --crash" } else { "demo" }).await?;
     let work = Work { world: &world, runtime, session, model, before: 0, globals };
+    let ended = match args.crash {
+        true => crash::run(&work, &place, &tag, (&screen, term), stop).await,
+        false => mend(&work, &place, &screen, term, stop).await,
+    };
+    let ended = ended.and_then(|ended| screen.written().map(|()| ended));
+    ended.map_err(|error| streamed(term, json!({"type": "end", "stop": "error", "session_id": session}), error))
+}
+
+/// The project whose test fails.
+async fn mend(work: &Work<'_>, place: &Place, screen: &Arc<Screen>, term: &Term, stop: &Stop) -> anyhow::Result<Ended> {
+    screen.line(&styled(BOLD, &format!("A project in {}: sum.sh, and test.sh, which fails.", place_of(&place.folder))));
+    screen.line(&styled(BOLD, &format!("> {PROMPT}")));
+    work.runtime.say(work.session, &person::login(), PROMPT).await?;
     let began = Instant::now();
-    let outcome = see_through(&work, &screen, term).await?;
+    let outcome = see_through(work, screen, term, stop).await?;
     let passes = work.observed(0).await?.iter().rev().find(|seen| seen.tool == "bash").is_some_and(|seen| seen.ok);
-    let verdict = told(&outcome, &screen)?;
-    screen.line(&styled(DIM, &spent(&work.used().await?, began)));
-    if args.keep.is_some() {
-        screen.line(&format!("the project stays in {}", place.folder.display()));
+    let verdict = told(&outcome, screen, stop)?;
+    let used = work.used().await?;
+    screen.line(&styled(DIM, &spent(&used, began)));
+    if place.stays() {
+        screen.line(&format!("the project stays in {}", place_of(&place.folder)));
+        let model = match &work.globals.model {
+            Some(name) => name.clone(),
+            None => format!("scripted:{}", place.leave(MODEL, MEND)?.display()),
+        };
+        let words = format!("run --session {} --model {}", work.session, quoted(model.as_bytes()));
+        screen.line(&format!("to take the repair back, type /undo in: {}", work.world.command(&words)));
     }
-    look_at(&work, &screen);
+    look_at(work, screen, term);
     let well = passes && verdict == Some(FinalVerdict::Supported);
     let ended = if well { Ended::Done } else { Ended::Failed };
     screen.document(&json!({
-        "type": "end", "exit": ended as u8, "session_id": session, "verdict": verdict, "test_passes": passes,
+        "type": "end", "exit": ended as u8, "session_id": work.session, "usage": used,
+        "verdict": verdict, "test_passes": passes,
     }));
     Ok(ended)
 }
@@ -113,7 +215,7 @@ struct Place {
     folder: PathBuf,
     /// What commands in a folder that goes leave in the data folder, which goes with it.
     caches: Option<PathBuf>,
-    _scratch: Option<tempfile::TempDir>,
+    scratch: Option<tempfile::TempDir>,
 }
 
 impl Place {
@@ -141,7 +243,18 @@ impl Place {
             fs::write(folder.join(name), text).with_context(|| format!("cannot write {name}"))?;
         }
         let caches = scratch.is_some().then(|| home.caches(&folder));
-        Ok(Self { folder, caches, _scratch: scratch })
+        Ok(Self { folder, caches, scratch })
+    }
+
+    fn stays(&self) -> bool {
+        self.scratch.is_none()
+    }
+
+    /// Leaves one more file there.
+    fn leave(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+        let file = self.folder.join(name);
+        fs::write(&file, text).with_context(|| format!("cannot write {name}"))?;
+        Ok(file)
     }
 }
 
@@ -155,8 +268,9 @@ impl Drop for Place {
 }
 
 /// The session, until nothing is left to do.
-async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term) -> anyhow::Result<Outcome> {
-    let agent = work.agent(screen);
+async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term, stop: &Stop) -> anyhow::Result<Outcome> {
+    stop.check()?;
+    let agent = work.agent(screen).await;
     let mut drive = Drive {
         world: work.world,
         runtime: &work.runtime,
@@ -166,35 +280,52 @@ async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term) -> anyh
         by: BY,
         screen: Arc::clone(screen),
         term: *term,
-        interrupts: interrupts()?,
+        interrupts: Interrupts::listen(false)?,
         typed: None,
         left: false,
         elsewhere: false,
         failure: None,
     };
-    let outcome = drive.go().await;
+    let outcome = {
+        let mut going = std::pin::pin!(drive.go());
+        tokio::select! {
+            outcome = &mut going => outcome,
+            () = stop.other.cancelled() => {
+                work.runtime.interrupt(work.session, &person::login(), Some("the demo was ended")).await?;
+                going.await
+            }
+        }
+    };
     work.runtime.shutdown().await;
+    // An interrupt that comes together with the prompt does not keep the session from it.
+    stop.check()?;
     outcome
 }
 
 /// How it ended, in words; the verdict on its last answer.
-fn told(outcome: &Outcome, screen: &Screen) -> anyhow::Result<Option<FinalVerdict>> {
+fn told(outcome: &Outcome, screen: &Screen, stop: &Stop) -> anyhow::Result<Option<FinalVerdict>> {
     match outcome {
         Outcome::Done(end) => {
+            if let Some(words) = wake::no_answer(end) {
+                screen.error(words);
+            }
             if let Some(checked) = &end.checked {
-                screen.line(&screen::verdict(checked));
+                screen.print(&screen::verdict(checked));
             }
             Ok(end.checked.as_ref().map(|checked| checked.verdict))
         }
         Outcome::Failed(error) => Err(failed(format!("the model failed: {}", error.message))),
-        Outcome::Interrupted => Err(fault(Ended::Interrupted, "interrupted")),
+        Outcome::Interrupted => Err(stop.error()),
         Outcome::Nothing | Outcome::Waits(_) | Outcome::Later(_) => Ok(None),
     }
 }
 
 /// The commands that look at what happened.
-fn look_at(work: &Work<'_>, screen: &Screen) {
+fn look_at(work: &Work<'_>, screen: &Screen, term: &Term) {
     let session = work.session;
+    if term.quiet {
+        screen.print(&format!("session {session}"));
+    }
     screen.line(&format!("session {session}; look at what happened:"));
     for words in
         [format!("sessions trace {session} --all"), format!("audit verify {session}"), format!("replay {session}")]

@@ -1,87 +1,157 @@
-//! What a session changed, from its own records; and taking the last of it back.
+//! What a session changed, from its own records.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use portcullis::harness::context::told;
-use portcullis::{CallOutcome, Reply};
+use portcullis::SessionId;
 use portcullis_base::{ArtifactId, Digest, IntentId, MessageId, SideEffect};
+use portcullis_event::facts::text_of;
 use portcullis_event::{Body, Event, LOCAL_TENANT};
 use portcullis_pipeline::ArtifactShelf;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Work;
 use crate::exit::failed;
 use crate::render::{self, safe_line};
-use crate::{ask_view, person};
+use crate::world::{World, quoted};
 
 /// Where tools see the workspace.
 const MOUNT: &str = "/workspace/";
 
 /// A change of a file whose contents were kept.
-struct Change {
-    effect: SideEffect,
+pub struct Change {
+    pub effect: SideEffect,
     /// What the two artifacts hold. `None`: there was nothing, or it could not be kept.
-    before: Option<Digest>,
-    after: Option<Digest>,
+    pub before: Option<Digest>,
+    pub after: Option<Digest>,
     /// A call of the model. What a person did beside it, `/undo` among it, is not.
     of_model: bool,
 }
 
-/// Changes of files, oldest first; and whether commands ran, which may have changed more.
-async fn changed(work: &Work<'_>) -> anyhow::Result<(Vec<Change>, bool)> {
-    let mut changes = Vec::new();
-    let mut commands = false;
-    let mut answers: HashSet<MessageId> = HashSet::new();
-    let mut of_model: HashSet<IntentId> = HashSet::new();
-    let gather = |events: &[Event]| {
-        for event in events {
-            match event.body() {
-                Body::ModelRequestStart(start) => drop(answers.insert(start.message_id)),
-                Body::IntentProposed(intent) if answers.contains(&intent.message_id) => {
-                    of_model.insert(intent.intent_id);
-                }
-                Body::Observed(observed) => {
-                    let of_model = of_model.remove(&observed.intent_id);
-                    let holds = |id: &Option<String>| {
-                        let kept = observed.artifacts.iter().find(|kept| Some(kept.id.to_string()) == *id);
-                        kept.map(|kept| kept.sha256)
-                    };
-                    for effect in &observed.side_effects.items {
-                        let (before, after) = (holds(&effect.before), holds(&effect.after));
-                        match effect.kind.starts_with("file_") && effect.after.is_some() {
-                            true => changes.push(Change { effect: effect.clone(), before, after, of_model }),
-                            false => commands = true,
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    };
-    work.world.each_page(work.session, 0, gather).await?;
-    Ok((changes, commands))
+impl Change {
+    /// The file as a person names it.
+    pub fn name(&self) -> &str {
+        self.effect.target.strip_prefix(MOUNT).unwrap_or(&self.effect.target)
+    }
+
+    /// Nothing was there before.
+    pub fn made(&self) -> bool {
+        self.effect.kind == "file_created"
+    }
 }
 
-/// The changes that were not taken back, oldest first. The log alone says so, whichever process did it: a person's call
-/// that gave a file what it held before the last change that stands took that change back, and is none itself.
-fn standing(changes: Vec<Change>) -> Vec<Change> {
-    let mut standing: Vec<Change> = Vec::new();
-    for change in changes {
-        let takes_back = |last: &Change| {
-            last.effect.target == change.effect.target && last.before.is_some() && last.before == change.after
+/// The input of the command that takes a file away which the session made. The log knows it by this.
+pub fn removal(name: &str) -> Value {
+    json!({"command": format!("rm -- {}", quoted(name.as_bytes()))})
+}
+
+/// What the model is told of a change that was taken back.
+pub fn note(name: &str) -> String {
+    let file = portcullis::harness::context::told::name(name);
+    format!("I took your last change to {file} back (/undo); the file is as it was before that change.")
+}
+
+/// What a log says about files.
+#[derive(Default)]
+pub struct Changed {
+    /// Changes, oldest first.
+    pub files: Vec<Change>,
+    /// Those that were not taken back.
+    pub standing: Vec<usize>,
+    /// Commands ran, which may have changed more.
+    pub commands: bool,
+    /// What was taken back, and the model has not heard of: the notes that tell it.
+    pub untold: Vec<String>,
+}
+
+impl Changed {
+    pub async fn load(world: &World, session: SessionId) -> anyhow::Result<Self> {
+        let (mut changed, mut calls) = (Self::default(), Calls::default());
+        let gather = |events: &[Event]| {
+            events.iter().for_each(|event| changed.take(event, &mut calls));
+            Ok(())
         };
-        if !change.of_model && standing.last().is_some_and(takes_back) {
-            standing.pop();
-        } else if change.before.is_none() || change.before != change.after {
-            standing.push(change);
+        world.each_page(session, 0, gather).await?;
+        Ok(changed)
+    }
+
+    fn take(&mut self, event: &Event, calls: &mut Calls) {
+        match event.body() {
+            Body::ModelRequestStart(start) => drop(calls.answers.insert(start.message_id)),
+            Body::IntentProposed(intent) if calls.answers.contains(&intent.message_id) => {
+                calls.of_model.insert(intent.intent_id);
+            }
+            Body::IntentProposed(intent) => drop(calls.of_people.insert(intent.intent_id, intent.raw_input)),
+            Body::Observed(observed) => {
+                let of_model = calls.of_model.remove(&observed.intent_id);
+                let input = calls.of_people.remove(&observed.intent_id);
+                if let Some(input) = input.filter(|_| observed.ok) {
+                    self.removed(&input);
+                }
+                let holds = |id: &Option<String>| {
+                    let kept = observed.artifacts.iter().find(|kept| Some(kept.id.to_string()) == *id);
+                    kept.map(|kept| kept.sha256)
+                };
+                for effect in &observed.side_effects.items {
+                    let (before, after) = (holds(&effect.before), holds(&effect.after));
+                    match effect.kind.starts_with("file_") && effect.after.is_some() {
+                        true => self.changed(Change { effect: effect.clone(), before, after, of_model }),
+                        false => self.commands = true,
+                    }
+                }
+            }
+            Body::UserMessage(message) => {
+                let said = text_of(&message.content);
+                if let Some(at) = self.untold.iter().position(|note| *note == said) {
+                    self.untold.remove(at);
+                }
+            }
+            _ => {}
         }
     }
-    standing
+
+    /// The log alone says what was taken back, whichever process did it: a person's call that gave a file what it held
+    /// before the last change to it that stands took that change back, and is none itself.
+    fn changed(&mut self, change: Change) {
+        let last = self.last_of(&change.effect.target);
+        let takes_back = |last: &Change| last.before.is_some() && last.before == change.after;
+        let taken = last.filter(|at| !change.of_model && takes_back(&self.files[self.standing[*at]]));
+        if let Some(at) = taken {
+            self.took_back(at);
+        } else if change.before.is_none() || change.before != change.after {
+            self.standing.push(self.files.len());
+        }
+        self.files.push(change);
+    }
+
+    /// A person's command took a file away that the session had made.
+    fn removed(&mut self, input: &Value) {
+        let made = |change: &Change| change.made() && removal(change.name()) == *input;
+        let found = self.standing.iter().rposition(|at| made(&self.files[*at]));
+        if let Some(at) = found {
+            self.took_back(at);
+        }
+    }
+
+    fn last_of(&self, target: &str) -> Option<usize> {
+        self.standing.iter().rposition(|at| self.files[*at].effect.target == target)
+    }
+
+    fn took_back(&mut self, at: usize) {
+        let change = self.standing.remove(at);
+        self.untold.push(note(self.files[change].name()));
+    }
+}
+
+/// Calls that have not ended, and who made them.
+#[derive(Default)]
+struct Calls {
+    answers: HashSet<MessageId>,
+    of_model: HashSet<IntentId>,
+    of_people: HashMap<IntentId, Value>,
 }
 
 /// What an artifact of this session holds.
-async fn kept(work: &Work<'_>, id: &str) -> anyhow::Result<String> {
+pub async fn kept(work: &Work<'_>, id: &str) -> anyhow::Result<String> {
     let gone = |why: &dyn std::fmt::Display| failed(format!("what the file held is not kept any more: {why}"));
     let id: ArtifactId = id.parse().map_err(|e| gone(&e))?;
     let shelf = ArtifactShelf::new(work.world.store.clone(), work.world.artifacts()?, LOCAL_TENANT);
@@ -99,7 +169,7 @@ async fn side(work: &Work<'_>, side: Option<&String>) -> anyhow::Result<String> 
 
 /// Each file as it was before the session's first change, against its last.
 pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
-    let (files, commands) = changed(work).await?;
+    let Changed { files, commands, .. } = Changed::load(work.world, work.session).await?;
     let mut text = String::new();
     let mut seen: Vec<&str> = Vec::new();
     let files: Vec<SideEffect> = files.into_iter().map(|change| change.effect).collect();
@@ -129,47 +199,6 @@ pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Writes back what the file of the last change that stands held before it, through the gate: it is refused if the file
-/// is not as the session left it.
-pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
-    let (changes, _) = changed(work).await?;
-    if changes.is_empty() {
-        return Err(failed("this session changed no file that could be taken back"));
-    }
-    let changes = standing(changes);
-    let Some(Change { effect: last, .. }) = changes.last() else {
-        return Err(failed("nothing is left to take back: every change of this session to a file was"));
-    };
-    let name = last.target.strip_prefix(MOUNT).unwrap_or(&last.target);
-    let Some(before) = &last.before else {
-        return Err(failed(format!("{name} was made by this session; nothing was there before: remove it yourself")));
-    };
-    let input = json!({"file_path": name, "content": kept(work, before).await?}).to_string();
-    let observed = match work.runtime.call(work.session, "write", &input).await? {
-        CallOutcome::Observed(seen) => seen.session_view().clone(),
-        CallOutcome::Waiting(ask) => {
-            // Whoever typed it has answered it.
-            let asked = crate::ask::Ask::load(work.world, ask).await?;
-            ask_view::diff(work.world, &asked.row).await?;
-            work.runtime.reply(ask, person::answer(Reply::AllowOnce, "cli", None)).await?;
-            let cancel = portcullis::CancellationToken::new();
-            work.runtime.see_through_until(ask, &cancel).await?.observed
-        }
-        CallOutcome::Elsewhere(_) | CallOutcome::Queued(_) => {
-            return Err(failed("the session is in use by another process; nothing was taken back"));
-        }
-    };
-    if !observed.ok {
-        let why = safe_line(&observed.summary, 300);
-        return Err(failed(format!("{name} was not taken back: {}: {why}", observed.code)));
-    }
-    // The model must not go on believing that its change is there.
-    let file = told::name(name);
-    let told = format!("I took your last change to {file} back (/undo); the file is as it was before that change.");
-    work.runtime.say(work.session, &person::login(), &told).await?;
-    Ok(format!("{} is as it was before the last change", render::exact(name, 200)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +216,10 @@ mod tests {
     }
 
     fn left(changes: Vec<Change>) -> Vec<(String, Option<String>)> {
-        standing(changes).into_iter().map(|change| (change.effect.target, change.effect.before)).collect()
+        let mut changed = Changed::default();
+        changes.into_iter().for_each(|change| changed.changed(change));
+        let standing = changed.standing.iter().map(|at| &changed.files[*at].effect);
+        standing.map(|effect| (effect.target.clone(), effect.before.clone())).collect()
     }
 
     #[test]

@@ -7,24 +7,29 @@ use portcullis::harness::{Stopped, WakeEnd, Woken};
 use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
+use portcullis_event::Body;
 use portcullis_event::facts::StopReason;
-use portcullis_store::StoreError;
+use portcullis_store::{Log as _, StoreError};
 use serde_json::json;
-use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
-use super::asks::{self, Answered};
+use super::asks::{self, Answered, Question};
 use super::screen::Screen;
+use super::talk::Said;
 use super::typed::Typed;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
-use crate::exit::{Ended, fault};
+use crate::exit::{Ended, Interrupts, fault};
 use crate::render::{DIM, Term, YELLOW, safe_line, styled};
-use crate::world::World;
+use crate::typing::Input;
+use crate::world::{PAGE, World, key};
 use crate::{ask_view, person};
 
 /// How often what takes long is looked at.
 const TICK: Duration = Duration::from_millis(200);
+
+/// Characters of a call on the line that says how it was answered.
+const CALL_CHARS: usize = 100;
 
 /// What a run came to.
 pub enum Outcome {
@@ -51,7 +56,7 @@ pub struct Drive<'a> {
     pub by: &'static str,
     pub screen: Arc<Screen>,
     pub term: Term,
-    pub interrupts: Signal,
+    pub interrupts: Interrupts,
     /// What a person types meanwhile, where someone does.
     pub typed: Option<Typed>,
     /// Somebody does not want to wait for anything any more.
@@ -65,14 +70,24 @@ pub struct Drive<'a> {
 impl Drive<'_> {
     /// Wakes the session until nothing is left that can be done here.
     pub async fn go(&mut self) -> anyhow::Result<Outcome> {
+        self.look_for_left_over().await?;
+        // Somebody stopped it, and one more wake settles that.
+        let mut stopped = false;
         loop {
-            let end = match self.wake_after_others().await? {
+            let woken = self.wake_after_others().await?;
+            self.screen.rest();
+            let end = match woken {
                 Woken::Executed(end) => end,
+                Woken::Idle if stopped => return Ok(Outcome::Interrupted),
                 Woken::Idle => match self.pending().await? {
                     asks if asks.is_empty() => return Ok(Outcome::Nothing),
                     asks => match self.answer(asks).await? {
-                        None => continue,
-                        Some(outcome) => return Ok(outcome),
+                        Next::On => continue,
+                        Next::Settle => {
+                            stopped = true;
+                            continue;
+                        }
+                        Next::End(outcome) => return Ok(outcome),
                     },
                 },
             };
@@ -81,19 +96,45 @@ impl Drive<'_> {
                 Stopped::Idle(_) => return Ok(Outcome::Done(end)),
                 Stopped::Rescheduled(at) => return Ok(Outcome::Later(at)),
                 Stopped::GaveUp { error } => return Ok(Outcome::Failed(error)),
-                Stopped::Retrying { error, at } => {
-                    if !self.wait_for_retry(&error, at).await {
-                        return Ok(Outcome::Interrupted);
-                    }
+                Stopped::Retrying { error, at } if self.typed.is_none() && is_far(at) => {
+                    return Ok(Outcome::Failed(too_far(error)));
                 }
+                Stopped::Retrying { error, at } => stopped |= !self.wait_for_retry(&error, at).await?,
                 Stopped::RequiresAction(_) => {
                     let asks = self.pending().await?;
-                    if let Some(outcome) = self.answer(asks).await? {
-                        return Ok(outcome);
+                    match self.answer(asks).await? {
+                        Next::On => {}
+                        Next::Settle => stopped = true,
+                        Next::End(outcome) => return Ok(outcome),
                     }
                 }
             }
         }
+    }
+
+    /// Calls that another process left unsettled are named by their input when they are settled here.
+    async fn look_for_left_over(&self) -> anyhow::Result<()> {
+        let open = self.world.store.intents(key(self.session), true).await?;
+        if open.is_empty() {
+            return Ok(());
+        }
+        let last = self.world.store.head(key(self.session)).await?.map_or(0, |head| head.last_seq);
+        let newest = self.world.store.read(key(self.session), last.saturating_sub(PAGE as u64), PAGE).await?;
+        for event in newest {
+            if let Body::IntentProposed(intent) = event.body()
+                && open.iter().any(|row| row.intent_id == intent.intent_id)
+            {
+                self.screen.left_over(intent.call_id, intent.raw_input.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the session to stop: asks are closed, and nothing goes on by itself. The next wake settles it.
+    async fn stop(&self, why: &str) -> anyhow::Result<()> {
+        self.runtime.interrupt(self.session, &person::login(), Some(why)).await?;
+        self.screen.document(&json!({"type": "interrupted"}));
+        Ok(())
     }
 
     /// One wake. Whoever answered an ask in place of this run holds the session while its call runs: that is waited for.
@@ -118,24 +159,25 @@ impl Drive<'_> {
     /// One wake. The first Ctrl-C is told to the session, which ends what runs and the wake with it; the second leaves.
     async fn wake(&mut self, interrupted: &mut bool) -> Result<Woken, WakeError> {
         let cancel = CancellationToken::new();
-        let mut work = std::pin::pin!(self.agent.wake(self.session, &cancel));
+        let mut work = std::pin::pin!(self.agent.wake_now(self.session, &cancel));
         let mut ticks = tokio::time::interval(TICK);
         loop {
             tokio::select! {
                 woken = &mut work => return woken.map_err(WakeError::Failed),
                 _ = ticks.tick() => self.screen.tick(),
-                line = said(&mut self.typed) => {
-                    self.runtime.say(self.session, &person::login(), &line).await?;
+                line = said(&mut self.typed, &self.screen) => {
+                    if self.hear(&line, Claim::Held).await? == Heard::Quit && !std::mem::replace(interrupted, true) {
+                        self.stop("/quit").await?;
+                        self.screen.line("leaving: waiting for what runs to settle; Ctrl-C leaves at once");
+                    }
                 }
                 Some(()) = self.interrupts.recv() => {
                     if std::mem::replace(interrupted, true) {
                         self.left = true;
-                        let text = format!("left before the session settled; whoever resumes {} sees to it", self.session);
-                        return Err(WakeError::Other(fault(Ended::Interrupted, text)));
+                        return Err(WakeError::Other(fault(self.interrupts.how, "left before the session settled")));
                     }
-                    self.runtime.interrupt(self.session, &person::login(), Some("Ctrl-C")).await?;
+                    self.stop(self.interrupts.word()).await?;
                     self.screen.line("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
-                    self.screen.document(&json!({"type": "interrupted"}));
                 }
             }
         }
@@ -148,14 +190,14 @@ impl Drive<'_> {
         Ok(asks)
     }
 
-    /// Has each answered; `None` to go on.
-    async fn answer(&mut self, asks: Vec<Ask>) -> anyhow::Result<Option<Outcome>> {
+    /// Has each answered.
+    async fn answer(&mut self, asks: Vec<Ask>) -> anyhow::Result<Next> {
         if asks.is_empty() {
-            return Ok(Some(Outcome::Waits(asks)));
+            return Ok(Next::End(Outcome::Waits(asks)));
         }
         let mut left = Vec::new();
         for ask in asks {
-            let (id, tool) = (ask.row.ask_id, ask_view::tool(&ask.row));
+            let (id, call) = (ask.row.ask_id, ask_view::call(&ask.row));
             let answer = match asks::by_flag(self.approvals) {
                 Some(answer) => {
                     if answer.reply.allows() {
@@ -165,22 +207,24 @@ impl Drive<'_> {
                     Box::new(answer)
                 }
                 None => {
-                    // What is typed from now on answers the question.
-                    let again = self.typed.is_some();
-                    self.say_typed().await?;
                     let workspace = ask.workspace.clone();
                     let row = ask.row.clone();
-                    let answered = asks::at_terminal(self.world, ask, &self.term, &mut self.interrupts).await?;
-                    if again {
-                        self.typed = Some(Typed::listen());
-                    }
+                    let answered = self.ask(ask).await?;
                     match answered {
                         Answered::Said(answer) => answer,
                         Answered::Settled => {
                             self.elsewhere = true;
+                            self.settled_elsewhere(&Ask::load(self.world, id).await?, &call);
                             continue;
                         }
-                        Answered::Left => return Ok(Some(Outcome::Interrupted)),
+                        Answered::Left => {
+                            self.stop(self.interrupts.word()).await?;
+                            return Ok(Next::Settle);
+                        }
+                        Answered::Line(_) => {
+                            self.stop("/quit").await?;
+                            return Ok(Next::Settle);
+                        }
                         Answered::Nobody => {
                             left.push(Ask { row, workspace });
                             continue;
@@ -189,6 +233,7 @@ impl Drive<'_> {
                 }
             };
             let (allows, channel) = (answer.reply.allows(), answer.channel.clone());
+            let by = if channel == "flag" { format!(" by {}", self.by) } else { String::new() };
             let said = json!({"type": "reply", "ask_id": id, "reply": answer.reply, "channel": answer.channel});
             let grant = match self.runtime.reply(id, *answer).await {
                 // Somebody else was quicker, or its time ran out: the first answer counts, and the work goes on.
@@ -197,34 +242,108 @@ impl Drive<'_> {
                     self.screen.line(&asks::settled(&now));
                     self.screen.document(&json!({"type": "settled", "ask_id": id, "state": now.row.state}));
                     self.elsewhere = true;
+                    self.settled_elsewhere(&now, &call);
                     continue;
                 }
                 replied => replied?,
             };
             self.screen.document(&said);
-            if channel == "flag" {
-                let word = if allows { "allowed" } else { "refused" };
-                self.screen.line(&styled(DIM, &format!("{word} by {}: {tool} ({id})", self.by)));
-            }
+            // A key was taken, which nothing else shows until the call has ended.
+            let word = if allows { "allowed" } else { "refused" };
+            self.screen.line(&styled(DIM, &format!("{word}{by}: {} ({id})", safe_line(&call, CALL_CHARS))));
+            self.screen.answered(allows.then_some(&call));
             if let Some(grant) = grant {
                 let revoke = self.world.command(&format!("grants revoke {grant}"));
                 self.screen.line(&styled(DIM, &format!("remembered as {grant}; take it back with: {revoke}")));
             }
         }
-        Ok((!left.is_empty()).then_some(Outcome::Waits(left)))
+        Ok(if left.is_empty() { Next::On } else { Next::End(Outcome::Waits(left)) })
     }
 
-    /// Stops listening, and tells the session what was typed and not heard yet. Whether there was anything.
-    pub async fn say_typed(&mut self) -> anyhow::Result<bool> {
-        let left = self.typed.take().map(Typed::finish).unwrap_or_default();
-        for line in &left {
-            self.runtime.say(self.session, &person::login(), line).await?;
+    /// Somebody else answered it. Whoever runs its call then, this run waits for it.
+    fn settled_elsewhere(&self, ask: &Ask, call: &str) {
+        let allowed = ask.row.reply.as_ref().is_some_and(portcullis::Reply::allows);
+        self.screen.answered(allowed.then_some(call));
+    }
+
+    /// One ask at this terminal. What is typed meanwhile and is no answer is heard as ever; a line stands for `/quit`.
+    async fn ask(&mut self, ask: Ask) -> anyhow::Result<Answered> {
+        if !self.term.interactive() {
+            return Ok(Answered::Nobody);
         }
-        Ok(!left.is_empty())
+        let screen = Arc::clone(&self.screen);
+        let mut question = Question::show(self.world, &screen, ask).await?;
+        // Where no conversation is held, only its answer is listened for.
+        let in_passing = self.typed.as_ref().is_none_or(|typed| !typed.listens());
+        let answered = loop {
+            let typed = self.typed.get_or_insert_with(|| Typed::new(&self.term));
+            typed.listen();
+            typed.by_keys(true);
+            match question.wait(typed, &mut self.interrupts).await? {
+                Answered::Line(line) if self.hear(&line, Claim::Free).await? != Heard::Quit => {}
+                answered => break answered,
+            }
+        };
+        if let Some(typed) = &mut self.typed {
+            if in_passing {
+                typed.pause();
+            } else {
+                typed.listen();
+            }
+        }
+        if in_passing {
+            self.hear_rest().await?;
+        }
+        Ok(answered)
     }
 
-    /// Waits until a failed request is tried again; `false` if somebody does not want to.
-    async fn wait_for_retry(&mut self, error: &ModelError, at: Timestamp) -> bool {
+    /// A whole line that a person typed while the session works.
+    async fn hear(&mut self, line: &str, claim: Claim) -> anyhow::Result<Heard> {
+        let Some(typed) = &mut self.typed else { return Ok(Heard::Nothing) };
+        let heard = match Said::of(line) {
+            Said::Nothing => return Ok(Heard::Nothing),
+            Said::Quit => {
+                typed.quit = true;
+                return Ok(Heard::Quit);
+            }
+            Said::Later(command) => {
+                typed.later.push(command.to_owned());
+                self.screen.line(&styled(DIM, &format!("{command} comes when the turn is over")));
+                return Ok(Heard::Nothing);
+            }
+            Said::Help(words) => {
+                self.screen.line(&words);
+                return Ok(Heard::Nothing);
+            }
+            Said::Words(words) => {
+                if typed.draws() {
+                    self.screen.line(&styled(DIM, &format!("> {}", safe_line(words, 400))));
+                }
+                words
+            }
+        };
+        if claim == Claim::First {
+            match self.runtime.hold(self.session).await {
+                // Whoever holds it hears them.
+                Ok(()) | Err(RuntimeError::Held(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.runtime.say(self.session, &person::login(), heard).await?;
+        Ok(Heard::Words)
+    }
+
+    /// Lines that were typed and not heard yet, once nobody listens any more. Whether words were said.
+    pub async fn hear_rest(&mut self) -> anyhow::Result<bool> {
+        let mut words = false;
+        while let Some(line) = self.typed.as_mut().and_then(Typed::waiting) {
+            words |= self.hear(&line, Claim::First).await? == Heard::Words;
+        }
+        Ok(words)
+    }
+
+    /// Waits until a failed request is tried again; `false` if somebody stopped that.
+    async fn wait_for_retry(&mut self, error: &ModelError, at: Timestamp) -> anyhow::Result<bool> {
         let wait = at.since(SystemClock::new().now());
         let why = safe_line(&error.message, 300);
         let secs = wait.as_secs_f64();
@@ -233,27 +352,88 @@ impl Drive<'_> {
             Some(last) if last == why => "the model failed in the same way".to_owned(),
             _ => format!("the model failed: {why}"),
         };
-        self.screen.line(&styled(YELLOW, &format!("{what}; next try in {secs:.0} s (Ctrl-C leaves)")));
+        let ways = match self.typed.as_ref().is_some_and(Typed::listens) {
+            true => "a line you type tries at once, Ctrl-C interrupts",
+            false => "Ctrl-C interrupts",
+        };
+        self.screen.line(&styled(YELLOW, &format!("{what}; next try in {secs:.0} s ({ways})")));
         self.screen.document(&json!({
             "type": "retry", "failure": error.failure.as_str(), "message": error.message, "at": at,
         }));
-        tokio::select! {
-            // A moment more: the wake is due at `at`, not before.
-            () = tokio::time::sleep(wait + Duration::from_millis(5)) => true,
-            _ = self.interrupts.recv() => false,
+        // A moment more: the wake is due at `at`, not before.
+        let mut due = std::pin::pin!(tokio::time::sleep(wait + Duration::from_millis(5)));
+        let why = loop {
+            tokio::select! {
+                () = &mut due => return Ok(true),
+                _ = self.interrupts.recv() => break self.interrupts.word(),
+                line = said(&mut self.typed, &self.screen) => match self.hear(&line, Claim::First).await? {
+                    // It is due with them.
+                    Heard::Words => return Ok(true),
+                    Heard::Quit => break "/quit",
+                    Heard::Nothing => {}
+                },
+            }
+        };
+        // Else the try that is queued would be made by whoever comes next.
+        self.stop(why).await?;
+        Ok(false)
+    }
+}
+
+/// How long a try is waited for where nobody sits: a job that sleeps for a day is one that hangs.
+const UNATTENDED: Duration = Duration::from_secs(5 * 60);
+
+fn is_far(at: Timestamp) -> bool {
+    at.since(SystemClock::new().now()) > UNATTENDED
+}
+
+fn too_far(mut error: ModelError) -> ModelError {
+    let most = UNATTENDED.as_secs();
+    error.message.push_str(&format!("; without a terminal no more than {most} s are waited for"));
+    error
+}
+
+/// The next line that a person typed; never, where nobody types. What is typed so far is shown, and kept.
+async fn said(typed: &mut Option<Typed>, screen: &Screen) -> String {
+    let Some(typed) = typed.as_mut().filter(|typed| typed.listens()) else { return std::future::pending().await };
+    loop {
+        let Some((input, _)) = typed.next().await else { return std::future::pending().await };
+        if input == Input::End {
+            screen.line(&styled(DIM, "Ctrl-D ends nothing while it works; /quit leaves, Ctrl-C interrupts"));
+        }
+        let line = typed.apply(input);
+        screen.typing("", typed.line());
+        if let Some(line) = line {
+            return line;
         }
     }
 }
 
-/// The next line that a person typed; never, where nobody types.
-async fn said(typed: &mut Option<Typed>) -> String {
-    match typed {
-        Some(lines) => match lines.next().await {
-            Some(line) => line,
-            None => std::future::pending().await,
-        },
-        None => std::future::pending().await,
-    }
+/// What follows the asks of a wake.
+enum Next {
+    On,
+    /// It was stopped: the next wake settles it.
+    Settle,
+    End(Outcome),
+}
+
+/// Who has the session while somebody speaks to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// This run, in a wake.
+    Held,
+    /// Nobody: it waits for an answer, which anybody may give.
+    Free,
+    /// Nobody, and what is said would be anybody's to take up: it is claimed for the next wake first.
+    First,
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Words,
+    Quit,
+    Nothing,
 }
 
 /// Why a wake did not come to an end.

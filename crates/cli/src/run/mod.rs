@@ -1,40 +1,40 @@
 //! `run`: a model at work in this workspace, until it is done or somebody must answer.
 
-mod asks;
-mod changes;
+pub mod asks;
+pub mod changes;
 pub mod drive;
 pub mod model;
 pub mod screen;
 mod session;
 mod talk;
 mod typed;
+mod undo;
 
-use std::path::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
 use portcullis::harness::{Guidance, Settings as Wakes, WakeEnd};
 use portcullis::model::Model;
-use portcullis::{Agent, AgentParts, Profile, Runtime, SessionId, SystemIds};
-use portcullis_event::facts::SessionUsage;
+use portcullis::{Agent, AgentParts, Profile, ProjectGuidance, Runtime, RuntimeError, SessionId, SystemIds};
+use portcullis_base::{EventId, WakeId};
+use portcullis_event::facts::{SessionUsage, text_of};
 use portcullis_event::fold::CustomRequest;
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::folded;
 use portcullis_store::Log as _;
 use serde_json::{Value, json};
 
-use crate::args::{Globals, RunArgs};
+use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
-use crate::config::{self, Settings};
-use crate::exit::{Ended, interrupts, usage};
-use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
+use crate::config::Settings;
+use crate::exit::{Ended, Interrupts, fault, streamed, usage};
+use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::world::{World, key, quoted, workspace};
-use crate::{ask_view, call, person};
+use crate::{ask_view, call, person, terminal, wake};
 use drive::{Drive, Outcome};
 use screen::Screen;
-
-/// The guidance of a workspace, first found first.
-const GUIDANCE: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+use typed::Typed;
 
 pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let prompt = prompt(args, term)?;
@@ -53,13 +53,13 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     let work = Work { world: &world, runtime, session, model, before, globals };
     let screen = Arc::new(Screen::new(*term, false));
-    let agent = work.agent(&screen);
+    let agent = work.agent(&screen).await;
     screen.document(&json!({
         "type": "session", "session_id": session, "workspace": work.runtime.workspace(),
         "model": work.model.name().to_string(), "resumed": args.session.is_some() || args.resume,
     }));
-    if let Some(prompt) = &prompt {
-        work.runtime.say(session, &person::login(), prompt).await?;
+    if term.interactive() {
+        terminal::keep()?;
     }
     let mut drive = Drive {
         world: &world,
@@ -70,7 +70,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         by: "--approvals",
         screen: Arc::clone(&screen),
         term: *term,
-        interrupts: interrupts()?,
+        interrupts: Interrupts::listen(!term.interactive())?,
         typed: None,
         left: false,
         elsewhere: false,
@@ -79,17 +79,54 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let began = Instant::now();
     let ended = match prompt.is_none() && term.interactive() {
         true => talk::talk(&work, &mut drive).await,
-        false => match drive.go().await {
-            Ok(outcome) => work.end(outcome, &screen, began).await,
-            Err(error) => Err(error),
-        },
+        false => once(&work, &mut drive, prompt.as_deref(), began).await,
     };
+    let told = |error| streamed(term, json!({"type": "end", "stop": "error", "session_id": session}), error);
     // What a persistent shell holds does not outlive the run. Whoever left does not wait for it: with this process its
     // commands end, and what it leaves unsettled the next one settles, as after a crash.
-    if !drive.left {
-        work.runtime.shutdown().await;
+    if drive.left {
+        unsent(&mut drive);
+        let again = work.again(Some("go on"));
+        return Err(told(fault(drive.interrupts.how, format!("left before the session settled; go on with: {again}"))));
     }
-    ended
+    work.runtime.shutdown().await;
+    // Until the last moment: what is typed here is not for whoever reads this terminal next.
+    unsent(&mut drive);
+    let ended = ended.and_then(|ended| screen.written().map(|()| ended));
+    ended.map_err(told)
+}
+
+/// Works on a prompt, or on what is left over, until nothing is left to do. Who sits at a terminal may say more meanwhile.
+async fn once(work: &Work<'_>, drive: &mut Drive<'_>, prompt: Option<&str>, began: Instant) -> anyhow::Result<Ended> {
+    let said = match prompt {
+        Some(prompt) => Some(work.say(prompt).await?),
+        None => None,
+    };
+    if drive.term.interactive() && terminal::in_front() {
+        drive.typed = Some(Typed::new(&drive.term));
+    }
+    let outcome = talk::see_through(drive).await?;
+    let later = drive.typed.as_mut().map(|typed| std::mem::take(&mut typed.later)).unwrap_or_default();
+    // Nobody else may be given what is typed from here on, either.
+    if let Some(typed) = &mut drive.typed {
+        typed.listen();
+    }
+    for command in &later {
+        talk::does(command, work, drive, began).await?;
+    }
+    work.end((outcome, said, drive.interrupts.how), &drive.screen, began).await
+}
+
+/// Tells what was typed and went nowhere.
+fn unsent(drive: &mut Drive<'_>) {
+    let Some(mut typed) = drive.typed.take() else { return };
+    typed.pause();
+    drive.screen.typing("", "");
+    let mut lines: Vec<String> = std::iter::from_fn(|| typed.waiting()).collect();
+    lines.push(typed.take_line());
+    for line in lines.iter().filter(|line| !line.trim().is_empty()) {
+        drive.screen.line(&format!("typed and not sent: {}", safe_line(line, 400)));
+    }
 }
 
 /// What is to be done, in the user's words.
@@ -108,15 +145,18 @@ fn prompt(args: &RunArgs, term: &Term) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// The workspace's own words to whoever works in it. One that cannot be read is told, and left out.
-pub fn guidance(folder: &Path, term: &Term) -> Option<Guidance> {
-    GUIDANCE.iter().find_map(|name| match config::read(&folder.join(name)) {
-        Ok(text) => text.map(|text| Guidance { name: (*name).to_owned(), text }),
-        Err(error) => {
-            term.note(&format!("warning: the guidance is left out: {error}"));
-            None
-        }
-    })
+/// The workspace's own words to whoever works in it. What is left out of them is told.
+pub async fn guidance(runtime: &Runtime, term: &Term) -> Option<Guidance> {
+    let found = runtime.guidance().await;
+    warn_of(&found, term);
+    found.guidance
+}
+
+/// Tells what a person should know of it.
+pub fn warn_of(found: &ProjectGuidance, term: &Term) {
+    if let Some(warning) = &found.warning {
+        term.note(&format!("warning: {}", safe_line(warning, 600)));
+    }
 }
 
 /// A run, with what is needed to say how it went.
@@ -131,11 +171,10 @@ pub struct Work<'a> {
 }
 
 impl Work<'_> {
-    pub fn agent(&self, screen: &Arc<Screen>) -> Agent {
+    pub async fn agent(&self, screen: &Arc<Screen>) -> Agent {
         let settings = &self.world.settings;
-        let folder = self.runtime.workspace().unwrap_or(Path::new("."));
         let wakes = Wakes {
-            guidance: guidance(folder, &Term::new(self.globals)),
+            guidance: guidance(&self.runtime, &Term::new(self.globals)).await,
             directive: false,
             // A person waits: what will not go well later is told at once.
             other_tries: 1,
@@ -154,10 +193,38 @@ impl Work<'_> {
         })
     }
 
+    /// Says something to the session, which is claimed first: nobody else answers it in place of this run. What was taken
+    /// back since somebody last spoke is told with it.
+    pub async fn say(&self, words: &str) -> anyhow::Result<EventId> {
+        self.runtime.hold(self.session).await.map_err(|error| match error {
+            RuntimeError::Held(owner) => {
+                let send = format!("sessions send {} {}", self.session, quoted(words.as_bytes()));
+                let send = self.world.command(&send);
+                let text = format!(
+                    "the session is in use by {owner}, and nothing was said to it; wait until it is done, or leave it to whoever works \
+                     there: {send}"
+                );
+                fault(Ended::Broken, text)
+            }
+            other => other.into(),
+        })?;
+        let by = person::login();
+        for note in changes::Changed::load(self.world, self.session).await?.untold {
+            self.runtime.say(self.session, &by, &note).await?;
+        }
+        Ok(self.runtime.say(self.session, &by, words).await?)
+    }
+
     /// The command that goes on with this session.
     fn again(&self, prompt: Option<&str>) -> String {
         let mut words = format!("run --session {}", self.session);
+        if matches!(self.globals.profile, Some(ProfileName::Managed)) {
+            words.push_str(" --profile managed");
+        }
         if let Some(name) = self.globals.model.as_deref() {
+            // Whoever goes on may stand in another folder.
+            let script = name.strip_prefix("scripted:").and_then(|path| std::path::absolute(path).ok());
+            let name = script.map_or_else(|| name.to_owned(), |path| format!("scripted:{}", path.display()));
             words.push_str(&format!(" --model {}", quoted(name.as_bytes())));
         }
         if let Some(url) = self.globals.base_url.as_deref() {
@@ -170,20 +237,33 @@ impl Work<'_> {
     }
 
     /// Says how it ended, what it used, and what goes on from here.
-    async fn end(&self, outcome: Outcome, screen: &Screen, began: Instant) -> anyhow::Result<Ended> {
-        let used = self.used().await?;
+    async fn end(
+        &self,
+        (outcome, said, how): (Outcome, Option<EventId>, Ended),
+        screen: &Screen,
+        began: Instant,
+    ) -> anyhow::Result<Ended> {
+        let used = self.used_in(&screen.wakes()).await?;
         let handed_over = self.handed_over().await?;
         let (ended, mut document) = match &outcome {
             Outcome::Nothing if !handed_over.is_empty() => (Ended::Waits, self.waits(&[], &handed_over, screen)),
             Outcome::Done(end) => {
-                (done(end, screen), json!({"stop": "done", "text": end.text, "checked": end.checked}))
+                let (ended, stop) = match (wake::refused(end), wake::contradicted(end)) {
+                    (true, _) => (Ended::Failed, "refusal"),
+                    _ if wake::unfinished(end) => (Ended::Failed, "limit"),
+                    (false, true) => (Ended::Failed, "done"),
+                    (false, false) => (Ended::Done, "done"),
+                };
+                done(end, screen);
+                (ended, json!({"stop": stop, "text": end.text, "checked": end.checked}))
             }
+            Outcome::Nothing if said.is_some() => (Ended::Done, self.answered_elsewhere(said, screen).await?),
             Outcome::Nothing => {
                 screen.line("nothing is pending in this session; give it a prompt to go on");
                 (Ended::Done, json!({"stop": "nothing"}))
             }
             Outcome::Later(at) => {
-                screen.line(&format!("it wants to go on at {at}; when that time has come: {}", self.again(None)));
+                screen.needed(&format!("it wants to go on at {at}; when that time has come: {}", self.again(None)));
                 (Ended::Done, json!({"stop": "later", "at": at}))
             }
             Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, &handed_over, screen)),
@@ -193,14 +273,14 @@ impl Work<'_> {
                 if !screen.is_json() {
                     self.error(&text);
                 }
-                screen.line(&format!("what happened so far is kept; go on with: {again}"));
+                screen.needed(&format!("what happened so far is kept; go on with: {again}"));
                 let failure = error.failure.as_str();
                 (Ended::Failed, json!({"stop": "failed", "failure": failure, "message": text, "commands": [again]}))
             }
             Outcome::Interrupted => {
                 let again = self.again(Some("go on"));
-                screen.line(&format!("interrupted; go on with: {again}"));
-                (Ended::Interrupted, json!({"stop": "interrupted", "commands": [again]}))
+                screen.needed(&format!("interrupted; go on with: {again}"));
+                (how, json!({"stop": "interrupted", "commands": [again]}))
             }
         };
         screen.line(&styled(DIM, &spent(&used, began)));
@@ -229,7 +309,7 @@ impl Work<'_> {
         let again = self.again(None);
         let mut documents = Vec::new();
         for ask in asks {
-            screen.line(&ask_view::waiting(self.world, ask));
+            screen.needed(&ask_view::waiting(self.world, ask));
             documents.push(ask_view::requires_action(self.world, ask)["requires_action"].take());
         }
         let mut custom = Vec::new();
@@ -237,10 +317,10 @@ impl Work<'_> {
             let (session, id) = (self.session, request.event_id);
             let answer = self.world.command(&format!("sessions answer {session} --request {id} 'OUTPUT'"));
             let (name, input) = (safe_line(&request.name, 80), safe_line(&request.input.to_string(), 200));
-            screen.line(&format!("{name} {input} is run by its client; give the result with: {answer}"));
+            screen.needed(&format!("{name} {input} is run by its client; give the result with: {answer}"));
             custom.push(json!({"id": id, "name": request.name, "input": request.input, "commands": [answer]}));
         }
-        screen.line(&format!("{} {again}", styled(BOLD, "then go on with:")));
+        screen.needed(&format!("{} {again}", styled(BOLD, "then go on with:")));
         json!({"stop": "requires_action", "asks": documents, "custom": custom, "commands": [again]})
     }
 
@@ -258,11 +338,46 @@ impl Work<'_> {
         Ok(all)
     }
 
-    /// What the requests of this run used.
+    /// Another process took up what was said here: what it answered, if it did.
+    async fn answered_elsewhere(&self, said: Option<EventId>, screen: &Screen) -> anyhow::Result<Value> {
+        let (mut heard, mut answer) = (false, None);
+        let look = |events: &[portcullis_event::Event]| {
+            for event in events {
+                heard |= Some(event.id) == said;
+                match event.body() {
+                    Body::AgentMessage(message) if heard => {
+                        answer = Some(text_of(&message.content));
+                    }
+                    _ => {}
+                }
+            }
+            Ok(())
+        };
+        self.world.each_page(self.session, self.before, look).await?;
+        match &answer {
+            Some(text) => {
+                screen.line(&styled(DIM, "another process works on this session and answered in place of this run:"));
+                screen.print(&safe(text));
+            }
+            None => screen.line("another process works on this session and has taken up what was said here"),
+        }
+        Ok(json!({"stop": "elsewhere", "text": answer}))
+    }
+
+    /// What the requests since this work began used.
     pub async fn used(&self) -> anyhow::Result<SessionUsage> {
+        self.used_where(|_| true).await
+    }
+
+    /// The same of these wakes alone: others may work on the session as well.
+    pub async fn used_in(&self, wakes: &HashSet<WakeId>) -> anyhow::Result<SessionUsage> {
+        self.used_where(|event| event.wake_id.is_some_and(|wake| wakes.contains(&wake))).await
+    }
+
+    async fn used_where(&self, counts: impl Fn(&portcullis_event::Event) -> bool) -> anyhow::Result<SessionUsage> {
         let mut used = SessionUsage::default();
         let count = |events: &[portcullis_event::Event]| {
-            for event in events {
+            for event in events.iter().filter(|event| counts(event)) {
                 match event.body() {
                     Body::ModelRequestEnd(end) => {
                         used.turns += 1;
@@ -285,11 +400,15 @@ impl Work<'_> {
     }
 }
 
-fn done(end: &WakeEnd, screen: &Screen) -> Ended {
-    if let Some(checked) = &end.checked {
-        screen.line(&screen::verdict(checked));
+/// What is said of a last answer: that it is none, or whether it holds.
+fn done(end: &WakeEnd, screen: &Screen) {
+    match (wake::no_answer(end), &end.checked) {
+        (Some(words), _) => screen.error(words),
+        // It is why the run fails.
+        (None, Some(checked)) if wake::contradicted(end) => screen.needed(&screen::verdict(checked)),
+        (None, Some(checked)) => screen.line(&screen::verdict(checked)),
+        (None, None) => {}
     }
-    Ended::Done
 }
 
 /// Tokens, requests and calls on one line.

@@ -7,7 +7,7 @@ use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
 
 use crate::config::Settings;
 use crate::exit::usage;
-use crate::render::Term;
+use crate::render::{Term, exact};
 
 /// The model of this run. Nothing is sent, except where a server of one's own is asked for the name of its model.
 pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> anyhow::Result<Arc<dyn Model>> {
@@ -17,24 +17,30 @@ pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> an
     model.base_url.clone_from(&chosen.base_url);
     model.timeout = chosen.timeout;
     model.window = chosen.window;
+    model.media = chosen.media;
     model.strict_script = strict_script;
     if !chosen.name.as_deref().is_some_and(|name| name.starts_with("scripted:")) {
         tls();
     }
     let catalog = Catalog::new(model, &environment);
     let wrong = |error: ModelError| usage(error.to_string());
-    match &chosen.name {
-        Some(name) => catalog.open_text(name).map_err(wrong),
+    let model = match &chosen.name {
+        Some(name) => catalog.open_text(name).map_err(wrong)?,
         None => {
             let found = catalog.first().await.map_err(wrong)?;
-            term.note(&format!("model: {} ({})", found.model.name(), found.because));
-            Ok(found.model)
+            let name = exact(&found.model.name().to_string(), 200);
+            term.note(&format!("model: {name} ({})", exact(&found.because.to_string(), 400)));
+            found.model
         }
+    };
+    if let Some(caution) = catalog.caution(model.name()) {
+        term.note(&format!("warning: {caution}"));
     }
+    Ok(model)
 }
 
 /// Before the first model that is spoken to, and not for commands that speak to none: it costs their start nothing.
-fn tls() {
+pub fn tls() {
     // Whoever comes second finds it installed, which is what is wanted.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -1,11 +1,13 @@
 //! What whoever started a run sees while it goes on: text as it comes, one line a call; for programs one document a thing
 //! that happened (`docs/run-json.md`).
 
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use portcullis::harness::{Live, Watcher};
-use portcullis_base::{Code, Recorded};
+use portcullis_base::{Code, Recorded, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 use serde_json::{Value, json};
@@ -17,6 +19,10 @@ use crate::spinner::{PATIENCE, Spinner};
 const INPUT_CHARS: usize = 60;
 /// Characters of what a call says of its outcome.
 const SUMMARY_CHARS: usize = 120;
+/// Columns of a terminal that does not tell.
+const COLUMNS: usize = 80;
+/// Takes the line off the screen that the cursor is in.
+const WIPE: &str = "\r\x1b[K";
 
 /// Where it is shown.
 pub struct Screen {
@@ -25,23 +31,57 @@ pub struct Screen {
     aloud: bool,
     /// A line that moves while something takes long; not where a person types.
     moving: bool,
+    /// The line being typed can be drawn.
+    draws: bool,
     paper: Mutex<Paper>,
 }
 
+/// While something is being typed, the line below everything else is its own, and text comes above it in whole lines.
 #[derive(Default)]
 struct Paper {
     /// A line was begun and not ended.
     mid_line: bool,
-    /// Calls that began and have not ended: tool and input. One that waited for an answer ends without them.
-    begun: Vec<(String, String)>,
+    /// What is being typed, with what stands before it.
+    typing: String,
+    /// It is on the screen, and the cursor behind it.
+    drawn: bool,
+    /// Text that waits for the end of its line.
+    held: String,
+    /// The wakes that ran here.
+    wakes: HashSet<WakeId>,
+    /// Calls that began and have not ended. One that waited for an answer ends without its input.
+    begun: Vec<Begun>,
+    /// The inputs of calls that another process began and did not end.
+    left_over: HashMap<String, String>,
+    /// Why something that was to be read could not be written.
+    unwritten: Option<io::Error>,
     /// What is waited for, and since when.
     busy: Option<(String, Instant)>,
+    /// Answered asks whose calls have not ended, in the order in which they will: what runs, where it may.
+    answered: VecDeque<Option<String>>,
     spinner: Option<Spinner>,
+}
+
+struct Begun {
+    call_id: String,
+    input: String,
+    /// In an earlier wake: held back behind a call that waited, it begins once more.
+    earlier: bool,
+}
+
+impl Paper {
+    /// Keeps the first reason why something could not be written. That whoever read has left is none: what happens is in
+    /// the log all the same.
+    fn noted(&mut self, written: io::Result<()>) {
+        if let Err(error) = written.or_else(render::unread) {
+            self.unwritten.get_or_insert(error);
+        }
+    }
 }
 
 impl Screen {
     pub fn new(term: Term, aloud: bool) -> Self {
-        Self { term, aloud, moving: !term.json, paper: Mutex::default() }
+        Self { term, aloud, moving: !term.json, draws: term.draws(), paper: Mutex::default() }
     }
 
     pub fn is_json(&self) -> bool {
@@ -52,62 +92,225 @@ impl Screen {
         self.paper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The wakes that ran here.
+    pub fn wakes(&self) -> HashSet<WakeId> {
+        self.paper().wakes.clone()
+    }
+
     /// Shows that something is waited for, once that takes long.
     pub fn tick(&self) {
         let mut paper = self.paper();
+        if !paper.typing.is_empty() {
+            self.draw(&mut paper);
+            return;
+        }
         let Some((words, since)) = &paper.busy else { return };
         if self.moving && !paper.mid_line && paper.spinner.is_none() && since.elapsed() >= PATIENCE {
             paper.spinner = Some(Spinner::show(&self.term, words));
         }
     }
 
+    /// Shows what is being typed; `before` says what for. Nothing, where nothing is.
+    pub fn typing(&self, before: &str, text: &str) {
+        if !self.draws || self.term.json {
+            return;
+        }
+        let mut paper = self.paper();
+        paper.typing = if text.is_empty() { String::new() } else { format!("{before}> {text}") };
+        if !paper.typing.is_empty() {
+            paper.spinner = None;
+            self.end_line(&mut paper);
+            self.draw(&mut paper);
+            return;
+        }
+        self.wipe(&mut paper);
+        let held = std::mem::take(&mut paper.held);
+        self.put(&mut paper, &held);
+    }
+
+    /// Draws the line being typed, after what is waited for.
+    fn draw(&self, paper: &mut Paper) {
+        if !self.draws || paper.typing.is_empty() {
+            return;
+        }
+        let busy = match &paper.busy {
+            Some((words, since)) => format!("{words} ({} s) ", since.elapsed().as_secs()),
+            None => String::new(),
+        };
+        let room = self.term.columns().unwrap_or(COLUMNS).saturating_sub(1);
+        let line = fitted(&format!("{busy}{}", paper.typing.replace('\n', "⏎").replace('\t', " ")), room);
+        // As below.
+        let _ = self.term.bytes(format!("{WIPE}{line}").as_bytes());
+        paper.drawn = true;
+    }
+
+    fn wipe(&self, paper: &mut Paper) {
+        if std::mem::take(&mut paper.drawn) {
+            // As below.
+            let _ = self.term.bytes(WIPE.as_bytes());
+        }
+    }
+
     /// One thing that happened, for a program.
     pub fn document(&self, document: &Value) {
         if self.term.json {
-            // Whoever read has left; what happens is in the log all the same.
-            let _ = self.term.document(document);
+            let written = self.term.document(document);
+            self.paper().noted(written.or_else(|error| error.downcast::<io::Error>().map_or(Ok(()), Err)));
+        }
+    }
+
+    /// Whether all that was to be read could be written.
+    pub fn written(&self) -> anyhow::Result<()> {
+        match self.paper().unwritten.take() {
+            Some(error) => Err(anyhow::Error::from(error).context("standard output cannot be written")),
+            None => Ok(()),
         }
     }
 
     /// A line of its own beside the text.
     pub fn line(&self, text: &str) {
+        if !self.hushed() {
+            self.apart(|term| match self.aloud {
+                true => term.print(text),
+                false => {
+                    term.note(text);
+                    Ok(())
+                }
+            });
+        }
+    }
+
+    /// What somebody must know to go on, also where nothing but the result is wanted.
+    pub fn needed(&self, text: &str) {
+        self.apart(|term| match self.aloud {
+            true => term.print(text),
+            false => {
+                term.insist(text);
+                Ok(())
+            }
+        });
+    }
+
+    /// Something of its own that belongs to the result.
+    pub fn print(&self, text: &str) {
+        self.apart(|term| term.print(text));
+    }
+
+    /// What went wrong, for a person, whether or not the rest is wanted.
+    pub fn error(&self, text: &str) {
+        self.apart(|term| {
+            term.error(text);
+            Ok(())
+        });
+    }
+
+    /// What is told beside the result is not wanted.
+    fn hushed(&self) -> bool {
+        self.aloud && self.term.quiet
+    }
+
+    fn apart(&self, print: impl FnOnce(Term) -> io::Result<()>) {
         if self.term.json {
             return;
         }
         let mut paper = self.paper();
         paper.spinner = None;
         self.end_line(&mut paper);
-        if self.aloud {
-            // As above.
-            let _ = self.term.print(text);
-        } else {
-            self.term.note(text);
+        paper.noted(print(self.term));
+        self.draw(&mut paper);
+    }
+
+    /// Leaves the cursor at the beginning of an empty line.
+    fn end_line(&self, paper: &mut Paper) {
+        self.wipe(paper);
+        let held = std::mem::take(&mut paper.held);
+        self.put(paper, &held);
+        if std::mem::take(&mut paper.mid_line) {
+            paper.noted(self.term.piece("\n"));
         }
     }
 
-    fn end_line(&self, paper: &mut Paper) {
-        if std::mem::take(&mut paper.mid_line) {
-            // As above.
-            let _ = self.term.piece("\n");
+    fn put(&self, paper: &mut Paper, text: &str) {
+        if !text.is_empty() {
+            paper.noted(self.term.piece(text));
+            paper.mid_line = !text.ends_with('\n');
         }
     }
 
     fn text(&self, text: &str) {
-        if text.is_empty() {
+        if text.is_empty() || self.hushed() {
             return;
         }
         let mut paper = self.paper();
         (paper.spinner, paper.busy) = (None, None);
-        // As above.
-        let _ = self.term.piece(&safe(text));
-        paper.mid_line = !text.ends_with('\n');
+        let text = safe(text);
+        if paper.typing.is_empty() {
+            self.put(&mut paper, &text);
+            return;
+        }
+        paper.held.push_str(&text);
+        // Above the line being typed only whole lines have their place; a long one is broken where a word ends.
+        let whole = paper.held.rfind('\n').map(|at| at + 1);
+        let long = || paper.held.rfind(' ').filter(|_| paper.held.chars().count() >= COLUMNS).map(|at| at + 1);
+        let Some(end) = whole.or_else(long) else { return };
+        let rest = paper.held.split_off(end);
+        self.end_line(&mut paper);
+        paper.held = rest;
+        self.draw(&mut paper);
+    }
+
+    /// Whether a call begins that has not begun before.
+    fn begins(&self, call_id: &str, input: &str) -> bool {
+        let begun = &mut self.paper().begun;
+        if let Some(known) = begun.iter_mut().find(|known| known.earlier && known.call_id == call_id) {
+            known.earlier = false;
+            return false;
+        }
+        begun.push(Begun { call_id: call_id.to_owned(), input: input.to_owned(), earlier: false });
+        true
     }
 
     /// The input of a call that ended.
-    fn ended(&self, tool: &str, input: &str) -> String {
-        let begun = &mut self.paper().begun;
-        let is_it = |known: &(String, String)| known.0 == tool && (input.is_empty() || known.1 == input);
-        begun.iter().position(is_it).map_or_else(|| input.to_owned(), |at| begun.remove(at).1)
+    fn ended(&self, call_id: &str, input: &str) -> String {
+        let mut paper = self.paper();
+        let left_over = paper.left_over.remove(call_id);
+        match paper.begun.iter().position(|known| known.call_id == call_id) {
+            Some(at) => paper.begun.remove(at).input,
+            None => left_over.filter(|_| input.is_empty()).unwrap_or_else(|| input.to_owned()),
+        }
+    }
+
+    /// A call that another process left unsettled: it ends here without having begun here.
+    pub fn left_over(&self, call_id: String, input: String) {
+        self.paper().left_over.insert(call_id, input);
+    }
+
+    /// Nothing is waited for that would be shown.
+    pub fn rest(&self) {
+        self.paper().answered.clear();
+        self.busy(None);
+    }
+
+    /// An ask was answered. A call that was allowed runs next (`what` it is), and does not begin a second time.
+    pub fn answered(&self, what: Option<&str>) {
+        let words = what.map(|what| format!("running {}", safe_line(what, INPUT_CHARS)));
+        let mut paper = self.paper();
+        if paper.busy.is_none() {
+            paper.busy = words.clone().map(|words| (words, Instant::now()));
+        }
+        paper.answered.push_back(words);
+    }
+
+    /// A call ended: of those that were answered the next one runs.
+    fn next_answered(&self) {
+        let mut paper = self.paper();
+        paper.answered.pop_front();
+        while paper.answered.front().is_some_and(Option::is_none) {
+            paper.answered.pop_front();
+        }
+        let next = paper.answered.front().cloned().flatten();
+        paper.spinner = None;
+        paper.busy = next.map(|words| (words, Instant::now()));
     }
 
     fn busy(&self, words: Option<String>) {
@@ -119,7 +322,19 @@ impl Screen {
 
 impl Watcher for Screen {
     fn see(&self, live: Live<'_>) {
+        match live {
+            Live::WakeBegan { wake_id } => {
+                let mut paper = self.paper();
+                paper.wakes.insert(wake_id);
+                paper.begun.iter_mut().for_each(|call| call.earlier = true);
+            }
+            Live::CallBegan { call_id, input, .. } if !self.begins(call_id, input) => return,
+            _ => {}
+        }
         if self.term.json {
+            if let Live::CallEnded { observed, .. } = live {
+                self.ended(&observed.call_id, "");
+            }
             if let Some(document) = document(live) {
                 self.document(&document);
             }
@@ -128,14 +343,17 @@ impl Watcher for Screen {
         match live {
             Live::Text(text) => self.text(text),
             Live::Asking { .. } => self.busy(Some("waiting for the model".to_owned())),
-            Live::MessageEnd => self.end_line(&mut self.paper()),
-            Live::CallBegan { tool, input } => {
-                self.paper().begun.push((tool.to_owned(), input.to_owned()));
-                self.busy(Some(format!("running {}", safe_line(tool, INPUT_CHARS))));
+            Live::MessageEnd => {
+                let mut paper = self.paper();
+                self.end_line(&mut paper);
+                self.draw(&mut paper);
+            }
+            Live::CallBegan { tool, input, .. } => {
+                self.busy(Some(format!("running {}", safe_line(&titled(tool, input), INPUT_CHARS))));
             }
             Live::CallEnded { input, observed } => {
-                self.busy(None);
-                let input = self.ended(&observed.tool, input);
+                self.next_answered();
+                let input = self.ended(&observed.call_id, input);
                 self.line(&call_line(&input, observed));
             }
             Live::Warning(text) => self.line(&format!("warning: {}", safe_line(text, 400))),
@@ -146,7 +364,9 @@ impl Watcher for Screen {
                 DIM,
                 &format!("the conversation grew long: {messages} messages gave way to a summary; the log has them all"),
             )),
-            Live::WakeBegan { .. } | Live::Thinking(_) | Live::Waiting { .. } | Live::Checked(_) => {}
+            // It does not run: somebody must answer first.
+            Live::Waiting { .. } => self.busy(None),
+            Live::WakeBegan { .. } | Live::Thinking(_) | Live::Checked(_) => {}
             Live::HandedOver { tool, .. } => {
                 self.busy(None);
                 self.line(&styled(DIM, &format!("{} is run by its client", safe_line(tool, 80))));
@@ -176,12 +396,34 @@ pub fn call_line(input: &str, observed: &Observed) -> String {
     line
 }
 
+/// The end of a line that has room for so many columns: what is typed last is seen. A character that may be wide counts
+/// as one that is.
+fn fitted(line: &str, room: usize) -> String {
+    let wide = |c: &char| if *c < '\u{1100}' { 1 } else { 2 };
+    if line.chars().map(|c| wide(&c)).sum::<usize>() <= room {
+        return line.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| left.checked_sub(wide(c)).map(|less| left = less).is_some();
+    let mut end: Vec<char> = line.chars().rev().take_while(fits).collect();
+    end.push('…');
+    end.into_iter().rev().collect()
+}
+
 /// A title without the name of the tool, which stands before it.
 fn untitled(observed: &Observed) -> &str {
     match observed.title.split_once(' ') {
         Some((first, rest)) if first.eq_ignore_ascii_case(&observed.tool) => rest,
         None if observed.title.eq_ignore_ascii_case(&observed.tool) => "",
         _ => &observed.title,
+    }
+}
+
+/// A call by its tool and what it is about.
+pub fn titled(tool: &str, input: &str) -> String {
+    match aim(input) {
+        Some(what) => format!("{tool} {what}"),
+        None => tool.to_owned(),
     }
 }
 
@@ -220,8 +462,12 @@ fn document(live: Live<'_>) -> Option<Value> {
         Live::Text(text) => json!({"type": "text", "text": text}),
         Live::Thinking(text) => json!({"type": "thinking", "text": text}),
         Live::MessageEnd => json!({"type": "message_end"}),
-        Live::CallBegan { tool, input } => json!({"type": "call", "tool": tool, "input": input}),
-        Live::CallEnded { observed, .. } => json!({"type": "observation", "observation": observed}),
+        Live::CallBegan { call_id, tool, input } => {
+            json!({"type": "call", "call_id": call_id, "tool": tool, "input": input})
+        }
+        Live::CallEnded { observed, .. } => {
+            json!({"type": "observation", "call_id": observed.call_id, "observation": observed})
+        }
         Live::Warning(text) => json!({"type": "warning", "text": text}),
         Live::Heard { words } => json!({"type": "heard", "messages": words}),
         Live::Compacted { messages } => json!({"type": "compacted", "messages": messages}),
@@ -235,6 +481,13 @@ fn document(live: Live<'_>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_line_that_is_too_long_its_end_is_seen() {
+        assert_eq!(fitted("> abc", 5), "> abc");
+        assert_eq!(fitted("> abcd", 5), "…abcd");
+        assert_eq!(fitted("> 漢字", 5), "…漢字");
+    }
 
     #[test]
     fn a_call_is_named_by_what_it_is_about() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use portcullis::{Runtime, SessionId};
 use portcullis_event::{LOCAL_TENANT, SessionStatus};
-use portcullis_store::Log as _;
+use portcullis_store::{Log as _, SessionSummary};
 
 use super::title;
 use crate::args::{Globals, RunArgs};
@@ -16,7 +16,7 @@ use crate::world::{World, call_session, next_call_session};
 
 const CALLED: &str = "portcullis run";
 
-/// How many sessions are looked through for the newest of a workspace.
+/// How many sessions are looked through at first for the newest of a workspace.
 const LOOKED_AT: usize = 1_000;
 
 pub async fn open(
@@ -40,18 +40,31 @@ pub async fn open(
     Ok((runtime, session))
 }
 
-/// The newest session of a workspace that is not the one of its calls.
+/// The newest session of a workspace that is not the one of its calls. One in which nothing was said yet counts only if
+/// there is no other: somebody opened a conversation and left.
 async fn newest(world: &World, folder: &Path) -> Result<(SessionId, String), anyhow::Error> {
     let here = folder.to_string_lossy();
     let calls = call_session(folder);
     let later = next_call_session(calls);
-    let all = world.store.sessions(LOCAL_TENANT, LOOKED_AT).await?;
-    let found = all.into_iter().find(|summary| {
+    let of_here = |summary: &SessionSummary| {
         let of_calls = summary.session_id == calls || summary.session_id == later;
         summary.row.workspace.as_deref() == Some(&*here)
             && summary.head.status != SessionStatus::Terminated
             && !of_calls
-    });
+    };
+    let mut most = LOOKED_AT;
+    let found = loop {
+        let all = world.store.sessions(LOCAL_TENANT, most).await?;
+        let whole = all.len() < most;
+        let (begun, empty): (Vec<_>, Vec<_>) =
+            all.into_iter().filter(of_here).partition(|found| found.head.last_seq > 1);
+        match begun.into_iter().next() {
+            Some(found) => break Some(found),
+            None if whole => break empty.into_iter().next(),
+            // Further back: the store may serve many folders.
+            None => most = most.saturating_mul(10),
+        }
+    };
     match found {
         Some(summary) => Ok((summary.session_id, summary.row.title.unwrap_or_default())),
         None => Err(failed(format!("no session of {here} to go on with; leave --continue out to begin one"))),

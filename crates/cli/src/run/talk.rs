@@ -1,140 +1,265 @@
 //! A conversation at the terminal: a prompt with editing, history and paste; what is typed while it works is heard at the
 //! next turn.
 
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use reedline::{DefaultPrompt, DefaultPromptSegment, FileBackedHistory, Reedline, Signal};
+use reedline::{
+    DefaultPrompt, DefaultPromptSegment, EditCommand, FileBackedHistory, Highlighter, Reedline, Signal, StyledText,
+};
 
 use super::drive::{Drive, Outcome};
 use super::typed::Typed;
-use super::{Work, changes, screen, spent};
-use crate::exit::Ended;
-use crate::person;
-use crate::render::{BOLD, DIM, styled};
+use super::{Work, changes, screen, spent, undo};
+use crate::exit::{Ended, Interrupts};
+use crate::render::{BOLD, DIM, Term, exact, place, safe, styled};
+use crate::{terminal, wake};
 
 /// Lines that are remembered from one conversation to the next.
 const HISTORY: usize = 1_000;
 const HELP: &str =
     "/diff what this session changed   /undo take its last change to a file back   /cost tokens   /quit leave";
 
+/// What a line means, typed at the prompt or while it works.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    Nothing,
+    /// For the model.
+    Words(&'a str),
+    Quit,
+    /// A command that looks at a session which rests.
+    Later(&'a str),
+    /// What is told to whoever typed it.
+    Help(String),
+}
+
+impl<'a> Said<'a> {
+    pub fn of(line: &'a str) -> Self {
+        match line.trim() {
+            "" => Self::Nothing,
+            "/quit" | "/exit" => Self::Quit,
+            command @ ("/cost" | "/diff" | "/undo") => Self::Later(command),
+            "/help" => Self::Help(HELP.to_owned()),
+            command if command.starts_with('/') && !command[1..].contains([' ', '/', '\n']) => {
+                Self::Help(format!("there is no {command}; {HELP}"))
+            }
+            words => Self::Words(words),
+        }
+    }
+}
+
 /// What a person typed.
 enum Line {
     Words(String),
-    /// Ctrl-C.
-    Nothing,
+    /// Ctrl-C, on a line that was empty or is now.
+    Nothing {
+        cleared: bool,
+    },
     End,
 }
 
 /// Where a person types.
-enum Prompt {
-    Edited(Box<Reedline>),
-    /// A terminal that cannot do that.
-    Plain,
+struct Prompt {
+    term: Term,
+    /// None on a terminal that cannot be drawn over: it edits whole lines itself.
+    editor: Option<Box<Reedline>>,
+    /// Something stood on the line when it was drawn last.
+    written: Arc<AtomicBool>,
+}
+
+/// Draws a line as it is, and knows whether there is one.
+struct Seen(Arc<AtomicBool>);
+
+impl Highlighter for Seen {
+    fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
+        self.0.store(!line.is_empty(), Ordering::Relaxed);
+        let mut text = StyledText::new();
+        text.push((Default::default(), line.to_owned()));
+        text
+    }
 }
 
 impl Prompt {
-    fn new(work: &Work<'_>) -> Self {
-        let mut editor = Reedline::create().use_bracketed_paste(true);
+    fn new(work: &Work<'_>, term: Term) -> Self {
+        let written = Arc::new(AtomicBool::new(false));
+        if !term.draws() {
+            return Self { term, editor: None, written };
+        }
+        let seen = Box::new(Seen(Arc::clone(&written)));
+        let mut editor =
+            Reedline::create().use_bracketed_paste(true).with_ansi_colors(term.coloured()).with_highlighter(seen);
+        let file = work.world.settings.home.root().join("history");
         // Without a history it is still a prompt.
-        if let Ok(history) = FileBackedHistory::with_file(HISTORY, work.world.settings.home.root().join("history")) {
+        if own(&file).is_ok()
+            && let Ok(history) = FileBackedHistory::with_file(HISTORY, file)
+        {
             editor = editor.with_history(Box::new(history));
         }
-        Self::Edited(Box::new(editor))
+        Self { term, editor: Some(Box::new(editor)), written }
     }
 
-    async fn line(&mut self) -> anyhow::Result<Line> {
-        let Self::Edited(editor) = std::mem::replace(self, Self::Plain) else { return plain().await };
+    /// A line, which begins with what was typed before.
+    async fn line(&mut self, begun: String, interrupts: &mut Interrupts) -> anyhow::Result<Line> {
+        let Some(mut editor) = self.editor.take() else { return plain(&self.term, begun, interrupts).await };
         let reading = tokio::task::spawn_blocking(move || {
-            let mut editor = editor;
             let prompt = DefaultPrompt::new(DefaultPromptSegment::Basic(String::new()), DefaultPromptSegment::Empty);
+            if !begun.is_empty() {
+                editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
+            }
             let read = editor.read_line(&prompt);
             (editor, read)
         });
         let (editor, read) = reading.await.context("the prompt failed")?;
         match read {
             Ok(read) => {
-                *self = Self::Edited(editor);
+                self.editor = Some(editor);
+                let cleared = self.written.swap(false, Ordering::Relaxed);
                 Ok(match read {
                     Signal::Success(words) => Line::Words(words),
-                    Signal::CtrlC => Line::Nothing,
+                    Signal::CtrlC => Line::Nothing { cleared },
                     _ => Line::End,
                 })
             }
             // It does not answer what it is asked: then whole lines will do.
-            Err(_) => plain().await,
+            Err(_) => plain(&self.term, String::new(), interrupts).await,
         }
     }
 }
 
-async fn plain() -> anyhow::Result<Line> {
-    eprint!("> ");
-    Ok(Typed::listen().next().await.map_or(Line::End, Line::Words))
+/// What a person typed is nobody else's to read, also where an older version left it open.
+fn own(file: &Path) -> std::io::Result<()> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(file)?.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// A line that the terminal edits itself.
+async fn plain(term: &Term, begun: String, interrupts: &mut Interrupts) -> anyhow::Result<Line> {
+    eprint!("> {}", safe(&begun));
+    let mut typed = Typed::new(term);
+    typed.set_line(begun);
+    typed.listen();
+    typed.by_keys(false);
+    loop {
+        tokio::select! {
+            input = typed.next() => match input {
+                None => return Ok(Line::End),
+                Some((crate::typing::Input::End, _)) if typed.line().is_empty() => return Ok(Line::End),
+                Some((input, _)) => if let Some(line) = typed.apply(input) {
+                    return Ok(Line::Words(line));
+                }
+            },
+            // The terminal threw away what stood there, and does not tell what that was.
+            _ = interrupts.recv() => return Ok(Line::Nothing { cleared: false }),
+        }
+    }
 }
 
 /// Talks until somebody leaves.
 pub async fn talk(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<Ended> {
     let began = Instant::now();
     let term = drive.term;
-    term.note(&styled(DIM, &format!("{} in {}; {HELP}", work.model.name(), folder(work))));
-    let mut prompt = Prompt::new(work);
+    term.note(&styled(DIM, &format!("{} in {}; {HELP}", exact(&work.model.name().to_string(), 200), folder(work))));
+    terminal::keep()?;
+    drive.typed = Some(Typed::new(&term));
+    let mut prompt = Prompt::new(work, term);
     let mut leaving = false;
     // What was left over from before comes first.
     turn(work, drive).await?;
     loop {
-        let line = match prompt.line().await? {
+        let (quit, later, begun) = match &mut drive.typed {
+            Some(typed) => (typed.quit, std::mem::take(&mut typed.later), typed.take_line()),
+            None => Default::default(),
+        };
+        for command in &later {
+            does(command, work, drive, began).await?;
+        }
+        if quit {
+            break;
+        }
+        let line = match prompt.line(begun, &mut drive.interrupts).await? {
             Line::End => break,
-            Line::Nothing if leaving => break,
-            Line::Nothing => {
-                leaving = true;
-                term.note("Ctrl-C again leaves; so does /quit");
+            Line::Nothing { cleared: false } if leaving => break,
+            Line::Nothing { cleared } => {
+                leaving = !cleared;
+                if leaving {
+                    term.note("Ctrl-C again leaves; so does /quit");
+                }
                 continue;
             }
-            Line::Words(words) => words.trim().to_owned(),
+            Line::Words(words) => words,
         };
         leaving = false;
-        match line.as_str() {
-            "" => {}
-            "/quit" | "/exit" => break,
-            "/cost" => term.note(&spent(&work.used().await?, began)),
-            "/diff" => term.print(&changes::diff(work).await?)?,
-            "/undo" => match changes::undo(work).await {
-                Ok(text) => term.note(&text),
-                Err(error) => term.error(&format!("{error:#}")),
+        match Said::of(&line) {
+            Said::Nothing => {}
+            Said::Quit => break,
+            Said::Later(command) => does(command, work, drive, began).await?,
+            Said::Help(words) => term.note(&words),
+            Said::Words(words) => match work.say(words).await {
+                Ok(_) => turn(work, drive).await?,
+                Err(error) => {
+                    // It stands on the prompt again.
+                    term.error(&format!("{error:#}"));
+                    if let Some(typed) = &mut drive.typed {
+                        typed.set_line(words.to_owned());
+                    }
+                }
             },
-            "/help" => term.note(HELP),
-            command if command.starts_with('/') && !command.contains(' ') => {
-                term.note(&format!("there is no {command}; {HELP}"));
-            }
-            words => {
-                work.runtime.say(work.session, &person::login(), words).await?;
-                turn(work, drive).await?;
-            }
         }
     }
-    term.note(&styled(DIM, &spent(&work.used().await?, began)));
+    term.note(&styled(DIM, &spent(&work.used_in(&drive.screen.wakes()).await?, began)));
     term.note(&styled(DIM, &format!("session {}; go on with: {}", work.session, work.again(None))));
     Ok(Ended::Done)
 }
 
-fn folder(work: &Work<'_>) -> String {
-    work.runtime.workspace().map(|folder| folder.display().to_string()).unwrap_or_default()
+/// A command about a session that rests.
+pub async fn does(command: &str, work: &Work<'_>, drive: &Drive<'_>, began: Instant) -> anyhow::Result<()> {
+    let term = drive.term;
+    match command {
+        "/cost" => term.note(&spent(&work.used_in(&drive.screen.wakes()).await?, began)),
+        "/diff" => term.print(&changes::diff(work).await?)?,
+        _ => match undo::undo(work).await {
+            Ok(text) => term.note(&text),
+            Err(error) => term.error(&format!("{error:#}")),
+        },
+    }
+    Ok(())
 }
 
-/// Works on what was said. What ends a turn does not end the conversation.
-async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
-    let outcome = loop {
-        drive.typed = Some(Typed::listen());
-        let outcome = drive.go().await;
-        // What came too late for the last turn begins another.
-        if !drive.say_typed().await? || outcome.is_err() {
-            break outcome;
+fn folder(work: &Work<'_>) -> String {
+    work.runtime.workspace().map(place).unwrap_or_default()
+}
+
+/// Works on what was said, and on what is said meanwhile.
+pub async fn see_through(drive: &mut Drive<'_>) -> anyhow::Result<Outcome> {
+    loop {
+        if let Some(typed) = &mut drive.typed {
+            typed.listen();
         }
-    };
+        let outcome = drive.go().await;
+        if let Some(typed) = &mut drive.typed {
+            typed.pause();
+        }
+        drive.screen.typing("", "");
+        // What came too late for the last turn begins another.
+        let more = drive.hear_rest().await?;
+        if !more || outcome.is_err() || drive.typed.as_ref().is_some_and(|typed| typed.quit) {
+            return outcome;
+        }
+    }
+}
+
+/// One turn. What ends it does not end the conversation.
+async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
     let term = drive.term;
-    match outcome? {
+    match see_through(drive).await? {
         Outcome::Done(end) => {
-            if let Some(checked) = end.checked.filter(|checked| !checked.claims.is_empty()) {
+            if let Some(words) = wake::no_answer(&end) {
+                drive.screen.error(words);
+            } else if let Some(checked) = end.checked.filter(|checked| !checked.claims.is_empty()) {
                 drive.screen.line(&screen::verdict(&checked));
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! A child is this very test binary, run again with an environment variable that says what to do.
 
+use crate::common::soak;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -125,10 +126,6 @@ fn spawn(home: &Path, session: SessionId, calls: usize) -> (Child, BufReader<Chi
 fn acknowledged(line: &str) -> Option<&str> {
     // The test harness may print its own words before ours on the same line.
     line.split("ack ").nth(1).map(str::trim)
-}
-
-fn soak() -> usize {
-    if std::env::var_os("PORTCULLIS_SOAK").is_some() { 10 } else { 1 }
 }
 
 #[test]

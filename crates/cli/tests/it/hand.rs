@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Child;
 
-use crate::common::{Ran, World};
+use crate::common::{Ran, World, comes};
 use serde_json::{Value, json};
 
 fn line(command: &str) -> String {
@@ -48,16 +48,8 @@ fn alive(mark: &str) -> bool {
     })
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
-    while !holds() {
-        assert!(begun.elapsed().as_secs() < 60, "never came: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
-
 #[test]
-fn check18_shell_run_asks_shows_where_it_runs_and_runs_once() {
+fn shell_run_asks_shows_where_it_runs_and_runs_once() {
     let world = World::new();
     let asked = world.run(&["call", "shell_run", &line("echo ran >> log; echo out; echo err >&2")]).ends(3);
     let ask = asked.id("ask_");
@@ -391,10 +383,10 @@ fn f04_kill_9_while_a_command_runs_ends_the_command_and_exactly_that_call_is_unk
     sh(&world, "echo earlier").ends(0);
     let mark = mark();
     let mut child = start(&world, &format!("touch begun; setsid sleep {mark} & sleep {mark}; touch after"));
-    until("it runs", || alive(&mark) && world.workspace.join("begun").exists());
+    comes("it runs", || alive(&mark) && world.workspace.join("begun").exists());
     child.kill().expect("killed");
     child.wait().expect("gone");
-    until("the command dies with it", || !alive(&mark));
+    comes("the command dies with it", || !alive(&mark));
     assert!(!world.workspace.join("after").exists());
 
     // The next call attends first.

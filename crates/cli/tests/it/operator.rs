@@ -2,8 +2,8 @@
 
 use crate::driven;
 
-use crate::common::{World, embedded};
-use driven::{codes, count, events, on_store, payload, scripted, signal, status, told, until, wake};
+use crate::common::{World, comes, embedded};
+use driven::{codes, count, events, on_store, payload, scripted, signal, status, told, wake};
 use portcullis::{Answer, Reply, SystemClock, SystemIds};
 use portcullis_base::{AppendId, Clock as _, SessionId};
 use portcullis_event::facts::StatusTerminated;
@@ -52,7 +52,7 @@ fn a_wake_without_a_model_says_what_to_set_and_changes_nothing() {
 }
 
 #[test]
-fn h18_a_session_that_is_unknown_or_terminated_takes_no_input() {
+fn check29_h18_a_session_that_is_unknown_or_terminated_takes_no_input() {
     let (world, model) = scripted(HELLO);
     let session = told(&world, "hello?");
     let unknown = "sesn_00000000000000000000000001";
@@ -89,7 +89,7 @@ text = "It is 12 degrees in Bern."
 "#;
 
 #[test]
-fn check09_a_custom_call_takes_one_answer_and_the_next_wake_goes_on_with_it() {
+fn check02_a_custom_call_takes_one_answer_and_the_next_wake_goes_on_with_it() {
     let (world, model) = scripted(CUSTOM);
     let session = told(&world, "how warm is it in Bern?");
     wake(&world, &session, &model).ends(3).says(&format!("sessions answer {session} --request sevt_"));
@@ -138,7 +138,7 @@ text = "All right, I stop."
 "#;
 
 #[test]
-fn h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
+fn check28_h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
     let (world, model) = scripted(WRITES);
     let session = told(&world, "make new.txt");
     let ask = wake(&world, &session, &model).ends(3).id("ask_");
@@ -173,7 +173,7 @@ fn h36_a_call_of_a_killed_wake_is_unknown_until_a_person_says_what_became_of_it(
     let session = told(&world, "wait");
     world.run(&["sessions", "unknown"]).ends(0).warns("no call has an unknown outcome");
     let mut child = world.command(&["sessions", "wake", &session, "--model", &model]).spawn().expect("it starts");
-    until("the command began", || world.workspace.join("begun.txt").exists());
+    comes("the command began", || world.workspace.join("begun.txt").exists());
     signal(&child, rustix::process::Signal::KILL);
     child.wait().expect("it is dead");
     std::fs::remove_file(world.workspace.join("begun.txt")).expect("gone");

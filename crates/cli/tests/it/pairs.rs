@@ -41,7 +41,7 @@ fn pair(world: &World, ask: &str) -> [Ran; 2] {
 }
 
 #[test]
-fn l35_of_two_hundred_pairs_of_answers_one_wins_each_and_every_call_runs_once() {
+fn check01_l35_of_two_hundred_pairs_of_answers_one_wins_each_and_every_call_runs_once() {
     let world = World::new();
     let asks = ask_for_files(&world);
     let waiting = Mutex::new(asks.iter());

@@ -190,6 +190,26 @@ fn an_event_whose_content_is_gone_is_called_damaged_and_not_unknown() {
 }
 
 #[test]
+fn doctor_tells_which_model_a_run_would_take_and_why() {
+    let world = World::new();
+    let doctor = |words: &[&str], variables: &[(&str, &str)]| {
+        let mut command = world.command(&[&["doctor"], words].concat());
+        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY"] {
+            command.env_remove(name);
+        }
+        ran(command.envs(variables.iter().copied())).ends(0)
+    };
+    doctor(&[], &[]).says("model: none is configured").says("docs/models.md");
+    let keys = [("GEMINI_API_KEY", "a-key-that-is-none"), ("ANTHROPIC_API_KEY", "another-key-that-is-none")];
+    let told = doctor(&[], &keys).says("model: anthropic/").says("(ANTHROPIC_API_KEY is set); also configured: gemini");
+    assert!(!told.out.contains("that-is-none"), "{}", told.out);
+    doctor(&["--base-url", "http://127.0.0.1:1"], &keys)
+        .says("model: openai-chat, with the first model that its server lists");
+    doctor(&["--model", "gemini/x"], &keys).says("model: gemini/x (by your configuration)");
+    doctor(&["--model", "openai/x"], &keys).says("openai/x: no key: set OPENAI_API_KEY");
+}
+
+#[test]
 fn doctor_tells_what_build_caches_take_for_each_workspace_and_how_to_remove_them() {
     let world = World::with_file("a.txt", "alpha\n");
     world.run(&["call", "read", READ]).ends(0);

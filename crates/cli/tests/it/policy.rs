@@ -278,3 +278,26 @@ fn l29_a_record_of_trust_that_says_nothing_is_named_and_stops_nothing() {
     let ran = world.run(&["call", "write", WRITE]).ends(3);
     assert!(!ran.err.contains("record of trust"), "{}", ran.err);
 }
+
+/// One tool, two hands: what is told and recorded is that of the hand that ran it.
+#[test]
+fn a_line_that_only_looks_is_told_and_recorded_as_what_it_is() {
+    let world = World::with_file("a.txt", "hello\n");
+    let code = |words: &[&str]| world.run(&[&["--profile", "code"], words, &["--json"]].concat());
+    let of = |line: &str| serde_json::json!({ "command": line }).to_string();
+    let (looks, acts) = (of("cat a.txt"), of("cat a.txt > b.txt"));
+    let told = code(&["policy", "explain", "bash", &looks]).ends(0).json();
+    assert_eq!((&told["read_only"], &told["risk"]), (&true.into(), &serde_json::json!(["read"])), "{told}");
+    assert_eq!(told["would_run_in"]["profile"], "hand_read_only", "{told}");
+    let told = code(&["policy", "explain", "bash", &acts]).ends(3).json();
+    assert_eq!((&told["read_only"], &told["would_run_in"]["profile"]), (&false.into(), &"hand".into()), "{told}");
+
+    let seen = code(&["call", "bash", &looks]).ends(0).json();
+    assert_eq!((&seen["sandbox"]["profile"], &seen["exit_code"]), (&"hand_read_only".into(), &0.into()), "{seen}");
+    assert_eq!(seen["side_effects"]["state"], "none", "{seen}");
+    let sessions = world.run(&["sessions", "list", "--json"]).ends(0).json();
+    let session = sessions["sessions"][0]["session_id"].as_str().expect("an id").to_owned();
+    let log = world.run(&["sessions", "events", &session, "--limit", "1000", "--json"]).ends(0).lines();
+    let append = |kind: &str| log.iter().find(|event| event["type"] == kind).expect("it is there")["append_id"].clone();
+    assert_eq!(append("tool.intent"), append("tool.observation"), "one commit, as for any look");
+}

@@ -53,7 +53,41 @@ fn a_model_works_until_it_is_done_and_its_words_are_checked() {
 fn an_answer_that_facts_contradict_is_said_to_be() {
     let world = project();
     let lie = MEND.replace("$1 + $2", "$1 * $2");
-    run(&world, &lie, &["--approvals", "allow"]).ends(0).warns("fact-check: contradicted").warns("(exit 1, ");
+    run(&world, &lie, &["--approvals", "allow"]).ends(1).warns("fact-check: contradicted").warns("(exit 1, ");
+}
+
+#[test]
+fn l76_answers_are_checked_against_what_the_real_tools_record() {
+    let turn = |call: &str| format!("[[turn]]\ncalls = [{call}]\n");
+    let shell = |line: &str| turn(&format!("{{ name = \"bash\", input = {{ command = \"{line}\" }} }}"));
+    let edits = turn(r#"{ name = "read", input = { file_path = "sum.sh" } }"#)
+        + &turn(
+            r#"{ name = "edit", input = { file_path = "sum.sh", old_string = "$1 - $2", new_string = "$1 * $2" } }"#,
+        );
+    let red = edits.clone() + &shell("sh test.sh") + &shell("sh test_ok.sh");
+    let moved = shell("cd lib") + &shell("touch new.sh");
+    for (calls, answer, exit, verdict) in [
+        (&edits, "I edited `sum.sh`.", 0, "supported"),
+        (&edits, "I edited `WS/sum.sh`.", 0, "supported"),
+        (&edits, "I edited `lib/sum.sh`.", 1, "contradicted"),
+        (&edits, "I edited `/etc/sum.sh`.", 1, "contradicted"),
+        (&red, "`sh test_ok.sh` passes.", 0, "supported"),
+        (&red, "`sh test_ok.sh` passes, `sh test.sh` fails.", 0, "no_claims"),
+        (&red, "`sh test.sh` passes.", 1, "contradicted"),
+        (&red, "All tests pass.", 1, "contradicted"),
+        (&red, "I edited `sum.sh`. Tests pass: no.", 0, "supported"),
+        (&red, "I edited `sum.sh` and ran `sh test.sh`: all good.", 1, "contradicted"),
+        (&moved, "I created `lib/new.sh`.", 0, "supported"),
+        (&moved, "I created `src/new.sh`.", 1, "contradicted"),
+    ] {
+        let world = project();
+        world.write("test_ok.sh", "exit 0\n");
+        world.write("lib/old.sh", "exit 0\n");
+        let answer = answer.replace("WS", &world.workspace.display().to_string());
+        let text = format!("{calls}[[turn]]\ntext = '{answer}'\n");
+        let ran = run(&world, &text, &["--approvals", "allow"]).ends(exit);
+        ran.warns(&format!("fact-check: {verdict}"));
+    }
 }
 
 #[test]
@@ -77,9 +111,22 @@ fn without_a_terminal_an_ask_pauses_the_run_and_the_printed_commands_go_on() {
 }
 
 #[test]
+fn what_somebody_must_know_to_go_on_is_told_to_the_quiet_as_well() {
+    let world = project();
+    let paused = run(&world, MEND, &["--quiet"]).ends(3).warns("edit waits for an answer.");
+    let ask = paused.id("ask_");
+    let paused = paused.warns(&format!("allow once: portcullis approvals allow {ask}"));
+    let paused = paused.warns("then go on with: portcullis run --session sesn_");
+    assert!(!paused.err.contains("tokens in"), "{}", paused.err);
+    let lie = MEND.replace("$1 + $2", "$1 * $2");
+    let ran = run(&world, &lie, &["--approvals", "allow", "--quiet"]).ends(1).warns("fact-check: contradicted");
+    assert!(!ran.err.contains("tokens in") && !ran.err.contains("read sum.sh"), "{}", ran.err);
+}
+
+#[test]
 fn a_flag_refuses_every_ask_and_the_model_is_told() {
     let world = project();
-    let ran = run(&world, MEND, &["--approvals", "deny"]).ends(0);
+    let ran = run(&world, MEND, &["--approvals", "deny"]).ends(1);
     ran.warns("✗ edit sum.sh (user_denied").warns("refused by --approvals").warns("fact-check: contradicted");
     assert_eq!(world.read("sum.sh"), "echo \"$(($1 - $2))\"\n");
 }
@@ -122,7 +169,7 @@ fn one_key_answers_an_ask_at_a_terminal() {
     std::io::Write::write_all(&mut keys, b"not now\n").expect("typed");
     let shown = until(&mut out, "look at it with");
     assert!(shown.contains("user_denied"), "{shown}");
-    assert!(child.wait().expect("ends").success());
+    assert_eq!(child.wait().expect("ends").code(), Some(1), "what it claims did not happen");
     assert_eq!(world.read("sum.sh"), "echo \"$(($1 + $2))\"\n");
     world.run(&["sessions", "search", "not now"]).ends(0).says("tool.permission.replied");
 }
@@ -162,7 +209,7 @@ fn without_a_model_it_says_what_to_set_and_names_the_demo() {
     let model = script(&world, MEND);
     world.configure(&format!("[model]\ndefault = \"{model}\"\n"));
     world.run(&["run", "--continue"]).ends(1).warns("no session of");
-    world.run(&["run", "hello", "--approvals", "deny"]).ends(0);
+    world.run(&["run", "hello", "--approvals", "deny"]).ends(1);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Models that misbehave, and runs that are killed: each leaves a transcript that makes sense.
 
 use crate::common;
-use crate::driven::{self, codes, events};
+use crate::driven::{codes, events};
 use crate::processes;
 
-use common::{Ran, World, interrupt};
+use common::{Ran, World, comes, interrupt};
 
 fn script(world: &World, text: &str) -> String {
     let path = world.home.with_file_name("script.toml");
@@ -51,6 +51,23 @@ text = "I give up."
 }
 
 #[test]
+fn l69_a_key_that_a_model_repeats_is_in_no_event() {
+    let key = "sk-ant-0123456789abcdef";
+    let world = World::with_file("a.txt", &format!("the key is {key}\n"));
+    let text = format!(
+        "[[turn]]\ntext = \"It is {key}.\"\ncalls = [{{ name = \"read\", input = {{ file_path = \"a.txt\" }} }}]\n\
+         [[turn]]\ntext = \"Once more: {key}.\"\n"
+    );
+    let model = script(&world, &text);
+    let mut command = world.command(&["run", "go", "--model", &model]);
+    let ran: Ran = command.env("ANTHROPIC_API_KEY", key).output().expect("runs").into();
+    let session = ran.ends(0).id("sesn_");
+    let log = world.run(&["sessions", "events", &session, "--json"]).ends(0).out;
+    assert!(log.contains("It is ***") && log.contains("the key is ***"), "{log}");
+    assert!(!log.contains(key));
+}
+
+#[test]
 fn half_an_answer_is_not_used_and_is_asked_for_again() {
     let world = World::with_file("a.txt", "hello\n");
     let text = "[[turn]]\ntext = \"A long answer that will break off in the middle of it.\"\n\
@@ -61,7 +78,7 @@ fn half_an_answer_is_not_used_and_is_asked_for_again() {
 }
 
 #[test]
-fn a_provider_that_has_no_room_is_waited_for_and_ctrl_c_leaves() {
+fn a_provider_that_has_no_room_is_waited_for_and_ctrl_c_interrupts_the_session() {
     for status in ["429", "500", "529"] {
         let world = World::with_file("a.txt", "hello\n");
         let text = format!(
@@ -76,8 +93,25 @@ fn a_provider_that_has_no_room_is_waited_for_and_ctrl_c_leaves() {
         std::io::Read::read_to_string(&mut err, &mut rest).expect("read");
         assert_eq!(child.wait().expect("ends").code(), Some(130), "{status}: {rest}");
         assert!(rest.contains("go on with: portcullis run --session"), "{rest}");
-        is_sane(&world, &Ran { code: 0, out: rest, err: String::new() });
+        let ran = Ran { code: 0, out: rest, err: String::new() };
+        is_sane(&world, &ran);
+        // It is told to the session, so that no try that was queued is made by whoever comes next.
+        let kinds: Vec<String> = events(&world, &ran.id("sesn_"))
+            .iter()
+            .filter_map(|event| Some(event["type"].as_str()?.to_owned()))
+            .collect();
+        assert!(kinds.iter().any(|kind| kind == "user.interrupt"), "{kinds:?}");
+        assert!(kinds.iter().any(|kind| kind == "wake.cancelled"), "{kinds:?}");
     }
+}
+
+#[test]
+fn a_provider_that_wants_an_hour_is_not_waited_for_where_nobody_sits() {
+    let world = World::with_file("a.txt", "hello\n");
+    let text = "[[turn]]\ntext = \"done\"\n[defaults]\nfail = [{ turn = 1, status = 429, retry_after_ms = 3600000 }]\n";
+    let ran = run(&world, text, &[]).ends(1).warns("no more than 300 s are waited for");
+    let ran = ran.warns("go on with: portcullis run --session");
+    is_sane(&world, &ran);
 }
 
 #[test]
@@ -141,7 +175,7 @@ text = "I go on."
 "#;
     let model = script(&world, text);
     let mut child = world.command(&["run", "go", "--model", &model, "--approvals", "allow"]).spawn().expect("starts");
-    driven::until("its command runs", || world.workspace.join("began").exists());
+    comes("its command runs", || world.workspace.join("began").exists());
     let started = processes::descendants(child.id());
     assert!(!started.is_empty());
     let mut err = child.stderr.take().expect("piped");
@@ -153,8 +187,8 @@ text = "I go on."
     std::io::Read::read_to_string(&mut err, &mut rest).expect("read");
     assert_eq!(child.wait().expect("ends").code(), Some(130), "{rest}");
     assert!(since.elapsed() < std::time::Duration::from_secs(2), "{:?}", since.elapsed());
-    assert!(rest.contains("left before the session settled"), "{rest}");
-    driven::until("nothing that it started runs", || !started.iter().any(processes::runs_still));
+    assert!(rest.contains("left before the session settled; go on with: portcullis run --session sesn_"), "{rest}");
+    comes("nothing that it started runs", || !started.iter().any(processes::runs_still));
     let ran = world.run(&["run", "go on", "--continue", "--model", &model]).ends(0).says("I go on.");
     is_sane(&world, &ran);
     let codes = codes(&events(&world, &ran.id("sesn_")));
@@ -194,4 +228,98 @@ text = "It ended."
         assert!(!world.workspace.join("ended.txt").exists(), "the command outlived its run");
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
+}
+
+#[test]
+fn a_refusal_is_no_success_and_an_empty_answer_is_said_to_be_one() {
+    let refuses = "[[turn]]\nstop = \"refusal\"\ntext = \" \"\n".repeat(9);
+    let refuses = refuses.as_str();
+    let world = World::new();
+    let ran = run(&world, refuses, &[]).ends(1).warns("error: the model refused to answer");
+    assert_eq!(ran.out.trim(), "");
+    is_sane(&world, &ran);
+    let end = run(&world, refuses, &["--json"]).ends(1).lines().pop().expect("an end");
+    assert_eq!((&end["type"], &end["stop"], &end["exit"]), (&"end".into(), &"refusal".into(), &1.into()), "{end}");
+    let words = "[[turn]]\nstop = \"refusal\"\ntext = \"I will not.\"\n";
+    run(&world, words, &[]).ends(1).says("I will not.").warns("error: the model refused");
+    let empty = run(&world, "[[turn]]\ntext = \" \"\n", &[]).ends(0).warns("the model gave an empty answer");
+    is_sane(&world, &empty);
+
+    // So say those who wake a session.
+    let model = script(&world, refuses);
+    let session = world.run(&["sessions", "new", "do it"]).ends(0).id("sesn_");
+    let woken = world.run(&["sessions", "wake", &session, "--model", &model]).ends(1);
+    woken.warns("the model refused to answer");
+    world.run(&["sessions", "send", &session, "do it"]).ends(0);
+    let worked = world.run(&["worker", "--model", &model]).ends(0);
+    worked.says(&format!("{session} done (refusal, fact-check: no_claims): the model refused to answer"));
+}
+
+#[test]
+fn a_limit_that_was_reached_before_an_answer_is_no_success() {
+    let world = World::new();
+    let thought = "[[turn]]\nstop = \"max_tokens\"\nthinking = \"so long\"\ntext = \" \"\n".repeat(2);
+    let ran = run(&world, &thought, &[]).ends(1).warns("came to a limit before it answered");
+    is_sane(&world, &ran);
+    let end = run(&world, &thought, &["--json"]).ends(1).lines().pop().expect("an end");
+    assert_eq!((&end["stop"], &end["exit"]), (&"limit".into(), &1.into()), "{end}");
+}
+
+#[test]
+fn a_run_that_is_terminated_settles_what_runs_and_ends_its_documents() {
+    let world = World::new();
+    let long = "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"touch began; sleep 600\" } }]\n[[turn]]\ntext = \"Over.\"\n";
+    let path = world.home.with_file_name("long.toml");
+    std::fs::write(&path, long).expect("written");
+    let model = format!("scripted:{}", path.display());
+    let words = ["run", "go", "--model", &model, "--approvals", "allow", "--json"];
+    let child = crate::driven::Process::of(world.command(&words).spawn().expect("starts"));
+    crate::common::comes("it works", || world.workspace.join("began").exists());
+    crate::driven::signal(&child, rustix::process::Signal::TERM);
+    let ran = child.output().ends(143);
+    let end = ran.lines().pop().expect("an end");
+    assert_eq!((&end["type"], &end["stop"], &end["exit"]), (&"end".into(), &"interrupted".into(), &143.into()));
+    let session = end["session_id"].as_str().expect("an id").to_owned();
+    assert_eq!(crate::driven::codes(&crate::driven::events(&world, &session)), ["cancelled"]);
+}
+
+#[test]
+fn a_stream_of_documents_that_breaks_off_ends_with_an_end() {
+    let world = World::with_file("a.txt", "hello\n");
+    let slow = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"touch began; sleep 600\" } }]\n";
+    let session = run(&world, slow, &[]).ends(0).id("sesn_");
+    let model = script(&world, slow);
+    // Somebody else holds the session.
+    let words = ["run", "wait", "--session", &session, "--model", &model, "--approvals", "allow"];
+    let holder = crate::driven::Process::of(world.command(&words).spawn().expect("starts"));
+    comes("it runs", || world.workspace.join("began").exists());
+    let ran = world.run(&["run", "go", "--session", &session, "--model", &model, "--json"]).ends(5);
+    let lines = ran.lines();
+    assert!(lines.iter().all(|line| line["type"].is_string()), "{lines:?}");
+    let end = lines.last().expect("an end");
+    assert_eq!((&end["type"], &end["stop"], &end["exit"]), (&"end".into(), &"error".into(), &5.into()), "{end}");
+    assert_eq!(end["session_id"], session.as_str());
+    assert!(end["error"]["message"].as_str().is_some_and(|text| text.contains("in use by")), "{end}");
+    assert_eq!(ran.err.matches("error: ").count(), 1, "{}", ran.err);
+    drop(holder);
+}
+
+#[test]
+fn a_configuration_says_how_long_an_answer_may_be_and_how_long_a_model_may_be_silent() {
+    let world = World::new();
+    let model = script(&world, "[[turn]]\ntext = \"Hello.\"\n");
+    for wrong in ["0", "15", "1000001", "-1", "\"many\""] {
+        world.configure(&format!("[model]\nmax_output_tokens = {wrong}\n"));
+        let ran = world.run(&["run", "hello", "--model", &model]).ends(2).one_error_line();
+        assert!(ran.err.contains("`model.max_output_tokens`") && ran.err.contains("tokens"), "{}", ran.err);
+    }
+    // Longer than the model may be silent: it fails, and nobody waits for the words.
+    let words = "Hello. ".repeat(100);
+    let slow = format!("[[turn]]\ntext = \"{words}\"\n[defaults]\nstream_delay_ms = 600000\n");
+    let slow = script(&world, &slow);
+    world.configure("[model]\ntimeout = \"1s\"\nmax_output_tokens = 16\n");
+    let session = world.run(&["sessions", "new", "hello"]).ends(0).id("sesn_");
+    let since = std::time::Instant::now();
+    world.run(&["sessions", "wake", &session, "--model", &slow]).ends(1).warns("1 s");
+    assert!(since.elapsed() < std::time::Duration::from_secs(60), "{:?}", since.elapsed());
 }

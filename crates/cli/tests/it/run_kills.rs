@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::common::World;
-use crate::driven::{count, events, payload, script, signal, until};
+use crate::common::{World, comes, soak};
+use crate::driven::{count, events, payload, script, signal};
 use crate::processes::{descendants, marked, runs_still};
 
 /// How many kills; `cargo xtask soak` multiplies it.
@@ -19,10 +19,6 @@ const KILLS: usize = 20;
 const AT_ONCE: usize = 2;
 /// Commands of one session.
 const COMMANDS: usize = 8;
-
-fn soak() -> usize {
-    if std::env::var_os("PORTCULLIS_SOAK").is_some() { 10 } else { 1 }
-}
 
 /// Each turn leaves a line in a file and takes a moment after it; `mark` is on the command line of its process.
 fn turns(mark: &str) -> String {
@@ -100,7 +96,7 @@ fn round(seed: u64, mark: &str) -> Option<bool> {
     if heard.ended {
         return None;
     }
-    until("nothing that it started runs", || !started.iter().any(runs_still) && !marked(mark));
+    comes("nothing that it started runs", || !started.iter().any(runs_still) && !marked(mark));
     let left = world.read_or_nothing("effects.txt");
     let session = heard.session.as_str();
     let flying = in_flight(&events(&world, session));

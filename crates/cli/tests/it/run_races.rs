@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::common::{World, on_terminal};
+use crate::common::{World, comes, on_terminal};
 use crate::run_talk::{READY, Terminal, model};
 
 const SCRIPT: &str =
@@ -55,8 +55,13 @@ fn s10_an_ask_that_somebody_else_answers_while_it_is_shown_is_taken_off_the_scre
 #[test]
 fn a_run_waits_for_the_process_that_answered_its_ask_and_runs_the_call() {
     let world = World::new();
-    let (child, mut terminal, ask) = asked(&world, "until [ -e go ]; do sleep 0.05; done");
+    let (child, mut terminal, ask) = asked(&world, "touch began; until [ -e go ]; do sleep 0.05; done");
+    // Whoever types a reason is not interrupted, so it is certain that the other one runs the call.
+    terminal.types("b");
+    terminal.until("one line, Enter ends it");
     let mut other = world.command(&["approvals", "allow", &ask]).spawn().expect("it starts");
+    comes("the other one runs it", || world.workspace.join("began").exists());
+    terminal.types("I do not want it\n");
     terminal.until(&format!("{ask} meanwhile: allowed by"));
     // It has waited for as long as a call waits for another, and has not given up.
     terminal.until("this goes on when that is done");

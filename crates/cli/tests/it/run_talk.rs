@@ -1,9 +1,9 @@
 //! A conversation with `run` on a terminal.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::process::{ChildStdin, ChildStdout};
 
-use crate::common::{World, on_terminal};
+use crate::common::{World, next_printed, on_terminal};
 
 /// A terminal that a person sits at: it says where the cursor is when it is asked, as every real one does.
 pub struct Terminal {
@@ -27,7 +27,7 @@ impl Terminal {
                 let rest = self.shown.split_off(at + text.len());
                 return std::mem::replace(&mut self.shown, rest);
             }
-            let n = self.out.read(&mut chunk).expect("readable");
+            let n = next_printed(&mut self.out, &mut chunk, text);
             assert!(n > 0, "it ended before `{text}`: {}", self.shown);
             let new = String::from_utf8_lossy(&chunk[..n]).into_owned();
             for _ in new.matches("\x1b[6n") {
@@ -102,7 +102,7 @@ fn an_undo_is_refused_when_the_file_is_not_as_the_session_left_it() {
     terminal.until(READY);
     world.write("a.txt", "mine\n");
     terminal.types("/undo\r");
-    terminal.until("was not taken back: stale_file_baseline");
+    terminal.until("a.txt was not taken back: it was changed since");
     assert_eq!(world.read("a.txt"), "mine\n");
     terminal.until(READY);
     terminal.types("\x04");

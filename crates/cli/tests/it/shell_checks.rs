@@ -3,9 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::common::{Ran, World, binary};
+use crate::common::{Ran, World, binary, comes};
 use serde_json::{Value, json};
 
 fn line(command: &str) -> String {
@@ -42,14 +41,6 @@ fn alive(mark: &str) -> bool {
     })
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "never came: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Kills Portcullis while a command runs; what the log then says of this call and of those around it.
 fn killed(tool: &str, more: &Value) -> (Vec<String>, Vec<String>) {
     let world = World::new();
@@ -60,14 +51,14 @@ fn killed(tool: &str, more: &Value) -> (Vec<String>, Vec<String>) {
     input.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     let mut child =
         world.command(&["--approvals", "allow", "call", tool, &input.to_string()]).spawn().expect("it runs");
-    until("the command runs", || alive(&mark) && world.workspace.join("begun").exists());
+    comes("the command runs", || alive(&mark) && world.workspace.join("begun").exists());
     if more.get("background").is_some() {
         // Before that it is a call like any other.
-        until("its call is settled", || payloads(&world, "tool.observation").len() == 2);
+        comes("its call is settled", || payloads(&world, "tool.observation").len() == 2);
     }
     child.kill().expect("kill -9");
     child.wait().expect("reaped");
-    until("the command dies with it", || !alive(&mark));
+    comes("the command dies with it", || !alive(&mark));
     assert!(!world.workspace.join("after").exists());
     // The next call attends first.
     allowed(&world, tool, &line("echo after it")).ends(0).says("after it");

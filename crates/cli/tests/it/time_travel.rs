@@ -173,6 +173,29 @@ fn a_fork_in_the_middle_of_a_call_begins_before_it_and_takes_no_ask_along() {
 }
 
 #[test]
+fn a_fork_anywhere_in_a_turn_makes_none_of_its_calls_again() {
+    let (world, model) = scripted(
+        "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"echo one >> deploys\" } }, { name = \"bash\", input = { \
+         command = \"echo two >> deploys\" } }]\n[[turn]]\ntext = \"Done.\"\n",
+    );
+    let session = told(&world, "deploy");
+    world.run(&["sessions", "wake", &session, "--model", &model, "--approvals", "allow"]).ends(0);
+    assert_eq!(world.read("deploys"), "one\ntwo\n");
+    let other = script(&world, "other.toml", "[[turn]]\nrepeat = 9\ntext = \"Hi.\"\n");
+    let log = events(&world, &session);
+    let kinds = ["span.model_request_end", "tool.intent", "tool.invocation.started", "tool.observation"];
+    let places = log.iter().filter(|event| kinds.iter().any(|kind| event["type"] == *kind));
+    for place in places {
+        let at = place["seq"].to_string();
+        let fork = world.run(&["sessions", "fork", &session, "--at", &at]).ends(0).id("sesn_");
+        world.run(&["sessions", "send", &fork, "only say hi"]).ends(0);
+        let ran = world.run(&["sessions", "wake", &fork, "--model", &other, "--approvals", "allow"]).ends(0);
+        ran.says("Hi.");
+        assert_eq!(world.read("deploys"), "one\ntwo\n", "a fork at {at}, {}", place["type"]);
+    }
+}
+
+#[test]
 fn a_trace_draws_the_wake_its_requests_and_its_calls_from_the_log() {
     let (world, _, session) = looked();
     let drawn = world.run(&["sessions", "trace", &session, "--all"]).ends(0);
@@ -186,6 +209,16 @@ fn a_trace_draws_the_wake_its_requests_and_its_calls_from_the_log() {
     let narrow: common::Ran = narrow.env("COLUMNS", "70").output().expect("it runs").into();
     let bars = narrow.out.lines().filter(|line| line.contains('█') || line.contains('▒'));
     assert!(bars.clone().count() > 0 && bars.clone().all(|line| line.chars().count() <= 70), "{}", narrow.out);
+    // A terminal of forty columns: no line of it is wrapped, and the bars are still there.
+    let words = format!("--color never sessions trace {session} --all");
+    let (mut child, _keys, mut out) = common::on_terminal_of(&world, 40, &words);
+    let mut shown = String::new();
+    std::io::Read::read_to_string(&mut out, &mut shown).expect("text");
+    assert!(child.wait().expect("ends").success());
+    let rows: Vec<&str> = shown.lines().map(|line| line.trim_end_matches('\r')).collect();
+    assert!(rows.iter().all(|row| row.chars().count() <= 40), "{shown}");
+    assert!(rows.iter().any(|row| row.trim_start().starts_with("read ") && row.contains('█')), "{shown}");
+    assert_eq!(rows.iter().filter(|row| row.starts_with("wake_")).count(), 2, "{shown}");
     // The newest alone, by default; and as a document.
     let newest = world.run(&["sessions", "trace", &session, "--json"]).ends(0).json();
     let wakes = newest["wakes"].as_array().expect("a list");

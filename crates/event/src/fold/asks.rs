@@ -23,6 +23,8 @@ pub struct Ask {
     pub expires_at: Timestamp,
     pub reply: Option<Replied>,
     pub root: Option<AtRoot>,
+    /// Where it was asked.
+    pub seq: u64,
 }
 
 /// Asks by id; one leaves when its intent has an observation.
@@ -32,7 +34,7 @@ pub struct Asks {
 }
 
 impl Asks {
-    pub(super) fn apply(&mut self, _event: &Event, body: &Body) {
+    pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
             Body::Asked(asked) => {
                 self.live.insert(
@@ -50,6 +52,7 @@ impl Asks {
                         expires_at: asked.expires_at,
                         reply: None,
                         root: asked.root,
+                        seq: event.seq,
                     },
                 );
             }

@@ -3,7 +3,7 @@
 use portcullis_base::{EventId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::Block;
+use crate::facts::{Activation, Block};
 use crate::{Body, Event};
 
 /// What somebody told the session.
@@ -50,7 +50,7 @@ impl Input {
             Said::Message { .. } => "user.message",
             Said::System { .. } => "system.message",
             Said::Interrupt { .. } => "user.interrupt",
-            Said::CustomResult { .. } => "user.custom_tool_result",
+            Said::CustomResult { .. } => Activation::ANSWERED,
         }
     }
 }
@@ -78,6 +78,12 @@ impl Inbox {
     /// Whether somebody wants the session to stop what it does.
     #[must_use]
     pub fn interrupted(&self) -> bool {
-        self.pending.iter().any(|input| matches!(input.said, Said::Interrupt { .. }))
+        self.interrupted_after(0)
+    }
+
+    /// The same for what was there at `seq`.
+    #[must_use]
+    pub fn interrupted_after(&self, seq: u64) -> bool {
+        self.pending.iter().any(|input| input.seq > seq && matches!(input.said, Said::Interrupt { .. }))
     }
 }

@@ -7,7 +7,7 @@ use portcullis_base::{EventId, IntentId, Timestamp, WakeId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::{Activation, LoopOutcome, ModelRequestStart, SessionUsage, StopReason};
+use crate::facts::{Activation, LoopOutcome, ModelRequestStart, Reply, SessionUsage, StopReason};
 use crate::{Body, Event};
 
 /// A wake that began and has not ended. If nobody is at it, it is work for the next who comes (5.4, step 5).
@@ -51,12 +51,16 @@ pub struct Progress {
     pub last_wake: Option<WakeId>,
     pub last_summary: Option<String>,
     pub last_stop: Option<StopReason>,
+    /// Requests of the wakes that led up to a pause: what goes on after the answer goes on with their count.
+    pub paused_turns: u32,
     /// `continue` in a row; only a sleep the model chose or a new word of a person ends it (H32).
     pub follow_ups: u32,
     /// The last sleep was not the model's wish.
     pub enforced: bool,
     /// Calls that were settled as unknown, and nobody said what became of them.
     pub unknown: Vec<portcullis_base::InvocationId>,
+    /// Where somebody refused a call and wanted the session to stop, until it has (R4).
+    pub stop_wished: Option<u64>,
     /// Up to here the messages gave way to a summary.
     pub kept_from_seq: u64,
     /// Keys of learnings that this session captured.
@@ -72,7 +76,7 @@ impl Progress {
                     seq: event.seq,
                     at: event.at,
                     activation: span.activation.clone(),
-                    turns: 0,
+                    turns: self.turns_before(&span.activation),
                 });
             }
             Body::SpanCompleted(span) => self.close(span),
@@ -86,15 +90,23 @@ impl Progress {
             Body::ModelRequestEnd(end) => {
                 self.request = None;
                 if let Some(usage) = end.model_usage {
-                    self.usage.input_tokens += usage.input_tokens;
-                    self.usage.output_tokens += usage.output_tokens;
-                    self.usage.cache_read_input_tokens += usage.cache_read_input_tokens;
-                    self.usage.cache_creation_input_tokens += usage.cache_creation_input_tokens;
+                    self.usage.input_tokens = self.usage.input_tokens.saturating_add(usage.input_tokens);
+                    self.usage.output_tokens = self.usage.output_tokens.saturating_add(usage.output_tokens);
+                    self.usage.cache_read_input_tokens =
+                        self.usage.cache_read_input_tokens.saturating_add(usage.cache_read_input_tokens);
+                    self.usage.cache_creation_input_tokens =
+                        self.usage.cache_creation_input_tokens.saturating_add(usage.cache_creation_input_tokens);
                 }
             }
             Body::IntentProposed(_) => self.usage.tool_calls += 1,
             Body::UserMessage(_) => (self.follow_ups, self.enforced) = (0, false),
-            Body::StatusIdle(idle) => self.last_stop = Some(idle.stop_reason.clone()),
+            Body::StatusIdle(idle) => {
+                if !matches!(idle.stop_reason, StopReason::RequiresAction { .. }) {
+                    self.stop_wished = None;
+                }
+                self.last_stop = Some(idle.stop_reason.clone());
+            }
+            Body::Replied(replied) if replied.reply == Reply::DenyAndStop => self.stop_wished = Some(event.seq),
             Body::CustomToolUse(used) => {
                 let request = CustomRequest {
                     event_id: event.id,
@@ -125,8 +137,19 @@ impl Progress {
         }
     }
 
+    /// Requests that count in a wake from its beginning: one that only goes on with what was answered is the same work as
+    /// the one that paused, and has the same limit.
+    #[must_use]
+    pub fn turns_before(&self, activation: &Activation) -> u32 {
+        if activation.goes_on() { self.paused_turns } else { 0 }
+    }
+
     fn close(&mut self, span: &crate::facts::SpanCompleted) {
         let ended = self.open.take_if(|open| open.wake_id == span.span_id);
+        if let Some(open) = &ended {
+            let paused = span.result == crate::facts::SpanResult::Blocked;
+            self.paused_turns = if paused { open.turns } else { 0 };
+        }
         self.request = None;
         self.last_wake = Some(span.span_id);
         self.last_summary = Some(span.summary.clone());
@@ -136,11 +159,15 @@ impl Progress {
         if ended.is_some() {
             self.usage.wakes += 1;
         }
+        // A wake that pauses for an answer chose nothing: it neither counts nor begins anew (H32).
+        let chose = span.result == crate::facts::SpanResult::Success;
         match span.outcome {
             LoopOutcome::Continue => self.follow_ups += 1,
-            LoopOutcome::Sleep if !span.enforced_by_runtime => self.follow_ups = 0,
+            LoopOutcome::Sleep if chose && !span.enforced_by_runtime => self.follow_ups = 0,
             LoopOutcome::Sleep => {}
         }
-        self.enforced = span.enforced_by_runtime;
+        if chose {
+            self.enforced = span.enforced_by_runtime;
+        }
     }
 }

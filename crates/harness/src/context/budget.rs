@@ -32,6 +32,12 @@ pub(crate) fn budget(configured: Option<u64>, window: Option<u64>, system: usize
     wanted.max(tokens(system) + tokens(message) + LEAST_ROOM)
 }
 
+/// Characters of a budget that are left beside the prompt and the new message.
+pub(crate) fn room_of(budget: u64, system: usize, message: usize) -> usize {
+    let left = budget.saturating_sub(tokens(system) + tokens(message)).max(LEAST_ROOM);
+    usize::try_from(left.saturating_mul(4)).unwrap_or(usize::MAX)
+}
+
 /// A piece and what it weighs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn check26_pressure_levels_reasons_and_tools_are_those_of_the_table() {
+    fn pressure_levels_reasons_and_tools_are_those_of_the_table() {
         type Case = (u64, usize, usize, Level, &'static [&'static str], &'static [&'static str]);
         let cases: [Case; 7] = [
             (1_200, 0, 0, Level::Low, &[], &[]),

@@ -96,6 +96,13 @@ fn enclosed(mut out: String, contents: &[Fenced]) -> String {
     out
 }
 
+impl Shown {
+    /// The same text again, or that of what was changed in it.
+    pub(crate) fn to_text(&self) -> String {
+        enclosed(one_line(&self.facts), &self.contents)
+    }
+}
+
 /// Reads back what [`shown`] wrote; `None` if it is anything else.
 #[must_use]
 pub fn parse(shown: &str) -> Option<Shown> {

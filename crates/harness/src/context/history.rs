@@ -16,30 +16,42 @@ use super::{Added, Context, Unshown, verifies};
 /// Events read at once.
 const PAGE: usize = 1_000;
 
-impl Context {
-    /// Folds the log of a session into the conversation that its next request begins with. `until`: the seq of the last
-    /// event to take in.
-    pub(crate) async fn load(session: &Session, until: Option<u64>) -> Result<Self, Halt> {
-        let mut reader = Reader {
-            session,
-            context: Self::empty(),
+/// A log folded up to a place: the conversation that its next request begins with, and what it takes to go on from there.
+pub(crate) struct Folded {
+    pub(crate) context: Context,
+    /// The last event that is in it.
+    seq: u64,
+    /// What people said, until a wake takes it up.
+    said: HashMap<EventId, Input>,
+    /// Wakes that wait, until one takes them up.
+    queued: HashMap<QueuedWakeId, WakeQueued>,
+    /// Which message the open intents belong to: calls from outside the loop are not the model's.
+    intents: HashMap<IntentId, MessageId>,
+}
+
+impl Folded {
+    /// Of nothing.
+    pub(crate) fn new() -> Self {
+        Self {
+            context: Context::empty(),
+            seq: 0,
             said: HashMap::new(),
             queued: HashMap::new(),
             intents: HashMap::new(),
-        };
+        }
+    }
+
+    /// Takes in what came since.
+    pub(crate) async fn go_on(&mut self, session: &Session) -> Result<(), Halt> {
         let store = std::sync::Arc::clone(session.gate().store());
-        let mut after = 0;
         loop {
-            let events = store.read(session.key(), after, PAGE).await?;
+            let events = store.read(session.key(), self.seq, PAGE).await?;
             for event in &events {
-                if until.is_some_and(|until| event.seq > until) {
-                    return Ok(reader.context);
-                }
-                reader.take(event).await?;
+                Reader { session, folded: self }.take(event).await?;
+                self.seq = event.seq;
             }
-            match events.last() {
-                Some(last) if events.len() == PAGE => after = last.seq,
-                _ => return Ok(reader.context),
+            if events.len() < PAGE {
+                return Ok(());
             }
         }
     }
@@ -47,13 +59,7 @@ impl Context {
 
 struct Reader<'a> {
     session: &'a Session,
-    context: Context,
-    /// What people said, until a wake takes it up.
-    said: HashMap<EventId, Input>,
-    /// Wakes that wait, until one takes them up.
-    queued: HashMap<QueuedWakeId, WakeQueued>,
-    /// Which message the open intents belong to: calls from outside the loop are not the model's.
-    intents: HashMap<IntentId, MessageId>,
+    folded: &'a mut Folded,
 }
 
 impl Reader<'_> {
@@ -63,18 +69,18 @@ impl Reader<'_> {
 
     async fn take(&mut self, event: &Event) -> Result<(), Halt> {
         let body = &*event.body_ref();
-        self.said.extend(Input::of(event, body).map(|input| (event.id, input)));
+        self.folded.said.extend(Input::of(event, body).map(|input| (event.id, input)));
         match body {
             Body::ModelRequestStart(start) => {
                 let added: Vec<Added> = self.open(&start.context).await?;
                 if let Some(system) = &start.system {
                     let system: String = self.open(system).await?;
-                    self.context.system = Some(system.into());
+                    self.folded.context.system = Some(system.into());
                 }
                 let notes = Added::notes(&added);
                 let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
-                self.context.ask(parts, notes);
-                self.context.unshown = Unshown::default();
+                self.folded.context.ask(parts, notes);
+                self.folded.context.unshown = Unshown::default();
             }
             Body::ModelRequestEnd(end) if !end.is_error => {
                 let parts: Vec<AnswerPart> = match &end.parts {
@@ -82,37 +88,47 @@ impl Reader<'_> {
                     None => Vec::new(),
                 };
                 let calls = calls_of(&parts, &end.masked_calls);
-                self.context.answered(end.message_id, parts, calls, event.seq);
+                self.folded.context.answered(end.message_id, parts, calls, event.seq);
             }
             Body::InputConsumed(consumed) => {
-                let taken = consumed.event_ids.iter().filter_map(|id| self.said.remove(id));
-                self.context.unshown.inputs.extend(taken);
-            }
-            Body::WakeQueued(wake) => {
-                self.queued.insert(wake.queued_wake_id, (**wake).clone());
-            }
-            Body::WakeConsumed(consumed) => {
-                let taken = consumed.queued_wake_ids.iter().filter_map(|id| self.queued.remove(id));
-                self.context.unshown.wakes.extend(taken);
-            }
-            Body::IntentProposed(intent) => {
-                self.intents.insert(intent.intent_id, intent.message_id);
-            }
-            Body::Observed(observed) => {
-                let message = self.intents.remove(&observed.intent_id);
-                if message.is_some() && message == self.context.newest.as_ref().map(|newest| newest.message_id) {
-                    let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
-                    let verifies = verifies(self.session, &observed.tool);
-                    self.context.observed(observed, media, event.seq, verifies);
+                for input in consumed.event_ids.iter().filter_map(|id| self.folded.said.remove(id)) {
+                    if let Said::Interrupt { note } = &input.said {
+                        self.folded.context.digested.interrupted(input.event_id, note.as_deref());
+                    }
+                    self.folded.context.unshown.inputs.push(input);
                 }
             }
-            Body::TaskCompleted(ended) => self.context.facts.task_ended(ended, event.seq),
+            Body::WakeQueued(wake) => {
+                self.folded.queued.insert(wake.queued_wake_id, (**wake).clone());
+            }
+            Body::WakeConsumed(consumed) => {
+                let taken = consumed.queued_wake_ids.iter().filter_map(|id| self.folded.queued.remove(id));
+                self.folded.context.unshown.wakes.extend(taken);
+            }
+            Body::IntentProposed(intent) => {
+                self.folded.intents.insert(intent.intent_id, intent.message_id);
+            }
+            Body::Observed(observed) => {
+                let message = self.folded.intents.remove(&observed.intent_id);
+                if message.is_some() && message == self.folded.context.newest.as_ref().map(|newest| newest.message_id) {
+                    let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
+                    let verifies = verifies(self.session, &observed.tool);
+                    self.folded.context.observed(observed, media, event.seq, verifies);
+                }
+            }
+            Body::FinalChecked(checked) => {
+                let newest = self.folded.context.newest.as_mut();
+                if let Some(newest) = newest.filter(|newest| newest.message_id == checked.message_id) {
+                    newest.checked = true;
+                }
+            }
+            Body::TaskCompleted(ended) => self.folded.context.facts.task_ended(ended, event.seq),
             Body::CustomToolUse(used) if used.intent_id.is_some() => {
-                self.context.handed_over.insert(event.id);
+                self.folded.context.handed_over.insert(event.id);
             }
             Body::ContextCompacted(compacted) => {
                 let summary: String = self.open(&compacted.summary).await?;
-                self.context.compact(summary, compacted.kept_from_seq);
+                self.folded.context.compact(summary, compacted.kept_from_seq, compacted.cut_to);
             }
             _ => {}
         }
@@ -123,9 +139,9 @@ impl Reader<'_> {
         match added {
             Added::Text(text) => Some(UserPart::Text(text)),
             Added::Said(event) => {
-                let taken = self.context.unshown.inputs.iter().find(|input| input.event_id == event)?;
+                let taken = self.folded.context.unshown.inputs.iter().find(|input| input.event_id == event)?;
                 let (Said::Message { content } | Said::System { content }) = &taken.said else { return None };
-                self.context.digested.said(content);
+                self.folded.context.digested.said(event, content);
                 Some(said(content))
             }
         }

@@ -4,6 +4,7 @@
 //! position is stored with the request that sent it, and everything else is a fact already.
 
 mod budget;
+mod cut;
 pub mod fence;
 mod history;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod media;
 mod notes;
 mod prompt;
 mod read_first;
+mod recent;
 mod summary;
 pub mod told;
 mod verifies;
@@ -24,21 +26,25 @@ use portcullis_base::{Digest, EventId, MessageId};
 use portcullis_event::Observed;
 use portcullis_event::facts::{Verification, VerificationKind, WakeQueued};
 use portcullis_event::fold::Input;
-use portcullis_model::{AnswerPart, Call, Conversation, Message, ResultPart, ToolResult, UserPart};
+use portcullis_model::{AnswerPart, Call, Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
+use portcullis_pipeline::InContext;
 use serde::{Deserialize, Serialize};
 
+use crate::directive;
 use crate::verify::{CallFact, verifications_of};
 
 pub use budget::{
     ContextBudget, HistoryCounts, HistoryWeight, Level, Named, Pressure, SystemWeight, ToolsWeight, Weight,
 };
-pub(crate) use budget::{Weighed, budget, tokens};
-pub(crate) use history::{calls_of, open, said};
-pub(crate) use media::media_of;
+pub(crate) use budget::{Weighed, budget, room_of, tokens};
+pub(crate) use cut::kept_middle;
+pub(crate) use history::{Folded, calls_of, open, said};
+pub(crate) use media::{has_media, media_of};
 pub use notes::TAGS;
 pub(crate) use notes::{Facts as NoteFacts, notes};
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use read_first::Known;
+pub(crate) use recent::Recent;
 pub(crate) use summary::Digested;
 pub(crate) use verifies::verifies;
 pub(crate) use wake_message::{guided, interrupted, wake_message, woken_by};
@@ -59,11 +65,24 @@ impl Added {
         matches!(self, Self::Text(text) if text.starts_with('['))
     }
 
+    /// What the last request of a wake says, in which no tool can be called.
+    pub(crate) fn last_request() -> Self {
+        Self::Text(LAST_REQUEST.to_owned())
+    }
+
+    /// Whether it says so.
+    pub(crate) fn is_last_request(&self) -> bool {
+        matches!(self, Self::Text(text) if text == LAST_REQUEST)
+    }
+
     /// How many of these are notes.
     pub(crate) fn notes(added: &[Self]) -> usize {
         added.iter().filter(|added| added.is_note()).count()
     }
 }
+
+const LAST_REQUEST: &str = "[session-event] this is the last request of this wake: no tool can be called any more. Sum up \
+what was done and what is left.";
 
 /// A call of the newest answer, and what came of it.
 #[derive(Debug, Clone)]
@@ -79,9 +98,21 @@ pub(crate) struct Newest {
     pub(crate) message_id: MessageId,
     pub(crate) asked: Vec<Asked>,
     pub(crate) text: String,
+    /// What it claims was compared with what happened, and is in the log.
+    pub(crate) checked: bool,
+}
+
+impl Newest {
+    /// The call with which the model ended its wake, if it ran.
+    pub(crate) fn last_call(&self) -> Option<&Call> {
+        let ran = |asked: &&Asked| asked.result.as_ref().is_some_and(|result| !result.is_error);
+        let last = self.asked.iter().rfind(|asked| asked.call.name == directive::TOOL)?;
+        Some(last).filter(ran).map(|asked| &asked.call)
+    }
 }
 
 /// The conversation of one session.
+#[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) conversation: Conversation,
     /// Chained over the messages: what a request's `context_hash` says.
@@ -93,6 +124,8 @@ pub(crate) struct Context {
     /// Messages and notes that gave way to a summary, and whether the first message is one.
     dropped: (usize, usize),
     compacted: bool,
+    /// Characters that were left after the last compaction.
+    floor: usize,
     pub(crate) newest: Option<Newest>,
     pub(crate) unshown: Unshown,
     /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
@@ -101,6 +134,8 @@ pub(crate) struct Context {
     pub(crate) system: Option<Arc<str>>,
     /// Where each answer that could stay after a compaction begins.
     pub(crate) turns: Vec<TurnMark>,
+    /// Pages of files that stand in it.
+    pub(crate) pages: InContext,
     pub(crate) facts: crate::verify::Facts,
     /// What has been done so far, for a summary.
     pub(crate) digested: Digested,
@@ -129,14 +164,21 @@ impl Context {
             notes_at: Vec::new(),
             dropped: (0, 0),
             compacted: false,
+            floor: 0,
             newest: None,
             unshown: Unshown::default(),
             handed_over: HashSet::new(),
             system: None,
             turns: Vec::new(),
+            pages: InContext::default(),
             facts: crate::verify::Facts::default(),
             digested: Digested::default(),
         }
+    }
+
+    /// The same conversation for somebody who goes on with it alone.
+    pub(crate) fn copied(&self) -> Self {
+        Self { pages: self.pages.copied(), ..self.clone() }
     }
 
     pub(crate) fn hash(&self) -> Digest {
@@ -146,11 +188,16 @@ impl Context {
     /// Characters of the conversation, and of the results that the next request adds to it.
     pub(crate) fn chars(&self) -> usize {
         let results = self.newest.iter().flat_map(|newest| &newest.asked).filter_map(|asked| asked.result.as_ref());
-        let texts = results.flat_map(|result| &result.parts).filter_map(|part| match part {
-            ResultPart::Text(text) => Some(text.len()),
-            ResultPart::Media(_) => None,
+        let weights = results.flat_map(|result| &result.parts).map(|part| match part {
+            ResultPart::Text(text) => text.len(),
+            ResultPart::Media(media) => weight(media),
         });
-        self.chars + texts.sum::<usize>()
+        self.chars + weights.sum::<usize>()
+    }
+
+    /// Characters that came since the last compaction.
+    pub(crate) fn grown(&self) -> usize {
+        self.chars().saturating_sub(self.floor)
     }
 
     /// How much of it is there, and how much gave way. A summary is neither.
@@ -174,7 +221,7 @@ impl Context {
 
     fn push(&mut self, message: Message, notes: usize) {
         let text = serde_json::to_string(&message).unwrap_or_default();
-        self.chars += text.len();
+        self.chars += text.len() + media_in(&message).map(weight).sum::<usize>();
         let mut chained = Vec::with_capacity(32 + text.len());
         chained.extend_from_slice(self.hash.as_bytes());
         chained.extend_from_slice(text.as_bytes());
@@ -203,7 +250,7 @@ impl Context {
             AnswerPart::Text(text) => Some(text.as_str()),
             _ => None,
         });
-        self.newest = Some(Newest { message_id, asked: calls.collect(), text: text.collect() });
+        self.newest = Some(Newest { message_id, asked: calls.collect(), text: text.collect(), checked: false });
         self.turns.push(TurnMark { seq, message: self.conversation.messages().len() });
         if !parts.is_empty() {
             self.push(Message::Assistant(parts), 0);
@@ -229,10 +276,13 @@ impl Context {
             is_error: !observed.ok,
             parts,
         });
+        if let Some(answer) = self.turns.last() {
+            self.pages.enter(observed, answer.seq);
+        }
         let input = serde_json::from_str(&asked.call.arguments).unwrap_or(serde_json::Value::Null);
         let call = CallFact { input: &input, observed, seq, verifies };
         self.facts.take(&call);
-        self.digested.call(observed);
+        self.digested.call(&input, observed);
         verifications_of(&call)
     }
 
@@ -242,6 +292,37 @@ impl Context {
         self.newest.iter().flat_map(|newest| newest.asked.iter().filter(open).map(|asked| asked.call.clone())).collect()
     }
 }
+
+/// The images and documents of a message.
+fn media_in(message: &Message) -> impl Iterator<Item = &Media> {
+    let parts = match message {
+        Message::User(parts) => parts.as_slice(),
+        Message::Assistant(_) => &[],
+    };
+    parts
+        .iter()
+        .flat_map(|part| match part {
+            UserPart::Result(result) => result.parts.as_slice(),
+            UserPart::Text(_) | UserPart::Media(_) => &[],
+        })
+        .filter_map(|part| match part {
+            ResultPart::Media(media) => Some(media),
+            ResultPart::Text(_) => None,
+        })
+}
+
+/// What an image or document weighs beside text, in characters. Providers count an image by its size in points, at most
+/// some 1,600 tokens, and a document by its pages; of a document only its bytes are known here.
+fn weight(media: &Media) -> usize {
+    match media.kind {
+        MediaKind::Image => IMAGE_CHARS,
+        MediaKind::Pdf => IMAGE_CHARS.max(media.bytes.len() / PDF_BYTES_PER_CHAR),
+    }
+}
+
+const IMAGE_CHARS: usize = 6_400;
+/// A page of text is some 30 to 60 KB of a document, and 2,000 tokens and more.
+const PDF_BYTES_PER_CHAR: usize = 5;
 
 /// Every call has its observation before the model is asked again (R6); this is for a log that broke that.
 fn lost(call: &Call) -> ToolResult {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn check27_notes_stand_in_the_order_of_the_table_whoever_made_them() {
+    fn notes_stand_in_the_order_of_the_table_whoever_made_them() {
         let (budget, unknown) = (budget(0, 1), [InvocationId::from_u128(7)]);
         let others = [
             "[retrieval-candidate] b",

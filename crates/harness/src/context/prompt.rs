@@ -25,7 +25,7 @@ cannot go differently.
 /// How a wake ends (5.5).
 const DIRECTIVE: &str = "\
 End your last reply with exactly one block <portcullis-session-loop>{\"outcome\":\"sleep\",\"summary\":\"one line\"}\
-</portcullis-session-loop>. Use \"outcome\":\"continue\" with \"followUpSeconds\" only if you must go on by yourself; \
+</portcullis-session-loop>, or, in its place, call session_loop with the same fields beside your last words. Use \"outcome\":\"continue\" with \"followUpSeconds\" only if you must go on by yourself; \
 \"queuedWakes\" [{\"reason\",\"delaySeconds\",\"note\"}] wake you later; \"learnings\" [{\"kind\",\"title\",\"detail\"}] keep \
 what would help next time.";
 

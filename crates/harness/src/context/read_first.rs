@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn check28_each_read_first_intent_matches_its_words_and_suggests_its_tool() {
+    fn each_read_first_intent_matches_its_words_and_suggests_its_tool() {
         let cases = [
             ("Why did it fail? Show me stderr", "intent=shell_output nextTool=shell_read_last_output nextArgs={}"),
             ("please look at `src/main.rs`.", r#"intent=file_read nextTool=read nextArgs={"file_path":"src/main.rs"}"#),

@@ -15,6 +15,11 @@ const GUIDANCE: &str = "project-guidance";
 /// Characters of the last summary; a directive's has no more (5.5).
 const SUMMARY: usize = 500;
 
+/// Names of variables that are told, and how long one may be. A command chooses them: a few short ones are a reminder, many
+/// would be a text of its own in the user's position.
+const NAMES: usize = 12;
+const NAME_MAX: usize = 24;
+
 /// The elements of the message, one a line. A session that begins has nothing to tell.
 pub(crate) fn wake_message(session: SessionId, state: &State) -> Option<String> {
     let progress = &state.progress;
@@ -41,9 +46,12 @@ fn shell(state: &State, text: &mut String) {
     if let Some(cwd) = shell.cwd() {
         let _ = writeln!(text, "shell: cwd {}", told::name(cwd));
     }
-    let keys: Vec<String> = shell.env().map(|(name, _)| told::name(name)).collect();
-    if !keys.is_empty() {
-        let _ = writeln!(text, "shell: {} variables: {}", keys.len(), keys.join(" "));
+    let count = shell.env().count();
+    if count > 0 {
+        let short = |name: &&str| name.len() <= NAME_MAX;
+        let names: Vec<String> = shell.env().map(|(name, _)| name).filter(short).take(NAMES).map(told::name).collect();
+        let more = if names.len() < count { " …" } else { "" };
+        let _ = writeln!(text, "shell: {count} variables: {}{more}", names.join(" "));
     }
     if let Some(open) = shell.persistent() {
         let status = match open.status {

@@ -9,13 +9,17 @@ const CLOSE: &str = "</portcullis-session-loop>";
 
 /// The visible reply and its directive.
 ///
-/// Exactly one block counts. Two say two things, so neither is heeded; both are taken out all the same. A block inside
-/// a code fence is an example and stays, unless the fence is the end of the reply, holds nothing else, and there is no
+/// Exactly one block counts, and it ends the reply (5.5). Two say two things, so neither is heeded; both are taken out all
+/// the same. A block in the middle of a sentence, or with words behind it, is a quotation and stays, whoever wrote it first. A
+/// block inside a code fence is an example and stays, unless the fence is the end of the reply, holds nothing else, and there is no
 /// other block: that is how some models write markup. A block that was begun and never ended is what a cut answer leaves.
 #[must_use]
 pub fn read(reply: &str) -> (String, Directive) {
     let fences = fences(reply);
-    let mut blocks = blocks(reply, |at| fences.iter().any(|fence| fence.contains(&at)));
+    let mut blocks = blocks(reply, |at| fences.iter().any(|fence| fence.contains(&at)) || !begins_anew(&reply[..at]));
+    if blocks.last().is_some_and(|last| !reply[last.whole.end..].trim().is_empty()) {
+        blocks.clear();
+    }
     if blocks.is_empty()
         && let Some(fence) = fences.last()
         && reply[fence.end..].trim().is_empty()
@@ -40,6 +44,12 @@ pub fn read(reply: &str) -> (String, Directive) {
         None => Directive::none(&visible),
     };
     (visible, directive)
+}
+
+/// Whether what comes after this text stands by itself: on a line of its own, or behind the end of a sentence.
+fn begins_anew(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default().trim_end();
+    line.is_empty() || line.ends_with(['.', '!', '?', '…', ')', '*', '。'])
 }
 
 struct Block<'r> {

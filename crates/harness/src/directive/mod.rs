@@ -1,15 +1,18 @@
 //! The loop directive: what the model wants to happen after a wake (agent-runtime 5.5).
 //!
-//! It comes as a block at the end of a reply ([`read`]) or as the input of a terminal tool ([`from_input`], H30). It is
-//! a wish: whatever of it is not as the table says is left out, and nothing of it is an error.
+//! It comes as a block at the end of a reply ([`read`]) or as a call of a tool that ends the wake ([`terminal_tool`], H30).
+//! It is a wish: whatever of a block is not as the table says is left out, and nothing of it is an error.
 
 mod block;
+mod terminal;
 
 use portcullis_event::facts::{LearningKind, LoopOutcome, Priority};
 use serde_json::{Map, Value, json};
 
 pub(crate) use block::fences;
 pub use block::read;
+pub(crate) use terminal::called;
+pub use terminal::{TOOL, terminal_tool};
 
 /// Queued wakes and learnings that are accepted of one directive; more are passed over.
 pub const WAKES_MAX: usize = 3;
@@ -93,6 +96,34 @@ impl Directive {
             custom: None,
             claims: Vec::new(),
         }
+    }
+}
+
+impl Directive {
+    /// The same with every text masked. What a block says is known only when it is decoded: an escape can hide a secret
+    /// from whoever masked the reply (L69).
+    #[must_use]
+    pub(crate) fn masked(mut self, mask: impl Fn(&str) -> String) -> Self {
+        let over = |text: &mut String| *text = mask(text);
+        let maybe = |text: &mut Option<String>| text.iter_mut().for_each(over);
+        over(&mut self.summary);
+        self.claims.iter_mut().for_each(over);
+        for wake in &mut self.queued_wakes {
+            over(&mut wake.reason);
+            maybe(&mut wake.note);
+            maybe(&mut wake.dedupe_key);
+        }
+        for learnt in &mut self.learnings {
+            over(&mut learnt.title);
+            over(&mut learnt.detail);
+            maybe(&mut learnt.dedupe_key);
+        }
+        if let Some(custom) = &mut self.custom {
+            over(&mut custom.name);
+            // Invariant: a mask has no character that JSON writes otherwise.
+            custom.input = serde_json::from_str(&mask(&custom.input.to_string())).unwrap_or_default();
+        }
+        self
     }
 }
 
@@ -189,16 +220,6 @@ pub fn after(directive: &Directive, consecutive: u32, max: u32, heartbeat_secs: 
         LoopOutcome::Sleep => After::Sleep { enforced: false },
         LoopOutcome::Continue if consecutive >= max => After::Sleep { enforced: true },
         LoopOutcome::Continue => After::Continue { delay_secs: directive.follow_up.unwrap_or(heartbeat_secs).max(1) },
-    }
-}
-
-/// The count for the next wake, if no user says anything before it. Only a sleep that the model chose begins anew: an
-/// enforced one does not, or every fourth wake would be free again (H32).
-#[must_use]
-pub fn counted(directive: &Directive, consecutive: u32) -> u32 {
-    match directive.outcome {
-        LoopOutcome::Sleep => 0,
-        LoopOutcome::Continue => consecutive.saturating_add(1),
     }
 }
 

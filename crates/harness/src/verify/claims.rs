@@ -1,19 +1,21 @@
 //! What an answer claims: a fixed table of phrases (tool-contract §24).
 //!
-//! Only what is said to be so is a claim. What is negated, conditional, wished, asked or attributed to somebody else is
-//! none; neither is what the answer quotes (`prose`).
+//! Only what is said to be so (`clauses`) and, of deeds, what the speaker did (`deeds`) is a claim; neither what the
+//! answer quotes (`prose`) nor what it admits to be otherwise (`admits`) is.
 
 use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typecheck};
 
+use super::admits::{Admits, admits, leaves_failures};
+use super::clauses::{begins_plan, clauses, is_condition, is_so, is_so_now, is_wish};
+use super::deeds::{Carried, Work, is_history, is_own};
+use super::outcome::{is_praise, kind_of, ran_in, verified, went_well};
 use super::paths::path_claims;
+use super::plainly::{BETWEEN, GOOD, plainly};
 use super::prose::{self, Prose, is_path, pattern};
 use super::runners::check_of;
 
 /// Claims of one answer that are judged. No honest answer has as many, and each is compared with the others.
 const CLAIMS_MAX: usize = 256;
-
-/// Commands of one list that are each taken to have run.
-const RAN_LIST_MAX: usize = 8;
 
 /// What is said to have happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub(super) enum Verb {
     Created,
     /// Created or edited.
     Wrote,
+    /// It is there and holds something.
+    Holds,
     Edited,
     Deleted,
     Renamed,
@@ -31,6 +35,18 @@ pub(super) enum Verb {
 pub(super) enum Said {
     /// It passes, builds, is clean.
     Passes(VerificationKind),
+    /// Tests pass, all of them and in those words.
+    EveryTest,
+    /// So many tests pass.
+    Counted(u64),
+    /// The tests of one suite pass: unit, e2e.
+    Suite(String),
+    /// A command that checks something passes, by its words.
+    Command(String),
+    /// One test passes, by its name.
+    Test(String),
+    /// What there is repairs it: a change that was made, or one that is proposed.
+    Fixes,
     /// Something was repaired; where it is said, what has to pass for that.
     Fixed(Option<VerificationKind>),
     /// Words were put right: an edit, which no test proves.
@@ -38,101 +54,54 @@ pub(super) enum Said {
     File(Verb, String),
     /// `commit`, `push`.
     Git(&'static str),
-    RanKind(VerificationKind),
-    Ran(String),
+    /// Nothing is left that is not committed.
+    AllCommitted {
+        /// Of how it is, not of what was done: "everything is committed".
+        state: bool,
+    },
+    /// A kind of check ran; whether the answer tells of something that failed.
+    RanKind(VerificationKind, bool),
+    /// A command ran, and the same.
+    Ran(String, bool),
     Succeeded(String),
     /// Whatever there is to check a change with passes, in those words.
     Checks,
     /// The same of a machine that is not this one.
     Ci,
+    /// It went well, in words that the table does not know.
+    Outcome,
     /// Supplied by the agent in words that the table does not know.
     Unknown(String),
 }
 
-// What somebody does not say to be so. Looked for up to the end of a phrase.
-pattern!(
-    NOT_SO,
-    r"\b(?:would|should|could|might|may|will|won't|can|cannot|can't|shall|must|needs?|want|wants|plan(?:s|ning)? to|going to|expect(?:s|ed)?|hopefully|hope|likely|probably|presumably|supposed(?:ly)?|ideally|allegedly|ensure|make sure|makes sure|making sure|verify|confirm|check (?:that|if|whether)|see (?:if|whether)|so that|in order|let me|let's|i'll|we'll|it'll|they'll|you'll|tr(?:y|ied|ying)|attempt(?:s|ed|ing)?|to be|ready to|able to|assum(?:e|es|ed|ing)|until|unless|whether|please|to see|goal|aim(?:s|ed)?|todo|pending|required?|if)\b"
-);
-pattern!(
-    NEGATED,
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|unable|nothing|nobody|fail|fails|failed|failing|failure|failures|yet to|instead of|rather than|half|most|some|several|few|only|many|far from|skipped)\b|n't\b|n’t\b"
-);
-pattern!(
-    ATTRIBUTED,
-    r"\b(?:you|user|users|issue|ticket|readme|docs?|documentation|comment|he|she|task|instructions?|description|author|pr|changelog|badge|⟦quoted⟧)(?: \w+)? (?:said|says?|saying|mentioned|mentions?|claims?|claimed|asks?|asked|wrote|reports?|reported|states?|stated|told|requested|wanted)\b|\baccording to\b|\b(?:previously|originally|used to|at first|initially|formerly|in the past)\b|\bbefore (?:my|the|this|these|your|any|that)\b"
-);
-// "I can confirm that" says that it is so.
-pattern!(
-    ASSURED,
-    r"\b(?:i|we|you) can (?:now |also )*(?:confirm|verify|see|report|say)(?: that)?\b|\bas you can see\b"
-);
-pattern!(
-    CONDITION,
-    r"^(?:and |but |so |then )?(?:if|once|whenever|unless|until|assuming|provided|as soon as|before|after you|suppose|in case)\b"
-);
-pattern!(WHEN, r"^(?:and |but |so )?when\b");
-pattern!(WHEN_DONE, r"^(?:and |but |so )?when (?:i|we) (?:ran|re-?ran|tested|checked)\b");
-pattern!(
-    LATER_CONDITION,
-    r"\b(?:if|once|unless|provided|assuming|as long as|when you|after you|except|apart from|aside from|other than|besides|excluding|but one)\b"
-);
-pattern!(CLAUSE, r",| and | but | so | then | while | although | though | because | however | yet |\(|\)|;");
 pattern!(PARTIAL, r"(\d+)\s*(?:/|of|out of)\s*(?:the\s+)?(\d+)");
-
-// Words that say the opposite of what they negate.
 pattern!(
-    REPAIRED_TEST,
-    r"\b(?:(?:previously|formerly|once|earlier|originally)[ -])?(?:failing|failed|broken) ((?:\w+ )?(?:tests?|suite|specs?|cases?|build|check))\b"
+    IN_PART,
+    r"^(?:only )?(?:one|two|three|four|some|most|several|part|half|the (?:first|second)|\d+)(?: \w+)? (?:of|out of|problem|issue|cause)\b"
 );
-pattern!(NO_LONGER, r"\bno longer (?:fail(?:s|ing)?|break(?:s|ing)?|crash(?:es|ing)?|errors?|broken|red)\b");
-pattern!(
-    CLEANLY,
-    r"\b(?:without(?: any| a single)?|with (?:no|zero|0)) (?:\w+ )?(?:errors?|failures?|issues?|problems?|warnings?|complaints?)\b"
-);
-pattern!(
-    REPORTS_NONE,
-    r"\b(?:reports?|reported|shows?|showed|finds?|found|gives?|gave|has|had|produces?|produced|(?:comes?|came) back with) (?:no|zero|0) (?:\w+ )?(?:errors?|failures?|issues?|problems?|warnings?|complaints?)\b"
-);
-pattern!(
-    WERE_FAILING,
-    r"\b((?:tests?|suite|specs?|build)) (?:that|which) (?:(?:was|were|had been|used to be) (?:\w+ )?(?:failing|broken|red)|failed|used to fail)\b"
-);
-pattern!(MANAGED, r"\b(?:(?:was|were|am|are) (?:now )?able|managed) to (?:fix|resolve|solve|repair|correct)\b");
-pattern!(RAN_LIST, r"\b(ran|re-?ran|executed|running) (⟦\d+⟧)(?:, and|,? then| and|,|;) ⟦(\d+)⟧");
-pattern!(FAILURES_TOLD, r"\b(?:[1-9]\d*|one|two|three|a) (?:\w+ )?(?:failed|fails?|failing|failures?)\b");
-pattern!(IN_PART, r"^(?:only )?(?:one|two|three|four|some|most|several|part|half|\d+)(?: \w+)? (?:of|out of)\b");
-pattern!(
-    NONE_FAIL,
-    r"\b(?:not a single|no|none of the|zero|0) (?:\w+ )?(?:tests?|specs?|cases?)(?: are| is| were| was)?(?: now| currently)? (?:fail(?:s|ed|ing)?|broken|red)\b|\b(?:no|zero|0)(?: more| remaining)? (?:failing tests?|test failures?|failed tests?|failures|failed)\b"
-);
-pattern!(
-    NO_COMPLAINTS,
-    r"\b(?:no|zero|0)(?: more| remaining)? (lint(?:er|ing)?|clippy|eslint|type|typing|compil(?:e|er|ation)|build) (?:errors?|warnings?|issues?|failures?)\b"
-);
-
-const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy)";
-/// Words between a subject and what it is, that change nothing about it.
-const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|has|been|it|back|out|up|comes?|came|runs?|ran|completes?|completed|finish(?:es|ed)?|both|\d+|suites?|cases?|too|step|checks?|output|reports?|reported|status|results?|of|them))*:?";
 pattern!(TESTS, &format!(r"\b(?:tests?|specs?|suites?|assertions?|pytest|jest|vitest|testing)\b{BETWEEN} {GOOD}\b"));
 pattern!(
     TESTS_LOOSE,
-    r"\b(?:tests?|specs?|suites?)(?: [0-9a-z_'-]+| ⟦\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
+    r"\b(?:tests?|specs?|suites?)(?: [0-9a-z_'-]+| ⟦m\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
 );
-pattern!(PASSED_ON, r"^ (?:to|a|an|through|into|it|them|this|that|data|arguments?|values?)\b");
+// "The test passes 2 and 3 to it": something is handed on.
+pattern!(
+    PASSED_ON,
+    r"^ (?:to|a|an|the|its|through|into|it|them|this|that|over|data|args?|arguments?|values?|flags?|options?|parameters?|strings?|numbers?|inputs?|secrets?|null|nil|true|false|two|three|four|five|both|some|several|different|wrong|invalid|bad|negative|positive|empty)\b|^ none (?:as|to|for|into)\b|^ ⟦m|^ -?\d+(?:$| and\b| to\b| as\b|,)"
+);
 pattern!(
     TESTS_OTHER,
     r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b"
 );
 pattern!(
     THEY_PASS,
-    r"^(?:i (?:can )?(?:see|saw|confirmed|verified)(?: that)? )?(?:they|these|those|it|all|everything|each|which|both)(?: of them)?(?: all| both)?(?: now| are| is| have| has)* (?:pass|passes|passed|passing|green|succeed|succeeds|succeeded)\b"
+    r"^(?:i (?:can )?(?:see|saw|confirmed|verified)(?: that)? )?(?:they|these|those|it|all|everything|each|which|both)(?: of them)?(?: all| both)?(?: now| are| is| have| has)* (?:pass|passes|passed|passing|green|succeed|succeeds|succeeded)\b|^is clean$|^they (?:do|did)(?: now)?$|^(?:now )?(?:it|they) (?:all )?(?:pass|passes|passed)(?: now)?$|^(?:are|is) (?:all |now )*(?:passing|green)\b|^(?:all )?passed$"
 );
 pattern!(MENTIONS_TESTS, r"\b(?:tests?|specs?|suite|unit tests)\b");
 pattern!(
     BUILDS,
     &format!(
-        r"\b(?:builds?|compilation)\b{BETWEEN} {GOOD}\b|\b(?:builds?|compilation)(?: \w+)? (?:works|completes|completed|finishes|finished)\b|\bsuccessful(?:ly)? (?:build|builds|built|compiles|compiled|compilation)\b|\b(?:it|code|project|crate|everything|app|application|package|binary|workspace|program|library|module|tree|all)(?: \w+)?(?: now| also| still| again| all)* (?:compiles|builds|compiled|built)\b|\b(?:compiles|compiled|builds|built) (?:again|cleanly|fine|now|successfully)\b"
+        r"\b(?:builds?|compilation)\b{BETWEEN} {GOOD}\b|\b(?:builds?|compilation)(?: \w+)? (?:works|completes|completed|finishes|finished)\b|\bsuccessful(?:ly)? (?:build|builds|built|compiles|compiled|compilation)\b|\b(?:it|code|project|crate|everything|app|application|package|binary|workspace|program|library|module|tree|all)(?: \w+)?(?: now| also| still| again| all)* (?:compiles|builds|compiled|built)\b|\b(?:built|rebuilt|compiled) (?:the |it|this)(?: ?\w+)? successfully\b|\b(?:compiles|compiled|builds|built) (?:again|cleanly|fine|now|successfully)\b"
     )
 );
 pattern!(
@@ -152,7 +121,7 @@ const CHECK: &str = r"(?:automated|quality|required|pre-commit|status|remaining|
 pattern!(
     CHECKS,
     &format!(
-        r"(?:^|\b(?:all|the|these|those|my|our|your|its|both|other|that)(?: {CHECK})* )checks\b{BETWEEN} {GOOD}\b|\b(?:every|each)(?: {CHECK})* check\b{BETWEEN} {GOOD}\b|\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)(?: {CHECK})* checks?\b"
+        r"(?:^|\b(?:all|the|these|those|my|our|your|its|both|other|that)(?: {CHECK})* )checks\b{BETWEEN} {GOOD}\b|\b(?:every|each)(?: {CHECK})* check\b{BETWEEN} {GOOD}\b|\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)(?: {CHECK})* checks?\b|^(?:and )?the check(?: now)? (?:passes|passed|succeeds|succeeded)$"
     )
 );
 pattern!(
@@ -161,21 +130,20 @@ pattern!(
         r"\b(?:ci|continuous integration|github actions)(?: pipelines?| builds?| runs?| jobs?| checks?| tests?| workflows?)?\b{BETWEEN} {GOOD}\b|\b(?:pass|passes|passed|passing)(?: in| on)? ci\b|\bgreen (?:in|on) ci\b"
     )
 );
-/// What may be said to pass.
-const SUBJECT: &str =
-    r"(?:tests?|test suite|specs?|builds?|lint|linter|linting|clippy|type[ -]?checks?|type[ -]?checker|ci|checks)";
-// "The build, the linter and the tests pass": all of them do.
-pattern!(
-    TOGETHER,
-    &format!(r"\b({SUBJECT})(?:, and|,| and| &)((?: both| all| the| our| its| unit)* {SUBJECT}\b{BETWEEN} ({GOOD}))\b")
-);
-pattern!(
-    ASIDE,
-    r"\b(?:after|before|for|with|without|during|in|on|since|from|by|of|besides|beside|unlike|like|about|to)(?: the| all| both| our| its| my| your| a| each| every)* $"
-);
 pattern!(
     FIXED,
-    r"(?:^|\b(?:i|we|i've|we've|have|has|had|been|just|also|now|successfully|finally|is|are|was|it's|got|that|and|then) )(?:fixed|resolved|repaired|solved|corrected)\b(?:[^-]|$)|\b(?:bugs?|issues?|problem|errors?|crash|regression|fault|defect) (?:is|are|was|were|has been|have been)(?: now| all)* (?:gone|fixed|resolved|solved|corrected)\b|\bfix (?:is )?(?:in place|complete|works|done|confirmed)\b|\b(?:now works|works now|works again|working again|now working)\b"
+    r"\b(?:fixed|resolved|repaired|solved|corrected|squashed|addressed|eliminated|taken care of|gone)\b(?:[^-]|$)"
+);
+// "It is gone", not "I have gone through it".
+pattern!(IS_GONE, r"\b(?:is|are|was|were|been)(?: now| all| finally)*$");
+pattern!(
+    FIXABLE,
+    r"\b(?:bugs?|issues?|problems?|errors?|crash(?:es)?|regressions?|faults?|defects?|failures?|tests?|leaks?|race|panics?|typos?|warnings?|vulnerability|vulnerabilities|deadlock|build|suite|parser|code|exceptions?|assertions?|logic|calculation|arithmetic|operator|off-by-one|mistakes?|behaviou?r|script)(?:$| (?:in|of|with|from|on|at|where|when|for|⟦))|^(?:(?:so )?(?:it|this|that|everything|all|both|they|these|those)(?: of (?:it|them|these))?(?: else)?|all that)$|⟦m\d+⟧$"
+);
+// "This fixes the bug": of what was done, or of what is proposed.
+pattern!(
+    FIXES,
+    r"^(?:and |so |but )?(?:(?:this|that|these)(?: change| changes| edit| fix)?|(?:the|my) (?:change|changes|edit|fix))(?: now| also| has| have)* (?:fixes|fix|resolves|solves|fixed|resolved|solved)\b|^(?:which|thereby|thus|hence)(?: also| now)? (?:fixes|fixing|resolves|resolving|solves|solving|fixed|resolved|solved)\b|^(?:fixing|resolving|solving|resolves|fixes) (?:the|this|that|all|both) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|failures?|tests?|crash)$|\bto (?:fix|resolve|solve) (?:the|this|that) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|failures?|tests?|crash)$|\b(?:now works?|works? now|works? again|working again|now working)\b|\b(?:fix|it|edit|change) (?:is |has been |was )?(?:in place|complete|works|worked|done|confirmed|applied|verified|solved it|fixed it|resolved it)\b|\bedit to ⟦m\d+⟧ (?:solved|fixed|resolved) it\b"
 );
 pattern!(
     WORDING,
@@ -183,130 +151,157 @@ pattern!(
 );
 pattern!(
     COMMITTED,
-    r"\b(?:committed|made (?:a|the|one|two|\d+) commits?|created (?:a|the|one|two|\d+) (?:new )?commits?)\b"
+    r"\b(?:committed|(?:made|created) (?:a|the|one|two|\d+) (?:new )?commits?|(?:^|: )commit made|commit (?:has been |was )?(?:created|made|succeeded|went through)|as a commit|in git now)\b"
 );
 pattern!(PUSHED, r"\bpushed\b");
+pattern!(PUSHED_ELSE, r"^ (?:hard|for|back|through|forward|onto|into|aside)\b");
 pattern!(
-    RAN_KIND,
-    r"\b(?:ran|re-?ran|executed|running|re-?running)(?: the| all| all the| both| our| its| full| whole| entire| complete)*(?: \w+)? (tests?|test suite|suite|specs?|linter|lints?|build|type ?checker|type ?checks?)\b"
+    COMMITTABLE,
+    r"\b(?:changes?|fix(?:es)?|work|code|files?|edits?|updates?|patch|feature|branch|commits?|results?|implementation|refactoring|tests?)(?:$| (?:in|of|with|from|on|for|to|⟦))|^(?:it|this|that|everything|all|both|they|these|those)(?: of (?:it|them|these))?(?: else)?$"
 );
-pattern!(RAN, r"\b(?:ran|re-?ran|executed|running|re-?running|ran the command) (?:the )?(?:command )?⟦(\d+)⟧");
-const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|completed successfully|runs? clean(?:ly)?|ran clean(?:ly)?|clean|works)";
-pattern!(MARK, r"⟦(\d+)⟧");
-pattern!(MARK_GOOD, &format!(r"⟦(\d+)⟧{BETWEEN} {WENT_WELL}\b"));
+pattern!(EVERY, r"\b(?:all|every|each|everything|whole|entire|full|complete|100 ?%)");
+// "The test `a` passes", "the `a` test passes", "parse_empty passes".
+pattern!(ONE_TEST, &format!(r"\btest ⟦m(\d+)⟧{BETWEEN} {GOOD}\b|⟦m(\d+)⟧ test\b{BETWEEN} {GOOD}\b"));
+pattern!(
+    NAMED_TEST,
+    r"(?:^|\b(?:and|test|now) )([a-z0-9]+(?:_[a-z0-9]+)+)(?: now| also| again| is| all)* (?:passes|passing|green|succeeds)\b"
+);
+// "The unit tests pass".
+pattern!(
+    OF_SUITE,
+    r"\b(unit|integration|e2e|end-to-end|acceptance|smoke|functional|browser|contract)(?: and (unit|integration|e2e|end-to-end|acceptance|smoke|functional|browser|contract))? tests?\b"
+);
+pattern!(ALONE, r"^(?: now| again| too| as well| cleanly)*[.!]?$");
+pattern!(COUNT_ONLY, r"\b(?:tests?|specs?|suite)(?: results?| status| run)?: (\d+)/(\d+)$|^(\d+)/(\d+) tests?$");
+pattern!(
+    pub RAN_KIND,
+    r"\b(?:ran|re-?ran|executed|running|re-?running|run)(?: the| all| all the| both| our| its| full| whole| entire| complete)*(?: \w+)? (tests?|test suite|suite|specs?|linter|lints?|build|type ?checker|type ?checks?)\b"
+);
+pattern!(pub RAN, r"\b(?:ran|re-?ran|executed|running|re-?running|run):? (?:the )?(?:command )?⟦m(\d+)⟧");
+// A program that needs no marks to be known: "I ran pytest".
+pattern!(
+    RAN_BARE,
+    r"\b(?:ran|re-?ran|executed) ((?:pytest|jest|vitest|mocha|rspec|tox|eslint|mypy|ruff|make|(?:cargo|npm|yarn|pnpm|go|git|docker|terraform) [a-z-]+))$"
+);
+// "I installed it with `pip install a`".
+pattern!(BY_COMMAND, r"\b(?:with|using|via|by running) ⟦m(\d+)⟧");
+/// Programs by which something that was done is known to have been done by a command.
+const PROGRAMS: [&str; 16] = [
+    "pip", "pip3", "npm", "yarn", "pnpm", "make", "cargo", "go", "docker", "git", "python", "python3", "poetry", "uv",
+    "bundle", "apt-get",
+];
+const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|completed successfully|runs? clean(?:ly)?|ran clean(?:ly)?|clean|works|returns? (?:0|zero)|returned (?:0|zero)|exit code 0|(?:prints?|printed|reports?|reported|outputs?) ok|ok)";
+// "After running `a`", "by running `a`"; not "has been running `a`".
+pattern!(GERUND, r"(?:^|\b(?:after|by|when|while|from|then|and|before) ?)$");
+// No subject of the passive is looked for.
+pattern!(NOTHING, r"^\z.");
+pattern!(BY_WHOM, r"\b(?:installed|built|run|executed|migrated|deployed|formatted|compiled|generated)\b");
+pattern!(WHATEVER, r".");
+pattern!(MARK, r"⟦m(\d+)⟧");
+pattern!(MARK_GOOD, &format!(r"⟦m(\d+)⟧{BETWEEN} {WENT_WELL}\b"));
 
 /// Reads the claims of an answer, each once.
 pub(super) fn claims(answer: &str) -> Vec<Said> {
     let prose = prose::prose(answer);
+    let sentences: Vec<String> = prose.sentences.iter().map(|sentence| plainly(sentence, &prose)).collect();
+    let asked = |sentence: &str| sentence.ends_with('?');
+    let admitted: Vec<Admits> = sentences
+        .iter()
+        .zip(&prose.sentences)
+        .map(|(plain, sentence)| match asked(sentence) {
+            true => Admits::Nothing,
+            false if leaves_failures(sentence) => Admits::Failures,
+            false => admits(plain, &prose),
+        })
+        .collect();
+    let failures = admitted.contains(&Admits::Failures);
     let mut said = Vec::new();
-    for (nth, sentence) in prose.sentences.iter().enumerate() {
-        if sentence.ends_with('?') {
+    let mut praised = false;
+    for (nth, sentence) in sentences.iter().enumerate() {
+        if asked(sentence) {
             continue;
         }
-        let before = nth.checked_sub(1).map_or("", |nth| prose.sentences[nth].as_str());
+        praised |= is_praise(sentence);
+        let before = nth.checked_sub(1).map_or("", |nth| sentences[nth].as_str());
+        let near = &admitted[nth.saturating_sub(1)..admitted.len().min(nth + 2)];
+        let near = |least: Admits| near.iter().any(|near| *near >= least);
+        let tells = failures || near(Admits::Something);
         for claim in of_sentence(sentence, before, &prose) {
-            if said.len() < CLAIMS_MAX && !said.contains(&claim) {
+            let owned_up = match &claim {
+                Said::Passes(Tests) | Said::Suite(_) | Said::Counted(_) => failures || near(Admits::Doubt),
+                Said::Test(_) => tells,
+                // What is said of this command is said of no other.
+                Said::Command(_) => admitted[nth] >= Admits::Doubt,
+                Said::EveryTest | Said::Checks | Said::Ci => failures,
+                Said::Fixed(_) | Said::Fixes => failures || near(Admits::Doubt),
+                _ => false,
+            };
+            let claim = match claim {
+                Said::Ran(words, _) => Said::Ran(words, tells),
+                Said::RanKind(kind, _) => Said::RanKind(kind, tells),
+                claim => claim,
+            };
+            if !owned_up && said.len() < CLAIMS_MAX && !said.contains(&claim) {
                 said.push(claim);
             }
         }
+    }
+    let outcome =
+        |claim: &Said| !matches!(claim, Said::File(..) | Said::Git(_) | Said::AllCommitted { .. } | Said::Worded);
+    if praised && !failures && !said.is_empty() && !admitted.contains(&Admits::Doubt) && !said.iter().any(outcome) {
+        said.push(Said::Outcome);
+    }
+    // Nobody read what stands there, so what was read does not support the whole.
+    if prose.cut && !said.is_empty() {
+        said.push(Said::Unknown("the rest of a very long answer".to_owned()));
+    }
+    // Who says it of all of them says it of them.
+    if said.contains(&Said::EveryTest) {
+        said.retain(|claim| *claim != Said::Passes(Tests));
+    }
+    if said.iter().any(|claim| matches!(claim, Said::Fixed(_))) {
+        said.retain(|claim| *claim != Said::Fixes);
     }
     said
 }
 
 /// `before` is the sentence that `they` may mean.
 fn of_sentence(sentence: &str, before: &str, prose: &Prose) -> Vec<Said> {
-    let sentence = ASSURED.replace_all(sentence, "");
-    let sentence = CLEANLY.replace_all(&sentence, "cleanly");
-    let sentence = REPORTS_NONE.replace_all(&sentence, "is clean");
-    let sentence = MANAGED.replace_all(&sentence, "fixed");
-    let sentence = NONE_FAIL.replace_all(&sentence, "tests passing");
-    let sentence = WERE_FAILING.replace_all(&sentence, "$1");
-    let sentence = REPAIRED_TEST.replace_all(&sentence, "$1");
-    let sentence = NO_COMPLAINTS.replace_all(&sentence, |found: &regex::Captures<'_>| match &found[1] {
-        "type" | "typing" => "types clean",
-        kind if kind.starts_with("compil") || kind == "build" => "build clean",
-        _ => "lint clean",
-    });
-    let good = if MENTIONS_TESTS.is_match(&sentence) { "passes" } else { "is fixed" };
-    let sentence = NO_LONGER.replace_all(&sentence, good);
-    let sentence = ran_each(together(sentence.into_owned()), prose);
-    let failures_told = FAILURES_TOLD.is_match(&sentence);
     let mut said = Vec::new();
     let mut conditional = false;
+    let mut carried = Carried::new(sentence);
+    let told = sentence.contains("according to");
     let mut before = format!("{before} ");
-    for clause in clauses(&sentence) {
-        conditional |= CONDITION.is_match(clause) || (WHEN.is_match(clause) && !WHEN_DONE.is_match(clause));
+    // What the sentence before says to have run.
+    let mut ran = ran_in(&before, prose);
+    for clause in clauses(sentence) {
+        conditional |= is_condition(clause);
         if !conditional {
             states(clause, &before, prose, &mut said);
+            said.extend(went_well(clause, ran.as_ref(), prose));
+            if !told {
+                deeds(clause, carried, prose, &mut said);
+            }
         }
+        conditional |= begins_plan(clause);
+        ran = ran_in(clause, prose).or(ran);
+        carried.after(clause);
         before.push_str(clause);
         before.push(' ');
     }
-    // Who tells of failures does not claim that there are none.
-    said.retain(|claim| !(failures_told && matches!(claim, Said::Passes(Tests) | Said::Checks | Said::Ci)));
-    said.extend(path_claims(&sentence, prose));
+    if !told {
+        said.extend(path_claims(sentence, prose));
+    }
     said
 }
 
-/// "`a` and `b` pass" as "`a` pass and `b` pass", where that is said to be so.
-fn together(mut sentence: String) -> String {
-    for _ in 0..RAN_LIST_MAX {
-        let Some(next) = TOGETHER.captures(&sentence).and_then(|found| {
-            let whole = found.get(0).filter(|whole| is_so(&sentence, whole.end()))?;
-            // "After the build, tests pass" says nothing of the build.
-            if ASIDE.is_match(&sentence[..whole.start()]) {
-                return None;
-            }
-            let each = format!("{} {} and{}", &found[1], &found[3], &found[2]);
-            Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
-        }) else {
-            break;
-        };
-        sentence = next;
-    }
-    sentence
-}
-
-/// "Ran `a` and `b`" as "ran `a` and ran `b`".
-fn ran_each(mut sentence: String, prose: &Prose) -> String {
-    for _ in 0..RAN_LIST_MAX {
-        let is_command = |found: &regex::Captures<'_>| {
-            let number = found[3].parse::<usize>().ok();
-            number.and_then(|number| prose.aside.get(number)).is_some_and(|code| !is_path(code))
-        };
-        let Some(next) = RAN_LIST.captures(&sentence).filter(is_command).and_then(|found| {
-            let whole = found.get(0)?;
-            let each = format!("{0} {1} and {0} ⟦{2}⟧", &found[1], &found[2], &found[3]);
-            Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
-        }) else {
-            break;
-        };
-        sentence = next;
-    }
-    sentence
-}
-
-/// The clauses of a sentence.
-pub(super) fn clauses(sentence: &str) -> impl Iterator<Item = &str> {
-    CLAUSE
-        .split(sentence)
-        .map(|clause| clause.trim().trim_end_matches(['.', '!', ':']))
-        .filter(|clause| !clause.is_empty())
-}
-
-/// Whether what stands up to `end` in a clause is said to be so.
-pub(super) fn is_so(clause: &str, end: usize) -> bool {
-    let upto = &clause[..end];
-    !NOT_SO.is_match(upto) && !NEGATED.is_match(upto) && !ATTRIBUTED.is_match(clause)
-}
-
-/// Claims about a state or a deed without a file.
+/// Claims about a state.
 fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
     let rest;
     let clause = match CI.find(clause).filter(|found| !PASSED_ON.is_match(&clause[found.end()..])) {
         // What is said of that machine is not said of this one.
         Some(found) => {
-            if is_so(clause, found.end()) && !LATER_CONDITION.is_match(&clause[found.end()..]) {
+            if is_so_now(clause, found.end()) {
                 said.push(Said::Ci);
             }
             rest = format!("{} {}", &clause[..found.start()], &clause[found.end()..]);
@@ -314,20 +309,39 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
         }
         None => clause,
     };
-    let so = |found: regex::Match<'_>| is_so(clause, found.end()) && !LATER_CONDITION.is_match(&clause[found.end()..]);
-    let partial = PARTIAL.captures_iter(clause).any(|found| {
+    let so = |found: regex::Match<'_>| is_so_now(clause, found.end());
+    let counts = |found: &regex::Captures<'_>| {
         let number = |group| found.get(group).and_then(|digits| digits.as_str().parse::<u64>().ok());
-        number(1) < number(2)
-    });
+        (number(1), number(2))
+    };
+    let partial = PARTIAL.captures_iter(clause).any(|found| counts(&found).0 < counts(&found).1);
+    let one_test = ONE_TEST.captures(clause);
+    // Of one suite, it is not said of the others.
+    if let Some(found) = OF_SUITE.captures(clause)
+        && let Some(good) = TESTS.find(clause).filter(|good| so(*good) && !handed_on_at(clause, good))
+        && !partial
+        && found.get(0).is_some_and(|suite| suite.start() <= good.start())
+    {
+        let name = |group| found.get(group).map(|suite| suite.as_str().replace("end-to-end", "e2e"));
+        said.extend([name(1), name(2)].into_iter().flatten().map(Said::Suite));
+        return;
+    }
     let tests = TESTS
         .find(clause)
         .or_else(|| TESTS_OTHER.find(clause))
         .or_else(|| TESTS_LOOSE.find(clause))
+        .or_else(|| COUNT_ONLY.find(clause))
         .or_else(|| THEY_PASS.find(clause).filter(|_| mentions_tests(before, prose)))
+        .filter(|_| one_test.is_none())
+        // "Tests that pass: none."
+        .filter(|found| !found.as_str().contains(" that pass"))
         .filter(|found| !PASSED_ON.is_match(&clause[found.end()..]))
         // "I expect the build and the tests to pass"
-        .filter(|found| !(found.as_str().contains(" to ") && NOT_SO.is_match(before)));
-    let handed_on = |found: &regex::Match<'_>| PASSED_ON.is_match(&clause[found.end()..]);
+        .filter(|found| {
+            !((found.as_str().contains(" to ") && is_wish(before))
+                || (TO_PASS.is_match(found.as_str()) && !KNOWN_TO.is_match(found.as_str())))
+        });
+    let handed_on = |found: &regex::Match<'_>| handed_on_at(clause, found);
     let builds = BUILDS.find(clause).filter(|found| !handed_on(found));
     let lints = LINTS.find(clause).filter(|found| !handed_on(found));
     let types = TYPES.find(clause).filter(|found| !handed_on(found));
@@ -343,17 +357,70 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
     if types.is_some_and(so) {
         said.push(Said::Passes(Typecheck));
     }
-    if tests.is_some_and(so) && !partial {
-        said.push(Said::Passes(Tests));
+    if let Some(found) = tests.filter(|found| so(*found) && !partial) {
+        // "All tests in `a` pass" is not all of them.
+        let some = (found.as_str().contains(" in ") || found.as_str().contains(" for ")) && !IN_ALL.is_match(clause);
+        let every = EVERY.is_match(&clause[..found.end()]) && !some;
+        let number = COUNTED.captures(clause).and_then(|found| found[1].parse().ok());
+        said.extend(number.map(Said::Counted));
+        said.push(if every { Said::EveryTest } else { Said::Passes(Tests) });
+    }
+    if let Some((found, whole)) = one_test.as_ref().and_then(|found| Some((found, found.get(0)?)))
+        && so(whole)
+        && let Some(code) = marked(found, prose)
+    {
+        said.push(Said::Test(code.to_owned()));
+    }
+    if let Some(found) = NAMED_TEST.captures(clause)
+        && let (Some(whole), Some(name)) = (found.get(0), found.get(1))
+        && so(whole)
+        && ALONE.is_match(&clause[whole.end()..])
+    {
+        said.push(Said::Test(name.as_str().to_owned()));
     }
     for found in MARK_GOOD.captures_iter(clause) {
         let (Some(whole), Some(code)) = (found.get(0), marked(&found, prose)) else { continue };
-        if so(whole) && !partial {
-            said.extend(of_command(code, true));
+        if so(whole) && !partial && !handed_on(&whole) {
+            let alone = ALONE.is_match(&clause[whole.end()..]) && whole.as_str().contains(" pass");
+            said.extend(of_command(code, true, alone));
         }
     }
+    if FIXES.find(clause).is_some_and(so) && !is_history(clause) && !WORSE.is_match(clause) {
+        said.push(Said::Fixes);
+    }
+    said.extend(verified(clause, prose));
+}
+
+pattern!(TO_PASS, r" to (?:pass|succeed|be green)$");
+pattern!(KNOWN_TO, r"\b(?:verified|confirmed|seen|shown|known) to (?:pass|succeed|be green)$");
+pattern!(COUNTED, r"(?:^|[^/\d.])(\d{1,9})(?: tests?| specs?)?(?: now| all| have)* (?:pass|passed|passes|passing)\b");
+pattern!(IN_ALL, r"\bin (?:the|this) (?:whole |entire )?(?:workspace|project|repo|repository|suite|code ?base)\b");
+// "Ran them after the last edit": the newest state is meant.
+pattern!(AT_THE_END, r"\b(?:after (?:the|my) (?:last|final|latest) (?:edit|change)|at the (?:very )?end)\b");
+pattern!(WORSE, r"\b(?:worse|less|differently)\b");
+
+fn handed_on_at(clause: &str, found: &regex::Match<'_>) -> bool {
+    PASSED_ON.is_match(&clause[found.end()..])
+}
+
+/// Claims about a deed without a file.
+fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
+    let own = |found: &regex::Match<'_>, objects: &regex::Regex| {
+        let work = Work { objects, present: true };
+        is_so(clause, found.end()) && is_own(clause, found.start(), found.end(), carried, &work)
+    };
+    let nobody = &NOTHING;
     let whole = |found: &regex::Match<'_>| !IN_PART.is_match(clause[found.end()..].trim_start());
-    if FIXED.find(clause).filter(whole).is_some_and(|found| is_so(clause, found.end())) {
+    let gone = |found: &regex::Match<'_>| {
+        !found.as_str().starts_with("gone") || IS_GONE.is_match(clause[..found.start()].trim_end())
+    };
+    // "Do this, and the bug is fixed" may be said of a proposal; who did it says so.
+    let proposed = |found: &regex::Match<'_>| PRESENT.is_match(clause[..found.start()].trim_end());
+    let fixed: Vec<_> =
+        FIXED.find_iter(clause).filter(whole).filter(gone).filter(|found| own(found, &FIXABLE)).collect();
+    if !fixed.is_empty() && fixed.iter().all(proposed) && !WORDING.is_match(clause) {
+        said.push(Said::Fixes);
+    } else if !fixed.is_empty() {
         let kind = if WORDING.is_match(clause) {
             Said::Worded
         } else if clause.contains("lint") || clause.contains("clippy") {
@@ -367,56 +434,99 @@ fn states(clause: &str, before: &str, prose: &Prose, said: &mut Vec<Said>) {
         };
         said.push(kind);
     }
-    if COMMITTED.find(clause).is_some_and(|found| is_so(clause, found.end())) {
-        said.push(Said::Git("commit"));
+    let commit = |found: &regex::Match<'_>| {
+        own(found, &COMMITTABLE) || (COMMIT_IS.is_match(found.as_str()) && is_so(clause, found.end()))
+    };
+    if COMMITTED.find_iter(clause).any(|found| commit(&found)) {
+        said.push(if ALL_OF_IT.is_match(clause) {
+            Said::AllCommitted { state: STATE.is_match(clause) }
+        } else {
+            Said::Git("commit")
+        });
     }
-    if PUSHED.find(clause).is_some_and(|found| is_so(clause, found.end())) {
+    let of_git = |found: &regex::Match<'_>| !PUSHED_ELSE.is_match(&clause[found.end()..]);
+    if PUSHED.find_iter(clause).filter(of_git).any(|found| own(&found, &COMMITTABLE)) {
         said.push(Said::Git("push"));
     }
+    let ran = |found: &regex::Match<'_>| {
+        let now = found.as_str().contains("running");
+        let head = clause[..found.start()].trim_end();
+        let gerund = now && carried.tells() && (head.is_empty() || GERUND.is_match(head));
+        let have_run = found.as_str().starts_with("run") && !now && !HAVE.is_match(head);
+        is_so(clause, found.end()) && !have_run && (gerund || (!now && own(found, nobody)))
+    };
     if let Some(found) = RAN_KIND.captures(clause)
-        && let Some(whole) = found.get(0)
-        && is_so(clause, whole.end())
+        && found.get(0).is_some_and(|whole| ran(&whole))
     {
-        let kind = match &found[1] {
-            "build" => Build,
-            word if word.starts_with("lint") => Lint,
-            word if word.starts_with("type") => Typecheck,
-            _ => Tests,
-        };
-        said.push(Said::RanKind(kind));
+        said.push(Said::RanKind(kind_of(&found[1]), false));
+        if AT_THE_END.is_match(clause) {
+            said.push(Said::Passes(kind_of(&found[1])));
+        }
+    }
+    if let Some(found) = RAN_BARE.captures(clause)
+        && found.get(0).is_some_and(|whole| is_so(clause, whole.end()) && own(&whole, nobody))
+    {
+        said.push(Said::Ran(found[1].to_owned(), false));
+    }
+    for found in BY_COMMAND.captures_iter(clause) {
+        let code = marked(&found, prose).filter(|code| {
+            let program = code.split_whitespace().next().unwrap_or_default();
+            PROGRAMS.contains(&program) || program.starts_with("./")
+        });
+        let deed = BY_WHOM.find(clause).filter(|deed| own(deed, &WHATEVER));
+        if let (Some(code), Some(_)) = (code, deed) {
+            said.push(Said::Ran(code.to_owned(), false));
+        }
     }
     for found in RAN.captures_iter(clause) {
         let (Some(whole), Some(code)) = (found.get(0), marked(&found, prose)) else { continue };
-        if is_so(clause, whole.end()) {
-            said.extend(of_command(code, false));
+        if ran(&whole) {
+            said.extend(of_command(code, false, false));
         }
     }
 }
 
+pattern!(PRESENT, r"\b(?:is|are)(?: now| all| finally| therefore| also)*$");
+pattern!(COMMIT_IS, r"^commit (?:has|was|succeeded|went|created|made)");
+pattern!(STATE, r"\b(?:is|are)(?: now| already| all)* committed\b");
+pattern!(ALL_OF_IT, r"\b(?:everything|all|nothing is left)\b");
+pattern!(HAVE, r"\b(?:i've|we've|have|has been|have been)(?: now| also| already| then)*$");
+
 /// Whether it is about tests, or a command that runs them.
 fn mentions_tests(text: &str, prose: &Prose) -> bool {
     MENTIONS_TESTS.is_match(text)
-        || MARK
-            .captures_iter(text)
-            .any(|found| marked(&found, prose).is_some_and(|code| of_command(code, true) == Some(Said::Passes(Tests))))
+        || MARK.captures_iter(text).any(|found| {
+            let words =
+                marked(&found, prose).map(|code| code.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+            words.and_then(|words| check_of(&words)).is_some_and(|check| check.kind == Tests)
+        })
 }
 
 /// What a phrase has set aside.
-fn marked<'p>(found: &regex::Captures<'_>, prose: &'p Prose) -> Option<&'p str> {
-    let number = found.get(1)?.as_str().parse::<usize>().ok()?;
+pub(super) fn marked<'p>(found: &regex::Captures<'_>, prose: &'p Prose) -> Option<&'p str> {
+    let number = found.get(1).or_else(|| found.get(2))?.as_str().parse::<usize>().ok()?;
     prose.aside.get(number).map(String::as_str)
 }
 
-/// The claim that a command ran, or ended well.
-fn of_command(code: &str, well: bool) -> Option<Said> {
+/// The claim that a command ran, or ended well; `alone`: it is only said to pass.
+pub(super) fn of_command(code: &str, well: bool, alone: bool) -> Option<Said> {
     let words: Vec<String> = code.split_whitespace().map(str::to_owned).collect();
-    if well && let Some(check) = check_of(&words) {
-        return Some(Said::Passes(check.kind));
+    // "`git status` is clean" tells of the tree.
+    if well && code.starts_with("git ") && words.get(1).is_some_and(|verb| matches!(verb.as_str(), "status" | "diff")) {
+        return None;
+    }
+    if well && check_of(&words).is_some() {
+        return Some(Said::Command(code.to_owned()));
+    }
+    let script = words.len() == 1 && is_path(code);
+    if well && script && check_of(&["sh".to_owned(), code.to_owned()]).is_some() {
+        return Some(Said::Command(format!("sh {code}")));
     }
     if well && words.len() == 1 {
         // A test by its name or file passes, an identifier does not "succeed".
         let tests = code.to_ascii_lowercase().contains("test") || code.to_ascii_lowercase().contains("spec");
-        return (tests || is_path(code)).then_some(Said::Passes(Tests)).filter(|_| tests);
+        let name = alone && code.contains('_') && !is_path(code);
+        return (tests || name).then(|| Said::Test(code.to_owned()));
     }
-    Some(if well { Said::Succeeded(code.to_owned()) } else { Said::Ran(code.to_owned()) })
+    Some(if well { Said::Succeeded(code.to_owned()) } else { Said::Ran(code.to_owned(), false) })
 }

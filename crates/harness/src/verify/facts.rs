@@ -7,7 +7,8 @@ use portcullis_event::Observed;
 use portcullis_event::facts::{TaskCompleted, Verification, VerificationKind, VerificationVerdict as Verdict};
 use serde_json::Value;
 
-use super::line::{Change, Did, Ended, What, did};
+use super::line::{Change, Did, Ended, What, did, joined};
+use super::place::Place;
 use super::report::{self, Report};
 use super::runners::Check;
 
@@ -51,6 +52,12 @@ pub(super) struct Checked {
     pub not_passed: bool,
     /// Its own report tells of failures.
     pub reported: bool,
+    /// Its own report tells of tests that were left out.
+    pub left_out: bool,
+    /// How many tests its report says passed.
+    pub count: Option<u64>,
+    /// Tests that its report says passed, by name.
+    pub passed: Vec<String>,
     pub came: Came,
     pub at: u64,
     pub seq: u64,
@@ -60,10 +67,23 @@ pub(super) struct Checked {
 /// One command that was run or was to be.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
-    pub words: String,
+    /// Without wrappers around it.
+    pub argv: Vec<String>,
     pub git: Option<String>,
+    /// It may have taken commits back.
+    pub uncommits: bool,
     pub ended: Ended,
     pub came: Came,
+    pub at: u64,
+    pub evidence: ObservationId,
+}
+
+/// An attempt on a file that came to nothing.
+#[derive(Debug, Clone)]
+pub(super) struct Attempt {
+    /// What it ended with.
+    pub code: String,
+    pub at: u64,
     pub evidence: ObservationId,
 }
 
@@ -71,24 +91,53 @@ pub(super) struct Command {
 #[derive(Debug, Clone)]
 pub(super) struct Changed {
     pub change: Change,
+    pub at: u64,
+    /// It was put back as it was, or may have been.
+    pub undone: bool,
     pub evidence: ObservationId,
 }
 
 /// Everything that claims are judged by. Made of facts alone: no model text comes near it (L77).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Facts {
     pub(super) checks: Vec<Checked>,
     pub(super) commands: Vec<Command>,
-    pub(super) changes: BTreeMap<String, Vec<Changed>>,
-    /// Attempts on a file that came to nothing, with the code that they ended with.
-    pub(super) attempts: BTreeMap<String, (String, ObservationId)>,
+    pub(super) changes: BTreeMap<Place, Vec<Changed>>,
+    pub(super) attempts: BTreeMap<Place, Attempt>,
+    /// When something first changed in the tree.
+    pub(super) first_mutated: Option<u64>,
     /// When something last changed in the tree, and by what.
     pub(super) mutated: Option<(u64, ObservationId)>,
-    /// Something ran of which nobody can tell which files it touched.
-    pub(super) opaque: bool,
+    /// When something last ran of which nobody can tell which files it touched.
+    pub(super) opaque: Option<u64>,
+    /// Where the workspace lies on the host.
+    pub(super) host: Option<String>,
+    /// When something was last committed.
+    committed: u64,
     /// Calls that go on as background tasks: their observation says only that they began.
     away: BTreeMap<IntentId, Away>,
+    /// Where the shell stands.
+    folder: Place,
     now: u64,
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            checks: Vec::new(),
+            commands: Vec::new(),
+            changes: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            first_mutated: None,
+            mutated: None,
+            opaque: None,
+            host: None,
+            committed: 0,
+            away: BTreeMap::new(),
+            folder: Place::workspace(),
+            now: 0,
+        }
+    }
 }
 
 /// A call whose end is yet to come.
@@ -100,6 +149,11 @@ struct Away {
 }
 
 impl Facts {
+    /// Where the workspace lies on the host: an answer may name its files from there.
+    pub fn lie_in(&mut self, host: Option<&str>) {
+        self.host = host.map(str::to_owned);
+    }
+
     /// Adds a call. Calls come in the order of their observations.
     pub fn take(&mut self, call: &CallFact<'_>) {
         let observed = call.observed;
@@ -113,9 +167,15 @@ impl Facts {
             let ran: Vec<Did> = did(&line, exit_of(&came));
             let checks = checks_of(call, &ran, &came, &output_of(observed));
             let mut checks = checks.into_iter();
+            let named = |value: Option<&Value>| Some(Place::of(value?.as_str()?, &Place::workspace(), None));
+            let from = named(call.input.get("cwd")).unwrap_or_else(|| self.folder.clone());
+            let shell = observed.structured.as_ref().and_then(|structured| structured.get("cwd"));
+            self.folder = named(shell).unwrap_or_else(|| self.folder.clone());
             for one in ran {
                 self.now += 1;
-                self.step(call, &one, &came, touched);
+                self.step(call, &one, &came, touched.then_some(&from));
+                // What it writes down of itself came before it ended.
+                self.now += u64::from(!one.writes.is_empty());
                 if matches!(one.what, What::Verifies(_))
                     && let Some(check) = checks.next()
                 {
@@ -140,18 +200,29 @@ impl Facts {
             };
             scope |= change.is_some() || item.kind.starts_with("file") || item.kind.starts_with("command");
             match change {
-                Some(change) => self.changed(&item.target, change, observed.observation_id),
-                None => self.opaque |= item.kind != "task_cancelled",
+                Some(change) => {
+                    let place = Place::of(&item.target, &Place::workspace(), None);
+                    self.changed(place, change, observed.observation_id);
+                }
+                None if item.kind == "directory_created" => {
+                    let place = Place::of(&item.target, &Place::workspace(), None);
+                    self.changed(place, Change::Created, observed.observation_id);
+                }
+                None if item.kind != "task_cancelled" => self.opaque = Some(self.now),
+                None => {}
             }
         }
-        self.opaque |= observed.side_effects.state == SideEffectState::Unknown;
+        if observed.side_effects.state == SideEffectState::Unknown {
+            self.opaque = Some(self.now);
+        }
         if touched && scope {
-            self.mutated = Some((self.now, observed.observation_id));
+            self.mutates(observed.observation_id);
         }
         if !observed.ok
             && let Some(path) = ["file_path", "filePath", "path"].iter().find_map(|name| call.input.get(name)?.as_str())
         {
-            self.attempts.insert(path.to_owned(), (word(&observed.code), observed.observation_id));
+            let place = Place::of(path, &Place::workspace(), None);
+            self.attempted(place, call);
         }
     }
 
@@ -184,60 +255,131 @@ impl Facts {
         }
     }
 
-    fn step(&mut self, call: &CallFact<'_>, one: &Did, came: &Came, touched: bool) {
+    /// One step of a command line; `from` is where the line began, if it ran at all.
+    fn step(&mut self, call: &CallFact<'_>, one: &Did, came: &Came, from: Option<&Place>) {
         let evidence = call.observed.observation_id;
-        let ran = touched && !matches!(came, Came::NotRun(_));
+        let workspace = Place::workspace();
+        let ran = from.filter(|_| !matches!(came, Came::NotRun(_)));
+        let place = |path: &str| {
+            let folder = one.folder.as_deref()?;
+            Some(Place::of(&joined(folder, path), from.unwrap_or(&workspace), None))
+        };
+        if ran.is_some() && one.hidden {
+            self.opaque = Some(self.now);
+        }
         match &one.what {
+            What::Git(verb) if verb == "commit" && ran.is_some() && one.ended == Ended::Ok => self.committed = self.now,
             What::Verifies(_) | What::Harmless | What::Git(_) => {}
             What::Files(files) => {
                 for (change, path) in files {
-                    match one.ended {
-                        Ended::Ok if ran => self.changed(path, *change, evidence),
-                        _ if matches!(came, Came::NotRun(_)) || one.ended != Ended::Unknown => {
-                            self.attempts.insert(path.clone(), (word(&call.observed.code), evidence));
+                    match (one.ended, place(path)) {
+                        (Ended::Ok, Some(place)) if ran.is_some() => self.changed(place, *change, evidence),
+                        (ended, Some(place)) if matches!(came, Came::NotRun(_)) || ended != Ended::Unknown => {
+                            self.attempted(place, call);
                         }
-                        _ => self.opaque |= ran,
+                        _ if ran.is_some() => self.opaque = Some(self.now),
+                        _ => {}
                     }
                 }
-                if ran {
-                    self.mutated = Some((self.now, evidence));
+                if ran.is_some() {
+                    self.mutates(evidence);
                 }
             }
-            What::Other => {
-                self.opaque |= ran;
-                if ran {
-                    self.mutated = Some((self.now, evidence));
+            What::Other | What::Undoes(_) | What::Uncommits(_) | What::Redoes => {
+                if ran.is_some() && !matches!(one.ended, Ended::Failed | Ended::NotOk) {
+                    self.put_back(&one.what, &place);
+                }
+                if ran.is_some() {
+                    self.opaque = Some(self.now);
+                    self.mutates(evidence);
                 }
             }
         }
-        if !one.words.is_empty() {
+        for path in &one.writes {
+            match (one.ended, place(path)) {
+                // A shell opens the file before it runs the program.
+                (Ended::Ok | Ended::Failed, Some(place)) if ran.is_some() => {
+                    let log = matches!(one.what, What::Verifies(_)) && is_log(path);
+                    if place.is_inside() && !log {
+                        self.mutates(evidence);
+                    }
+                    self.changed(place, Change::Wrote, evidence);
+                }
+                (_, Some(place)) if matches!(came, Came::NotRun(_)) => self.attempted(place, call),
+                _ if ran.is_some() => {
+                    self.opaque = Some(self.now);
+                    self.mutates(evidence);
+                }
+                _ => {}
+            }
+        }
+        if !one.argv.is_empty() {
             let git = match &one.what {
                 What::Git(verb) => Some(verb.clone()),
                 _ => None,
             };
             self.commands.push(Command {
-                words: one.words.clone(),
+                argv: one.argv.clone(),
                 git,
+                uncommits: matches!(one.what, What::Uncommits(_)),
                 ended: one.ended,
                 came: came.clone(),
+                at: self.now,
                 evidence,
             });
         }
     }
 
-    fn changed(&mut self, path: &str, change: Change, evidence: ObservationId) {
-        let known = self.changes.entry(path.to_owned()).or_default();
-        match known.iter_mut().find(|one| one.change == change) {
-            Some(one) => one.evidence = evidence,
-            None => known.push(Changed { change, evidence }),
+    fn mutates(&mut self, evidence: ObservationId) {
+        self.mutated = Some((self.now, evidence));
+        self.first_mutated.get_or_insert(self.now);
+    }
+
+    fn changed(&mut self, place: Place, change: Change, evidence: ObservationId) {
+        self.attempts.remove(&place);
+        let known = self.changes.entry(place).or_default();
+        known.retain(|one| one.change != change);
+        known.push(Changed { change, at: self.now, undone: false, evidence });
+    }
+
+    fn attempted(&mut self, place: Place, call: &CallFact<'_>) {
+        let (code, evidence) = (word(&call.observed.code), call.observed.observation_id);
+        self.attempts.insert(place, Attempt { code, at: self.now, evidence });
+    }
+
+    /// Changes that a step of git undid. What is new in the tree stays unless it is named, what was committed only goes
+    /// with its commit.
+    fn put_back(&mut self, what: &What, place: &impl Fn(&str) -> Option<Place>) {
+        let committed = self.committed;
+        for (target, changes) in &mut self.changes {
+            for one in changes {
+                let tracked = one.change != Change::Created;
+                one.undone = match what {
+                    What::Undoes(paths) if paths.is_empty() => one.undone || (tracked && one.at > committed),
+                    What::Undoes(paths) => {
+                        one.undone
+                            || paths.iter().any(|path| {
+                                // Where it stood is not known, or a branch was meant: it may have been any.
+                                place(path).is_none_or(|place| place == *target || target.is_in(&place))
+                            })
+                    }
+                    What::Uncommits(true) => one.undone || tracked || one.at < committed,
+                    What::Redoes => false,
+                    _ => one.undone,
+                };
+            }
         }
-        self.attempts.remove(path);
     }
 
     /// Whether nothing changed since.
     pub(super) fn fresh(&self, check: &Checked) -> bool {
         self.mutated.is_none_or(|(at, _)| at < check.at)
     }
+}
+
+/// Whether a check is written down in this file: nothing of the tree is changed by it.
+fn is_log(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, extension)| matches!(extension, "log" | "txt" | "out" | "err"))
 }
 
 /// What a call verified, for the log: by what the tool says of itself, or by what the command line runs.
@@ -335,7 +477,11 @@ fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came, output: &str) -> Vec
                 }
             }
             let (evidence, seq) = (call.observed.observation_id, call.seq);
-            Checked { check: check.clone(), verdict, not_passed, reported, came: came.clone(), at: 0, seq, evidence }
+            let of_tests = check.kind == VerificationKind::Tests;
+            let (left_out, passed) = if of_tests { report::parts(output) } else { Default::default() };
+            let count = report::count(output).filter(|_| of_tests && !call.observed.truncated);
+            let (check, came) = (check.clone(), came.clone());
+            Checked { check, verdict, not_passed, reported, left_out, count, passed, came, at: 0, seq, evidence }
         })
         .collect()
 }
@@ -352,9 +498,11 @@ fn tool_check(call: &CallFact<'_>, came: &Came) -> Option<Checked> {
         Came::Unclear(_) if failed => (Verdict::Failed, false),
         Came::Unclear(_) => (Verdict::Inconclusive, false),
     };
-    let check = Check { kind, builds: kind == VerificationKind::Build, script: false, target: observed.tool.clone() };
+    let builds = kind == VerificationKind::Build;
+    let check = Check { kind, builds, script: false, narrow: false, target: observed.tool.clone() };
     let (evidence, seq) = (observed.observation_id, call.seq);
-    Some(Checked { check, verdict, not_passed, reported: false, came: came.clone(), at: 0, seq, evidence })
+    let (reported, left_out, passed, came) = (false, false, Vec::new(), came.clone());
+    Some(Checked { check, verdict, not_passed, reported, left_out, count: None, passed, came, at: 0, seq, evidence })
 }
 
 fn output_of(observed: &Observed) -> String {

@@ -4,23 +4,41 @@ use portcullis_base::{Code, ObservationId};
 use portcullis_event::facts::{Claim, ClaimVerdict as V, VerificationKind as Kind, VerificationVerdict as Verdict};
 
 use super::claims::{Said, Verb};
-use super::facts::{Came, Checked, Command, Facts, cut};
-use super::line::{Change, Ended};
+use super::commands::{ci, command_passes, git, ran, untold};
+use super::facts::{Came, Checked, Facts, cut};
+use super::files::{file, is_known};
+use super::prose::looks_like_a_file;
 
 /// A verdict with its fact and evidence.
-struct Found(V, String, Vec<ObservationId>);
+pub(super) struct Found(pub V, pub String, pub Vec<ObservationId>);
 
 /// What the facts say to a claim.
 pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
     let Found(verdict, fact, evidence) = match said {
+        Said::Passes(Kind::Tests) => passes_beyond(facts, false),
         Said::Passes(kind) => passes(*kind, facts),
+        Said::EveryTest => passes_beyond(facts, true),
+        Said::Suite(name) => suite(name, facts),
+        Said::Counted(number) => counted(*number, facts),
+        Said::Command(words) => command_passes(words, facts),
+        Said::Test(name) => test(name, facts),
         Said::Fixed(kind) => fixed(*kind, facts),
+        Said::Fixes => fixes(facts),
         Said::Worded => worded(facts),
         Said::File(verb, path) => file(*verb, path, facts),
-        Said::Git(verb) => git(verb, facts),
-        Said::RanKind(kind) => ran_kind(*kind, facts),
-        Said::Ran(words) => ran(words, false, facts),
-        Said::Succeeded(words) => ran(words, true, facts),
+        Said::Git(verb) => git(verb, false, facts),
+        // It may have been before this session.
+        Said::AllCommitted { state: true } if facts.mutated.is_none() => {
+            Found(V::Unsupported, "nothing was changed in this session".to_owned(), Vec::new())
+        }
+        Said::AllCommitted { .. } => git("commit", true, facts),
+        Said::RanKind(kind, tells) => ran_kind(*kind, *tells, facts),
+        Said::Ran(words, tells) => ran(words, false, *tells, facts),
+        Said::Succeeded(words) => ran(words, true, true, facts),
+        Said::Outcome => match standing(facts) {
+            Some(check) => of_check(V::Unsupported, check),
+            None => Found(V::Unsupported, "no fact of this session is about it".to_owned(), Vec::new()),
+        },
         Said::Checks => checks(facts),
         Said::Ci => ci(facts),
         Said::Unknown(_) => Found(V::Unsupported, "no fact of this session is about it".to_owned(), Vec::new()),
@@ -28,20 +46,44 @@ pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
     Claim { claim: named(said), verdict, fact, evidence }
 }
 
+/// Whether a claim is about something that there is: a path that no call touched may be a route or a media type, and
+/// praise without a subject matters only beside a check that failed.
+pub(super) fn is_about_something(said: &Said, facts: &Facts) -> bool {
+    match said {
+        Said::File(_, path) => looks_like_a_file(path) || is_known(path, facts),
+        Said::Outcome => standing(facts).is_some(),
+        // A number that no report gives is no news: what is claimed beside it is judged.
+        Said::Counted(number) => counted(*number, facts).0 != V::Supported,
+        _ => true,
+    }
+}
+
+/// A check that ran last of its kind and did not pass.
+fn standing(facts: &Facts) -> Option<&Checked> {
+    let last = facts.checks.iter().rfind(|check| check.verdict != Verdict::NotRun)?;
+    (last.verdict == Verdict::Failed || last.not_passed).then_some(last)
+}
+
 /// The claim in the runtime's words.
 fn named(said: &Said) -> String {
     match said {
+        Said::EveryTest => good(Kind::Tests).to_owned(),
         Said::Passes(kind) => good(*kind).to_owned(),
-        Said::Fixed(None) | Said::Worded => "fixed".to_owned(),
+        Said::Suite(name) => format!("{name} tests pass"),
+        Said::Counted(number) => format!("{number} tests pass"),
+        Said::Command(words) => format!("{} passes", cut(words)),
+        Said::Test(name) => format!("test {} passes", cut(name)),
+        Said::Fixed(None) | Said::Fixes | Said::Worded => "fixed".to_owned(),
         Said::Fixed(Some(kind)) => format!("fixed: {}", good(*kind)),
         Said::File(verb, path) => format!("{} {}", done(*verb), cut(path)),
-        Said::Git("commit") => "committed".to_owned(),
+        Said::Git("commit") | Said::AllCommitted { .. } => "committed".to_owned(),
         Said::Git(_) => "pushed".to_owned(),
-        Said::RanKind(kind) => format!("ran the {}", noun(*kind)),
-        Said::Ran(words) => format!("ran {}", cut(words)),
+        Said::RanKind(kind, _) => format!("ran the {}", noun(*kind)),
+        Said::Ran(words, _) => format!("ran {}", cut(words)),
         Said::Succeeded(words) => format!("{} succeeded", cut(words)),
         Said::Checks => "checks pass".to_owned(),
         Said::Ci => "CI passes".to_owned(),
+        Said::Outcome => "it went well".to_owned(),
         Said::Unknown(words) => cut(words),
     }
 }
@@ -73,7 +115,7 @@ fn noun(kind: Kind) -> &'static str {
 fn done(verb: Verb) -> &'static str {
     match verb {
         Verb::Created => "created",
-        Verb::Wrote => "wrote",
+        Verb::Wrote | Verb::Holds => "wrote",
         Verb::Edited => "edited",
         Verb::Deleted => "deleted",
         Verb::Renamed => "renamed",
@@ -91,8 +133,78 @@ fn speaks(check: &Checked, kind: Kind) -> bool {
     }
 }
 
-fn passes(kind: Kind, facts: &Facts) -> Found {
-    let all: Vec<&Checked> = facts.checks.iter().filter(|check| speaks(check, kind)).collect();
+pub(super) fn passes(kind: Kind, facts: &Facts) -> Found {
+    passed(kind, facts, |check| speaks(check, kind))
+}
+
+/// Tests pass, and not only some of them. What a runner says it left out counts in any case, what its words pick only
+/// against a claim of every test.
+fn passes_beyond(facts: &Facts, every: bool) -> Found {
+    let found = passes(Kind::Tests, facts);
+    let part = |check: &Checked| check.left_out || (every && check.check.narrow);
+    let of_tests = |check: &&Checked| check.check.kind == Kind::Tests && check.verdict == Verdict::Passed;
+    let mut fresh = facts.checks.iter().filter(of_tests).filter(|check| facts.fresh(check));
+    match (found.0, fresh.clone().next_back()) {
+        (V::Supported, Some(last)) if fresh.all(part) => {
+            let Found(_, fact, evidence) = of_check(V::Unsupported, last);
+            Found(V::Unsupported, format!("{fact}, and ran only some of the tests"), evidence)
+        }
+        _ => found,
+    }
+}
+
+/// So many tests pass: a report of a fresh run may say otherwise. It is no proof, and so no accusation.
+fn counted(number: u64, facts: &Facts) -> Found {
+    let of_tests = |check: &&Checked| check.check.kind == Kind::Tests && check.verdict == Verdict::Passed;
+    let fresh = facts.checks.iter().filter(of_tests).filter(|check| facts.fresh(check));
+    let told: Vec<(&Checked, u64)> = fresh.filter_map(|check| Some((check, check.count?))).collect();
+    let sum = told.iter().map(|(_, count)| count).sum::<u64>();
+    match told.last() {
+        Some((check, count)) if sum != number && told.iter().all(|(_, count)| *count != number) => {
+            let Found(_, fact, evidence) = of_check(V::Unsupported, check);
+            Found(V::Unsupported, format!("{fact}, and its report says {count}"), evidence)
+        }
+        _ => Found(V::Supported, String::new(), Vec::new()),
+    }
+}
+
+/// Names of suites by which runs are told apart.
+pub(super) const SUITES: [&str; 9] =
+    ["unit", "integration", "e2e", "acceptance", "smoke", "functional", "browser", "contract", "doc"];
+
+/// The tests of one suite pass: runs that name it count, else those that name no other.
+fn suite(name: &str, facts: &Facts) -> Found {
+    let names = |check: &Checked, suite: &str| {
+        check.check.target.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == suite)
+    };
+    let of_tests = |check: &Checked| check.check.kind == Kind::Tests;
+    if facts.checks.iter().any(|check| of_tests(check) && names(check, name)) {
+        return passed(Kind::Tests, facts, |check| of_tests(check) && names(check, name));
+    }
+    let other = |check: &Checked| SUITES.iter().any(|suite| names(check, suite));
+    passed(Kind::Tests, facts, |check| of_tests(check) && !other(check))
+}
+
+/// One test passes, by its name. Of runs that pick tests only those count that name it.
+fn test(name: &str, facts: &Facts) -> Found {
+    let name = name.to_ascii_lowercase();
+    let name = name.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
+    let picked = |check: &Checked| check.check.target.to_ascii_lowercase().contains(name);
+    let about = |check: &Checked| speaks(check, Kind::Tests) && (!check.check.narrow || picked(check));
+    let found = passed(Kind::Tests, facts, about);
+    let last = facts.checks.iter().rfind(|check| about(check) && check.verdict != Verdict::NotRun);
+    match (found.0, last) {
+        // Whoever writes the output could write this, so it is no proof; to accuse it is enough of a doubt.
+        (V::Contradicted, Some(last)) if last.passed.iter().any(|one| one.ends_with(name)) => {
+            let Found(_, fact, evidence) = of_check(V::Unsupported, last);
+            Found(V::Unsupported, format!("{fact}, of other tests"), evidence)
+        }
+        _ => found,
+    }
+}
+
+pub(super) fn passed(kind: Kind, facts: &Facts, about: impl Fn(&Checked) -> bool) -> Found {
+    let all: Vec<&Checked> = facts.checks.iter().filter(|check| about(check)).collect();
     // What did not run says nothing, unless nothing else ran since the last change.
     let ran = all.iter().rev().find(|check| check.verdict != Verdict::NotRun);
     let refused = all.last().filter(|check| check.verdict == Verdict::NotRun);
@@ -123,14 +235,17 @@ fn passes(kind: Kind, facts: &Facts) -> Found {
 }
 
 /// Every kind of check that ran in this session has to pass; one that does not decides.
-fn checks(facts: &Facts) -> Found {
+pub(super) fn checks(facts: &Facts) -> Found {
     let mut worst: Option<Found> = None;
     for (nth, check) in facts.checks.iter().enumerate() {
         let kind = check.check.kind;
         if facts.checks[..nth].iter().any(|before| before.check.kind == kind) {
             continue;
         }
-        let Found(verdict, fact, evidence) = passes(kind, facts);
+        let Found(verdict, fact, evidence) = match kind {
+            Kind::Tests => passes_beyond(facts, true),
+            kind => passes(kind, facts),
+        };
         let ran = |check: &Checked| check.check.kind == kind && check.verdict != Verdict::NotRun;
         // One that was tried and never ran is no failure; nor is it a pass.
         let verdict = if facts.checks.iter().any(ran) { verdict } else { V::Unsupported };
@@ -141,7 +256,7 @@ fn checks(facts: &Facts) -> Found {
     worst.unwrap_or_else(|| Found(V::Unsupported, "no check ran in this session".to_owned(), Vec::new()))
 }
 
-fn weight(verdict: V) -> u8 {
+pub(super) fn weight(verdict: V) -> u8 {
     match verdict {
         V::Supported => 0,
         V::Unsupported => 1,
@@ -150,39 +265,23 @@ fn weight(verdict: V) -> u8 {
     }
 }
 
-/// What passes here says nothing about another machine; what fails here fails there. A command that looked at it, or
-/// runs what it would run, is evidence.
-fn ci(facts: &Facts) -> Found {
-    let asks = |command: &&Command| {
-        let parts: Vec<&str> = command.words.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-        parts.contains(&"ci") || parts.starts_with(&["gh", "pr", "checks"]) || parts.starts_with(&["gh", "run"])
-    };
-    if let Some(command) = facts.commands.iter().rfind(asks) {
-        return match command.ended {
-            Ended::Ok => of_command(V::Supported, command),
-            Ended::Failed | Ended::NotOk => of_command(V::Contradicted, command),
-            Ended::Unknown => of_command(V::Unsupported, command),
-        };
-    }
-    match checks(facts) {
-        Found(V::Contradicted, fact, evidence) => Found(V::Contradicted, fact, evidence),
-        Found(..) => Found(V::Unsupported, "nothing in this session looked at a CI".to_owned(), Vec::new()),
-    }
-}
-
-/// A run of other tests whose own report told of failures, and nothing was changed since: they still fail, whatever
-/// passed afterwards.
+/// A run that failed, and nothing was changed since: it still fails, whatever else passed afterwards, until it passes
+/// itself or a run that leaves nothing of it out.
 fn standing_failure<'f>(all: &[&'f Checked], last: &Checked, facts: &Facts) -> Option<&'f Checked> {
+    let covers = |later: &Checked, check: &Checked| {
+        let program = |check: &Checked| check.check.target.split(' ').next().map(str::to_owned);
+        let whole = !later.check.narrow && check.check.narrow && program(later) == program(check);
+        later.at > check.at && later.verdict == Verdict::Passed && (whole || later.check.target == check.check.target)
+    };
     all.iter().copied().rev().find(|check| {
-        check.reported
-            && check.verdict == Verdict::Failed
+        (check.verdict == Verdict::Failed || (check.not_passed && !check.check.script))
+            && check.check.kind == last.check.kind
             && facts.fresh(check)
-            && !all.iter().any(|later| later.at > check.at && later.check.target == check.check.target)
-            && check.check.target != last.check.target
+            && !all.iter().any(|later| covers(later, check))
     })
 }
 
-fn of_check(verdict: V, check: &Checked) -> Found {
+pub(super) fn of_check(verdict: V, check: &Checked) -> Found {
     let command = cut(&check.check.target);
     let fact = match (&check.verdict, &check.came) {
         (Verdict::Passed, _) => format!("`{command}` passed"),
@@ -202,13 +301,33 @@ fn fixed(kind: Option<Kind>, facts: &Facts) -> Found {
     let Some((_, edit)) = facts.mutated else {
         return Found(V::Contradicted, "nothing was changed in this session".to_owned(), Vec::new());
     };
-    let ran = |kind: Kind| facts.checks.iter().any(|check| check.check.kind == kind);
-    let order = [Kind::Tests, Kind::Build, Kind::Typecheck, Kind::Lint, Kind::Service, Kind::FileState, Kind::Custom];
+    let ran = |kind: &Kind| facts.checks.iter().any(|check| check.check.kind == *kind);
+    let order = [Kind::Tests, Kind::Service, Kind::FileState, Kind::Custom, Kind::Build, Kind::Typecheck];
     // Whatever was run to see whether it works decides; tests before all.
     let kind = kind.filter(|kind| facts.checks.iter().any(|check| speaks(check, *kind)));
-    match kind.or_else(|| order.into_iter().find(|kind| ran(*kind))) {
-        Some(kind) => passes(kind, facts),
-        None => Found(V::Unsupported, "something was changed, and nothing verified it".to_owned(), vec![edit]),
+    let Some(decides) = kind.or_else(|| order.into_iter().find(ran)) else {
+        return Found(V::Unsupported, "something was changed, and nothing verified it".to_owned(), vec![edit]);
+    };
+    let Found(verdict, fact, evidence) = passes(decides, facts);
+    let last = facts.checks.iter().rfind(|check| speaks(check, decides) && check.verdict != Verdict::NotRun);
+    match verdict {
+        // It failed, and then the change came that is said to repair it.
+        V::Contradicted if last.is_some_and(|last| !facts.fresh(last)) => {
+            Found(V::Unsupported, format!("{fact}, and was not run again after the last change"), evidence)
+        }
+        // That it builds shows no more than that.
+        V::Supported if kind.is_none() && matches!(decides, Kind::Build | Kind::Typecheck) => {
+            Found(V::Unsupported, format!("{fact}, and nothing else verified it"), evidence)
+        }
+        verdict => Found(verdict, fact, evidence),
+    }
+}
+
+/// "This fixes it" may also be said of a change that is only proposed.
+fn fixes(facts: &Facts) -> Found {
+    match facts.mutated {
+        Some(_) => fixed(None, facts),
+        None => Found(V::Unsupported, "nothing was changed in this session".to_owned(), Vec::new()),
     }
 }
 
@@ -219,134 +338,16 @@ fn worded(facts: &Facts) -> Found {
     }
 }
 
-fn file(verb: Verb, path: &str, facts: &Facts) -> Found {
-    let fits = |change: Change| match verb {
-        Verb::Created => matches!(change, Change::Created | Change::Wrote),
-        Verb::Wrote => matches!(change, Change::Created | Change::Wrote | Change::Modified),
-        Verb::Edited => matches!(change, Change::Created | Change::Wrote | Change::Modified),
-        Verb::Deleted => matches!(change, Change::Deleted),
-        Verb::Renamed => matches!(change, Change::Renamed),
-    };
-    let touched = || facts.changes.iter().filter(|(target, _)| same_file(path, target));
-    if let Some((target, change)) =
-        touched().flat_map(|(target, all)| all.iter().map(move |one| (target, one))).find(|(_, one)| fits(one.change))
-    {
-        return Found(V::Supported, format!("{} {}", happened(change.change), cut(target)), vec![change.evidence]);
-    }
-    if let Some((target, (code, evidence))) = facts.attempts.iter().find(|(target, _)| same_file(path, target)) {
-        return Found(V::Contradicted, format!("a call for {} came to {code}", cut(target)), vec![*evidence]);
-    }
-    if let Some((target, all)) = touched().next() {
-        let last = all.last().map(|one| format!("{} {}", happened(one.change), cut(target))).unwrap_or_default();
-        let evidence = all.iter().map(|one| one.evidence).collect();
-        return Found(V::Unsupported, format!("{last}; nothing else is known of it"), evidence);
-    }
-    if facts.opaque {
-        let fact = "no call says so; commands ran of which it is not known what they touched";
-        return Found(V::Unsupported, fact.to_owned(), Vec::new());
-    }
-    Found(V::Contradicted, "no call of this session touched it".to_owned(), Vec::new())
-}
-
-fn happened(change: Change) -> &'static str {
-    match change {
-        Change::Created => "created",
-        Change::Modified => "modified",
-        Change::Wrote => "wrote",
-        Change::Deleted => "deleted",
-        Change::Renamed => "renamed",
-    }
-}
-
-/// Whether a claimed path and a path of a fact are one: by whole components from the end. A command's path may be
-/// relative to a folder that the claim names.
-fn same_file(claimed: &str, target: &str) -> bool {
-    let parts = |path: &str| -> Vec<String> {
-        path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
-    };
-    let (claimed_parts, target_parts) = (parts(claimed), parts(target));
-    if claimed_parts.is_empty() || target_parts.is_empty() {
-        return false;
-    }
-    let under = claimed.ends_with('/') && holds(&target_parts, &claimed_parts);
-    target_parts.ends_with(&claimed_parts)
-        || (!target.starts_with('/') && claimed_parts.ends_with(&target_parts))
-        || under
-}
-
-/// Whether a folder is among the folders of a path.
-fn holds(path: &[String], folder: &[String]) -> bool {
-    path.windows(folder.len()).any(|part| part == folder)
-}
-
-fn git(verb: &str, facts: &Facts) -> Found {
-    let of = |command: &&Command| command.git.as_deref() == Some(verb);
-    let known = |command: &&Command| command.ended == Ended::Ok;
-    if let Some(command) = facts.commands.iter().filter(of).find(known) {
-        return Found(V::Supported, format!("`{}` succeeded", cut(&command.words)), vec![command.evidence]);
-    }
-    match facts.commands.iter().rfind(of) {
-        Some(command) if command.ended == Ended::Unknown && !matches!(command.came, Came::NotRun(_)) => {
-            of_command(V::Unsupported, command)
-        }
-        Some(command) => of_command(V::Contradicted, command),
-        None if facts.opaque => {
-            Found(V::Unsupported, format!("no `git {verb}` is among the commands that are known"), Vec::new())
-        }
-        None => Found(V::Contradicted, format!("no `git {verb}` ran in this session"), Vec::new()),
-    }
-}
-
-fn ran_kind(kind: Kind, facts: &Facts) -> Found {
+fn ran_kind(kind: Kind, tells: bool, facts: &Facts) -> Found {
     let of = |check: &&Checked| check.check.kind == kind;
     match facts.checks.iter().filter(of).rfind(|check| check.verdict != Verdict::NotRun) {
-        Some(check) => {
-            let Found(_, fact, evidence) = of_check(V::Supported, check);
-            Found(V::Supported, fact, evidence)
-        }
+        Some(check) => untold(check, tells),
         None => match facts.checks.iter().rfind(of) {
             Some(check) => of_check(V::Contradicted, check),
-            None if facts.opaque => {
+            None if facts.opaque.is_some() => {
                 Found(V::Unsupported, format!("no {} is among the commands that are known", noun(kind)), Vec::new())
             }
             None => Found(V::Contradicted, format!("no {} ran in this session", noun(kind)), Vec::new()),
         },
     }
-}
-
-fn ran(words: &str, well: bool, facts: &Facts) -> Found {
-    let wanted: Vec<&str> = words.trim_start_matches("$ ").split_whitespace().collect();
-    let is = |command: &&Command| {
-        let words: Vec<&str> = command.words.split_whitespace().collect();
-        // With more arguments than were claimed it is still that command.
-        !wanted.is_empty() && (words.starts_with(&wanted) || words.windows(wanted.len()).any(|part| part == wanted))
-    };
-    let Some(command) = facts.commands.iter().rfind(|command| is(command) && !matches!(command.came, Came::NotRun(_)))
-    else {
-        return match facts.commands.iter().rfind(is) {
-            Some(command) => of_command(V::Contradicted, command),
-            None if facts.opaque || wanted.len() > 3 || wanted.contains(&"|") || wanted.contains(&"&&") => {
-                Found(V::Unsupported, "it is not among the commands that are known".to_owned(), Vec::new())
-            }
-            None => Found(V::Contradicted, "no such command ran in this session".to_owned(), Vec::new()),
-        };
-    };
-    match command.ended {
-        _ if !well => of_command(V::Supported, command),
-        Ended::Ok => of_command(V::Supported, command),
-        Ended::Failed | Ended::NotOk => of_command(V::Contradicted, command),
-        Ended::Unknown if matches!(command.came, Came::Stopped(_)) => of_command(V::Contradicted, command),
-        Ended::Unknown => of_command(V::Unsupported, command),
-    }
-}
-
-fn of_command(verdict: V, command: &Command) -> Found {
-    let words = cut(&command.words);
-    let fact = match (&command.came, command.ended) {
-        (Came::NotRun(code) | Came::Stopped(code) | Came::Unclear(code), _) => format!("`{words}` came to {code}"),
-        (Came::Ended(_), Ended::Ok) => format!("`{words}` succeeded"),
-        (Came::Ended(exit), Ended::Failed) => format!("`{words}` ended with exit code {exit}"),
-        (Came::Ended(exit), _) => format!("`{words}` was part of a line that ended with exit code {exit}"),
-    };
-    Found(verdict, fact, vec![command.evidence])
 }

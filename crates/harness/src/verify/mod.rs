@@ -2,12 +2,30 @@
 //!
 //! Facts come from calls alone ([`Facts`]), claims from the answer alone (`claims`), and only `judge` sees both. No
 //! text changes a fact (L77): there is no way from here into the log but the verdict beside the answer.
+//!
+//! Judged are: tests, builds, linters and type checkers that pass, by kind, suite, name or command; repairs; files that were
+//! created, edited, deleted, renamed, by their place; commits and pushes; commands that ran. Not judged are what is
+//! negated, wished, conditional, planned, quoted, of other people or other times, and what code does by itself.
+//!
+//! A lie that is `supported` is the worst, an honest answer that is `contradicted` the next, a lie that is passed over the
+//! least. So a pass needs the exit code of a command that surely ran tests, a failure stands until the same tests pass, and
+//! where a command may have touched any file nothing about files is contradicted.
 
+mod admits;
 mod claims;
+mod clauses;
+mod commands;
+mod deeds;
 mod facts;
+mod files;
 mod judge;
 mod line;
+mod narrow;
+mod outcome;
 mod paths;
+mod peel;
+mod place;
+mod plainly;
 mod prose;
 mod report;
 mod runners;
@@ -38,5 +56,6 @@ pub fn check_with(answer: &str, supplied: &[String], facts: &Facts) -> Vec<Claim
             }
         }
     }
-    said.iter().map(|one| judge::judge(one, facts)).collect()
+    let said = said.iter().filter(|one| judge::is_about_something(one, facts));
+    said.map(|one| judge::judge(one, facts)).collect()
 }

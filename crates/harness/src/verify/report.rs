@@ -32,13 +32,26 @@ pub(super) fn read(output: &str) -> Report {
             || line == "fail"
             || line.starts_with("fail\t")
             || counted(&line, &["failed", "failing", "failures", "failure"]).is_some_and(|count| count > 0);
-        no_runner |= line.contains("no module named pytest") || line.ends_with(": command not found");
-        ran += counted(&line, &["passed", "passing", "passed;"]).unwrap_or(0);
+        no_runner |= line.contains("no module named pytest")
+            || line.contains("no rule to make target")
+            || line.contains("missing script:")
+            || line.ends_with(": command not found");
+        // `ok  	package` of go: it ran, unless it says that there was nothing.
+        let package = (line.starts_with("ok ") || line.starts_with("ok\t")) && !line.contains("[no tests to run]");
+        ran += counted(&line, &["passed", "passing", "passed;", "pass"]).unwrap_or(0) + u64::from(package);
         empty |= line.starts_with("test result: ok. 0 passed; 0 failed")
             || line.contains("no tests ran")
             || line.contains("no tests found")
             || line.starts_with("ran 0 tests")
-            || line.contains("[no test files]");
+            || line.contains("[no test files]")
+            || line.contains("no tests to run")
+            || line.contains("no test files found")
+            || line.contains("no tests were found")
+            || line.contains("no tests executed")
+            || line.contains("no test is available")
+            || line.starts_with("0 examples, ")
+            || line.starts_with("# tests 0")
+            || (line.starts_with("tests run: 0,") && !line.contains("time elapsed"));
     }
     if failures {
         Report::Failures
@@ -49,6 +62,46 @@ pub(super) fn read(output: &str) -> Report {
     } else {
         Report::Silent
     }
+}
+
+/// How many tests passed, where the output says so.
+pub(super) fn count(output: &str) -> Option<u64> {
+    let counts = output.lines().rev().take(LINES_MAX);
+    let counts =
+        counts.filter_map(|line| counted(&line.trim().to_ascii_lowercase(), &["passed", "passing", "passed;"]));
+    counts.reduce(u64::saturating_add)
+}
+
+/// Whether tests were left out by a filter, and the names of those that passed.
+pub(super) fn parts(output: &str) -> (bool, Vec<String>) {
+    let mut left_out = false;
+    let mut passed = Vec::new();
+    for line in output.lines().rev().take(LINES_MAX) {
+        let line = line.trim();
+        let summary = line.to_ascii_lowercase();
+        left_out |= counted(&summary, &["filtered", "deselected"]).is_some_and(|count| count > 0);
+        passed.extend(passed_one(line).map(|name| name.trim().to_ascii_lowercase()));
+    }
+    (left_out, passed)
+}
+
+/// The test that a line says passed: `test NAME ... ok`, `FILE::NAME PASSED`, `--- PASS: NAME (0.00s)`, `✓ NAME`,
+/// `ok 1 - NAME`.
+fn passed_one(line: &str) -> Option<&str> {
+    if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... ok")) {
+        return Some(name);
+    }
+    if let Some((name, _)) = line.split_once(" PASSED") {
+        return name.rsplit("::").next();
+    }
+    if let Some(rest) = line.strip_prefix("--- PASS: ") {
+        return rest.split(' ').next();
+    }
+    if let Some(rest) = line.strip_prefix("ok ") {
+        return rest.split_once(" - ").map(|(_, name)| name);
+    }
+    let rest = line.strip_prefix('✓').or_else(|| line.strip_prefix('✔')).or_else(|| line.strip_prefix("PASS: "))?;
+    rest.split(" (").next()
 }
 
 /// The number before one of the words, in a line that is a summary: numbers and few words.
@@ -109,11 +162,39 @@ mod tests {
         {
             assert_eq!(read(output), Report::NothingRan, "{output}");
         }
+        for output in [
+            "ok  \tx\t0.1s [no tests to run]",
+            "No test files found, exiting with code 0",
+            "No tests were found!!!",
+            "Tests run: 0, Failures: 0, Errors: 0, Skipped: 0",
+            "0 examples, 0 failures",
+        ] {
+            assert_eq!(read(output), Report::NothingRan, "{output}");
+        }
+        assert_eq!(read("ok  \tx\t0.1s [no tests to run]\nok  \ty\t0.2s"), Report::Silent, "one package has tests");
         assert_eq!(
             read("test result: ok. 0 passed; 0 failed\ntest result: ok. 4 passed; 0 failed"),
             Report::Silent,
             "one of two targets is empty"
         );
         assert_eq!(read("python3: No module named pytest"), Report::NoRunner);
+        for output in ["make: *** No rule to make target 'test'.  Stop.", "npm error Missing script: \"test\""] {
+            assert_eq!(read(output), Report::NoRunner, "{output}");
+        }
+        assert_eq!(count("test result: ok. 2 passed; 0 failed\ntest result: ok. 1 passed; 0 failed"), Some(3));
+        assert_eq!((count("= 3 passed, 1 skipped in 0.1s ="), count("ok")), (Some(3), None));
+    }
+
+    #[test]
+    fn what_a_report_says_of_single_tests_is_read() {
+        let cargo = "test parse_one ... ok\ntest parse_empty ... FAILED\ntest result: ok. 1 passed; 3 filtered out";
+        assert_eq!(parts(cargo), (true, vec!["parse_one".to_owned()]));
+        for output in
+            ["tests/test_a.py::test_b PASSED [ 50%]", "--- PASS: test_b (0.00s)", "  ✓ test_b (3 ms)", "ok 1 - test_b"]
+        {
+            assert_eq!(parts(output), (false, vec!["test_b".to_owned()]), "{output}");
+        }
+        assert!(parts("= 1 passed, 3 deselected in 0.1s =").0);
+        assert!(!parts("test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out").0);
     }
 }

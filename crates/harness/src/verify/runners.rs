@@ -1,7 +1,9 @@
 //! Which programs verify something, by their words.
 
 use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typecheck};
-use portcullis_policy::command::unwrapped;
+
+use super::narrow::narrow;
+use super::peel::{base, peeled};
 
 /// What a command verifies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,31 +13,106 @@ pub(super) struct Check {
     pub builds: bool,
     /// A script of the project: it may swallow the exit code of what it runs, so its report counts as well.
     pub script: bool,
+    /// It runs only some of the tests.
+    pub narrow: bool,
     /// The words that verify, without wrappers.
     pub target: String,
 }
 
-/// What these words verify, under whatever wrappers they stand.
+/// What these words verify, under wrappers that end as they do.
 pub(super) fn check_of(argv: &[String]) -> Option<Check> {
-    direct(argv).or_else(|| unwrapped(argv).iter().find_map(|inner| direct(inner)))
+    let words = peeled(argv);
+    direct(words).or_else(|| in_container(words))
 }
 
 fn direct(argv: &[String]) -> Option<Check> {
     let (kind, builds, script) = known(argv)?;
-    Some(Check { kind, builds, script, target: argv.join(" ") })
+    Some(Check { kind, builds, script, narrow: narrow(argv), target: argv.join(" ") })
+}
+
+/// `docker compose exec app pytest`: a runner that is known by its own name.
+fn in_container(argv: &[String]) -> Option<Check> {
+    let program = base(argv.first()?);
+    if !matches!(program, "docker" | "podman" | "docker-compose") {
+        return None;
+    }
+    let verb = argv.iter().position(|word| word == "exec" || word == "run")?;
+    (verb + 1..argv.len()).find_map(|at| direct(&argv[at..]).filter(|check| !check.script))
+}
+
+/// Options with which no test runs, whoever is called with them.
+const IDLE: [&str; 22] = [
+    "--help",
+    "-h",
+    "--version",
+    "--fix",
+    "--write",
+    "--list",
+    "--collect-only",
+    "--co",
+    "--dry-run",
+    "--list-tests",
+    "--listTests",
+    "--notest",
+    "--fixtures",
+    "--fixtures-per-test",
+    "--markers",
+    "--setup-plan",
+    "--setup-only",
+    "--showConfig",
+    "--show-config",
+    "--init",
+    "--ignore-scripts",
+    "--if-present",
+];
+
+/// Options with which one program runs no test, or ends well whatever its tests do.
+const IDLE_OF: [(&[&str], &[&str]); 12] = [
+    (
+        &["make", "gmake"],
+        &["-n", "-i", "-t", "-q", "--just-print", "--recon", "--touch", "--question", "--ignore-errors"],
+    ),
+    (
+        &["just", "task", "ninja", "rake"],
+        &["-n", "-l", "-t", "-T", "-P", "--dry", "--show", "--list-all", "--prereqs", "--tasks"],
+    ),
+    (&["go"], &["-list", "-c", "-exec", "-n"]),
+    (&["ctest"], &["-N", "--show-only", "--print-labels"]),
+    (&["tox"], &["-l", "-a", "--listenvs", "--listenvs-all", "--devenv", "list", "config", "devenv"]),
+    (&["nox"], &["-l", "--list-sessions", "--install-only"]),
+    (&["gradle", "gradlew"], &["-m", "--tasks"]),
+    (&["mvn", "mvnw"], &["-fn", "--fail-never", "-Dmaven.test.failure.ignore", "-Dmaven.test.failure.ignore=true"]),
+    (&["dotnet"], &["-t"]),
+    (&["deno"], &["--no-run"]),
+    (&["jest", "vitest"], &["--clearCache", "list", "init", "bench"]),
+    (&["phpunit", "pest", "bats", "busted", "mocha"], &["--list-suites", "--list-groups", "--count", "--list-files"]),
+];
+
+/// Whether these words only look at tests, or cannot fail by them.
+fn is_idle(name: &str, rest: &[&str]) -> bool {
+    let plain = |word: &str| word.split('=').next().unwrap_or(word).to_owned();
+    // What stands behind `--` is for the tests.
+    let own = || rest.iter().take_while(|word| **word != "--");
+    let of_it = IDLE_OF.iter().filter(|(names, _)| names.contains(&name)).flat_map(|(_, options)| options.iter());
+    own().any(|word| IDLE.contains(&plain(word).as_str()))
+        || of_it.into_iter().any(|option| own().any(|word| word == option))
+        || (matches!(name, "make" | "gmake")
+            && own().any(|word| is_cluster(word) && word.contains(['n', 'i', 't', 'q'])))
+}
+
+/// `-ki`: short options in one word.
+fn is_cluster(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|rest| rest.len() > 1 && rest.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
 /// Kind, whether it builds, whether it is a script.
 fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let (program, rest) = words.split_first()?;
-    if rest
-        .iter()
-        .any(|word| matches!(*word, "--help" | "--version" | "--fix" | "--write" | "--list" | "--collect-only"))
-    {
+    let name = base(program);
+    if is_idle(name, rest) {
         return None;
     }
-    let name = program.rsplit('/').next().unwrap_or(program);
     // Options and toolchains such as `+nightly` before the verb.
     let verbs: Vec<&str> = rest.iter().copied().filter(|word| !word.starts_with(['-', '+'])).collect();
     let verb = verbs.first().copied().unwrap_or_default();
@@ -43,6 +120,7 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
     let found = match name {
         "cargo" => match verb {
             "test" | "t" | "nextest" if has("--no-run") => (Build, true, false),
+            "nextest" if !matches!(verbs.get(1), Some(&"run" | &"r")) => return None,
             "test" | "t" | "nextest" => (Tests, true, false),
             "build" | "b" => (Build, true, false),
             "check" | "c" => (Typecheck, true, false),
@@ -52,7 +130,8 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
         },
         "npm" | "yarn" | "pnpm" | "bun" => {
             let script = match verb {
-                "run" | "run-script" | "exec" => verbs.get(1).copied().unwrap_or_default(),
+                "exec" => return known(&argv[argv.iter().position(|word| word == verbs.get(1).unwrap_or(&""))?..]),
+                "run" | "run-script" => verbs.get(1).copied().unwrap_or_default(),
                 "t" | "tst" => "test",
                 other => other,
             };
@@ -63,6 +142,8 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
             return known(&argv[argv.iter().position(|word| word == "run")? + 1..]);
         }
         "bundle" if verb == "exec" => return known(&argv[argv.iter().position(|word| word == "exec")? + 1..]),
+        "playwright" if verb != "test" => return None,
+        "cypress" if verb != "run" => return None,
         "jest" | "vitest" | "mocha" | "ava" | "karma" | "playwright" | "cypress" | "pytest" | "py.test" | "nose2"
         | "tox" | "nox" | "rspec" | "phpunit" | "pest" | "ctest" | "bats" | "busted" | "minitest" => {
             (Tests, false, false)
@@ -81,9 +162,6 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
             _ => return None,
         },
         "make" | "gmake" | "just" | "task" | "ninja" => {
-            if has("-n") || has("--dry-run") {
-                return None;
-            }
             let targets: Vec<_> = verbs.iter().filter(|word| !word.contains('=')).collect();
             match targets.last() {
                 None if name == "make" || name == "gmake" || name == "ninja" => (Build, true, true),
@@ -92,12 +170,24 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
             }
         }
         "cmake" if has("--build") => (Build, true, false),
-        "mvn" | "mvnw" | "gradle" | "gradlew" => match verbs.last().copied().unwrap_or_default() {
-            "test" | "verify" | "check" | "install" => (Tests, true, false),
-            "build" if name.starts_with("gradle") => (Tests, true, false),
-            "compile" | "package" | "assemble" | "classes" => (Build, true, false),
-            _ => return None,
-        },
+        "mvn" | "mvnw" | "gradle" | "gradlew" => {
+            let skips = rest
+                .iter()
+                .any(|word| word.starts_with("-DskipTests") || word.starts_with("-Dmaven.test.skip"))
+                || words.windows(2).any(|pair| matches!(pair[0], "-x" | "--exclude-task") && pair[1].ends_with("test"));
+            let verbs: Vec<&str> = (1..words.len())
+                .filter(|at| !words[*at].starts_with('-') && !matches!(words[at - 1], "-x" | "--exclude-task"))
+                .map(|at| words[at])
+                .collect();
+            match verbs.last().copied().unwrap_or_default() {
+                "test" if skips => return None,
+                "verify" | "check" | "install" | "build" | "package" | "assemble" if skips => (Build, true, false),
+                "test" | "verify" | "check" | "install" => (Tests, true, false),
+                "build" if name.starts_with("gradle") => (Tests, true, false),
+                "compile" | "package" | "assemble" | "classes" => (Build, true, false),
+                _ => return None,
+            }
+        }
         "dotnet" => match verb {
             "test" => (Tests, true, false),
             "build" => (Build, true, false),
@@ -119,21 +209,79 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
         "biome" if matches!(verb, "check" | "lint" | "ci") => (Lint, false, false),
         "prettier" | "black" | "isort" if has("--check") || has("-c") => (Lint, false, false),
         "gofmt" if has("-l") || has("-d") => return None,
-        _ if is_python(name) => match module(rest) {
+        _ if is_python(name) && module(rest).is_some() => match module(rest) {
             Some("pytest" | "unittest" | "nose2" | "tox") => (Tests, false, false),
             Some("mypy" | "pyright") => (Typecheck, false, false),
             Some("flake8" | "pylint" | "ruff") => (Lint, false, false),
             Some("py_compile" | "compileall") => (Build, true, false),
-            Some(_) => return None,
-            None if verb.ends_with("manage.py") && verbs.get(1) == Some(&"test") => (Tests, false, false),
-            None => script(verb)?,
+            _ => return None,
         },
-        "sh" | "bash" | "zsh" | "dash" | "ksh" if has("-n") => return None,
-        "sh" | "bash" | "zsh" | "dash" | "ksh" | "node" | "ruby" | "perl" | "php" | "source" | "." => script(verb)?,
-        _ if program.contains('/') => script(program)?,
-        _ => return None,
+        _ if is_python(name) && verb.ends_with("manage.py") => match verbs.get(1) {
+            Some(&"test") => (Tests, false, false),
+            _ => return None,
+        },
+        _ => match interpreted(name, rest) {
+            Some(path) => script(path)?,
+            None if program.contains('/') && !is_interpreter(name) => script(program)?,
+            None => return None,
+        },
     };
     Some(found)
+}
+
+/// Programs that run a script, letters of their options with which they run none (an inline program, a check of its
+/// grammar), and letters that take a word.
+const INTERPRETERS: [(&[&str], &str, &str); 6] = [
+    (&["sh", "bash", "zsh", "dash", "ksh"], "cnsDh", "oO"),
+    (&["source", "."], "", ""),
+    (&["python"], "cihVx", "WX"),
+    (&["node"], "epcivh", "rC"),
+    (&["ruby"], "cenpilsxyh", "IrC"),
+    (&["perl"], "ceEnpilvVhsx", "IMm"),
+];
+
+const PHP: (&[&str], &str, &str) = (&["php"], "lrivmaswhz", "dcf");
+
+fn interpreter(name: &str) -> Option<&'static (&'static [&'static str], &'static str, &'static str)> {
+    let name = if is_python(name) { "python" } else { name };
+    INTERPRETERS.iter().chain(std::iter::once(&PHP)).find(|(names, _, _)| names.contains(&name))
+}
+
+fn is_interpreter(name: &str) -> bool {
+    interpreter(name).is_some()
+}
+
+/// The script that an interpreter runs, if it surely runs one.
+pub(super) fn interpreted<'w>(name: &str, rest: &[&'w str]) -> Option<&'w str> {
+    let (_, none, valued) = interpreter(name)?;
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--") {
+            match long.split('=').next().unwrap_or(long) {
+                "require" | "import" | "loader" if !long.contains('=') => drop(words.next()),
+                "eval" | "print" | "check" | "interactive" | "syntax-check" | "run" | "rcfile" | "init-file" => {
+                    return None;
+                }
+                _ => {}
+            }
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            for (at, letter) in letters.char_indices() {
+                if none.contains(letter) {
+                    return None;
+                }
+                if valued.contains(letter) {
+                    let value = if at + 1 == letters.len() { words.next().copied() } else { Some(&letters[at + 1..]) };
+                    if value == Some("noexec") {
+                        return None;
+                    }
+                    break;
+                }
+            }
+        } else {
+            return Some(word);
+        }
+    }
+    None
 }
 
 fn is_python(name: &str) -> bool {
@@ -141,8 +289,9 @@ fn is_python(name: &str) -> bool {
         || name == "pypy3"
 }
 
+/// The module of `python -m MODULE`: only options stand before it.
 fn module<'w>(rest: &[&'w str]) -> Option<&'w str> {
-    let at = rest.iter().position(|word| *word == "-m")?;
+    let at = rest.iter().take_while(|word| word.starts_with('-')).position(|word| *word == "-m")?;
     rest.get(at + 1).copied()
 }
 
@@ -160,17 +309,48 @@ fn script_kind(name: &str) -> Option<VerificationKind> {
     }
 }
 
+/// Words in the name of a script that prepares or makes something, whatever else is in it.
+const PREPARES: [&str; 26] = [
+    "data",
+    "gen",
+    "generate",
+    "generator",
+    "setup",
+    "teardown",
+    "helper",
+    "helpers",
+    "fixture",
+    "fixtures",
+    "env",
+    "util",
+    "utils",
+    "config",
+    "conftest",
+    "install",
+    "create",
+    "make",
+    "write",
+    "list",
+    "clean",
+    "cleanup",
+    "reset",
+    "seed",
+    "mock",
+    "mocks",
+];
+
 /// A script whose name or folder says that it tests: `test.sh`, `./run_tests.sh`, `tests/all.py`.
 fn script(path: &str) -> Option<(VerificationKind, bool, bool)> {
-    let tests = |part: &str| {
-        part.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| matches!(word, "test" | "tests" | "spec" | "specs"))
-    };
     let parts: Vec<&str> = path.split('/').collect();
     let (name, folders) = parts.split_last()?;
-    if name.is_empty() {
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    if words.is_empty() || words.iter().any(|word| PREPARES.contains(word)) {
         return None;
     }
-    if tests(name) || folders.last().is_some_and(|folder| tests(folder)) {
+    let folder = |folder: &&&str| matches!(**folder, "test" | "tests" | "spec" | "specs" | "__tests__" | "e2e");
+    if words.iter().any(|word| matches!(*word, "test" | "tests" | "spec" | "specs"))
+        || folders.last().filter(folder).is_some()
+    {
         return Some((Tests, false, true));
     }
     let stem = name.split('.').next().unwrap_or(name);
@@ -220,11 +400,27 @@ mod tests {
             "python tests/sum.py",
             "time npm t",
             "sudo -u x make check",
+            "docker compose exec -T app pytest -q",
+            "bash -ex test.sh",
+            "ruby -Itest test/a_test.rb",
+            "make -k check",
+            "npx playwright test",
+            "python3 -W error tests/all.py",
         ];
         for line in tests {
             assert_eq!(kind(line), Some(Tests), "{line}");
         }
-        for line in ["cargo build", "make", "npm run build", "go build ./...", "cargo test --no-run", "gcc a.c"] {
+        for line in [
+            "cargo build",
+            "make",
+            "npm run build",
+            "go build ./...",
+            "cargo test --no-run",
+            "gcc a.c",
+            "mvn -q -DskipTests verify",
+            "mvn install -DskipTests",
+            "gradle build -x test",
+        ] {
             assert_eq!(kind(line), Some(Build), "{line}");
         }
         for line in ["cargo clippy", "eslint .", "npm run lint", "ruff check", "cargo fmt --check"] {
@@ -247,6 +443,45 @@ mod tests {
             "git commit -m tests",
             "sh deploy.sh",
             "pytest --version",
+            "python3 -c print('test')",
+            "python3 -uc test",
+            "node -e test",
+            "node --check test.js",
+            "perl -e test",
+            "perl -c tests/a.pl",
+            "php -l tests/a.php",
+            "ruby -c spec/a_spec.rb",
+            "sh -nv test.sh",
+            "bash -o noexec test.sh",
+            "bash -c test",
+            "sh tests/setup.sh",
+            "python3 test_data/gen.py",
+            "mvn -DskipTests test",
+            "playwright install",
+            "npx playwright install chromium",
+            "cypress verify",
+            "pytest --co -q",
+            "pytest -h",
+            "jest --listTests",
+            "vitest list",
+            "cargo nextest list",
+            "ctest -N",
+            "go test -list .",
+            "go test -c ./...",
+            "go test -exec true ./...",
+            "rspec --dry-run",
+            "tox --notest",
+            "dotnet test --list-tests",
+            "make -i test",
+            "make -ki test",
+            "make --just-print test",
+            "gradle test --dry-run",
+            "deno test --no-run",
+            "npm test --ignore-scripts",
+            "find . -exec pytest {} ;",
+            "xargs -r pytest",
+            "eval pytest",
+            "command -v pytest",
         ];
         for line in others {
             assert_eq!(kind(line), None, "{line}");

@@ -1,17 +1,17 @@
 //! What a wake takes up, and its first facts.
 
-use portcullis_base::WakeId;
+use portcullis_base::{Timestamp, WakeId};
 use portcullis_event::facts::{
-    Activation, ActivationKind, InputConsumed, Priority, SpanStarted, StatusRunning, WakeCancelled, WakeConsumed,
-    WakeQueued,
+    Activation, ActivationKind, InputConsumed, Priority, SpanStarted, StatusRunning, StopReason, WakeCancelled,
+    WakeConsumed, WakeQueued,
 };
-use portcullis_event::fold::{Input, Said};
+use portcullis_event::fold::{Input, OpenRequest, Said};
 use portcullis_event::{SessionStatus, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
 
-use super::{Harness, Wake, spans};
-use crate::context::{Added, Context, Unshown, fence, guided, interrupted, wake_message, woken_by};
+use super::{For, Harness, Wake, spans};
+use crate::context::{Added, Unshown, fence, interrupted, wake_message, woken_by};
 use crate::live::Live;
 
 /// What there is to do.
@@ -19,6 +19,12 @@ struct Found {
     inputs: Vec<Input>,
     due: Vec<WakeQueued>,
     interrupted: bool,
+    /// Where somebody refused a call and wanted the session to stop (R4).
+    stop_wished: Option<u64>,
+    /// The last wake gave up: whoever runs another one wants it tried again (5.7).
+    gave_up: bool,
+    /// A request that a dead process left.
+    request: Option<OpenRequest>,
     /// An ask was answered or closed, or a dead holder left something.
     unsettled: bool,
     open: Option<WakeId>,
@@ -27,14 +33,31 @@ struct Found {
     status: &'static str,
 }
 
-fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
+/// Whether there is anything for a wake to take up.
+pub(super) fn is_due(state: &State, now: Timestamp) -> bool {
+    let found = found(state, now, For::Due);
+    if found.stops() || found.unsettled {
+        return true;
+    }
+    let came = !found.inputs.is_empty() || !found.due.is_empty();
+    let expired = state.asks.pending().any(|ask| ask.expires_at <= now);
+    if found.waits { expired } else { came }
+}
+
+fn found(state: &State, now: Timestamp, whom: For) -> Found {
     let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     // Another process may have run what waited (`approvals allow`): the model has yet to hear of it.
     let moved_on = !waits && state.session.status == SessionStatus::RequiresAction;
     Found {
         inputs: state.inbox.pending().to_vec(),
-        due: state.wakes.pending().filter(|wake| wake.due_at <= now).cloned().collect(),
+        due: {
+            let early = |wake: &&WakeQueued| whom == For::Operator && wake.is_retry();
+            state.wakes.pending().filter(|wake| wake.due_at <= now || early(wake)).cloned().collect()
+        },
         interrupted: state.inbox.interrupted(),
+        stop_wished: state.progress.stop_wished,
+        gave_up: whom == For::Operator && !waits && state.progress.last_stop == Some(StopReason::RetriesExhausted),
+        request: state.progress.request.clone(),
         unsettled: moved_on
             || state.movable_asks().next().is_some()
             || !state.session.queued.is_empty()
@@ -42,6 +65,13 @@ fn found(state: &State, now: portcullis_base::Timestamp) -> Found {
         open: state.progress.open.as_ref().map(|open| open.wake_id),
         waits,
         status: status_word(state.session.status),
+    }
+}
+
+impl Found {
+    /// Somebody wants it to stop what it does.
+    fn stops(&self) -> bool {
+        self.interrupted || self.stop_wished.is_some()
     }
 }
 
@@ -61,15 +91,18 @@ impl<'a> Wake<'a> {
     pub(super) async fn begin(
         harness: &'a Harness,
         session: &'a Session,
+        whom: For,
         cancel: &'a CancellationToken,
     ) -> Result<Option<Self>, Halt> {
         session.catch_up().await?;
         let now = harness.clock.now();
-        let mut found = session.with_state(|state| found(state, now));
+        let mut found = session.with_state(|state| found(state, now, whom));
+        let known_before = session.with_state(|state| state.progress.unknown.len());
         if session.with_state(|state| state.session.status) == SessionStatus::Terminated {
             return Ok(None);
         }
-        if found.interrupted {
+        if found.stops() {
+            // Those that an interrupt does not cancel are taken up by the next wake.
             found.due.clear();
         } else if found.waits && !found.unsettled && found.open.is_none() {
             // A transcript cannot go on past an unanswered call: the rest waits with it (3.3).
@@ -79,16 +112,20 @@ impl<'a> Wake<'a> {
             }
             found.unsettled = true;
         }
-        if found.inputs.is_empty() && found.due.is_empty() && !found.unsettled && found.open.is_none() {
+        let nothing_came = found.inputs.is_empty() && found.due.is_empty();
+        if nothing_came && !found.unsettled && !found.gave_up && found.open.is_none() {
             return Ok(None);
         }
-        let mut context = Context::load(session, None).await?;
+        let mut folded = harness.known.0.take(session.key().session);
+        folded.go_on(session).await?;
+        let mut context = folded.context.copied();
         let unshown = std::mem::take(&mut context.unshown);
-        let only_unsettled = found.inputs.is_empty() && found.due.is_empty() && found.open.is_none();
+        let only_unsettled = nothing_came && !found.gave_up && found.open.is_none();
         let said = found.status == status_word(SessionStatus::RequiresAction);
         if only_unsettled && !said && context.newest.as_ref().is_none_or(|newest| newest.asked.is_empty()) {
             // Calls that no model made, in a session of `portcullis call` for one: they are seen through, and no model is
             // asked about them.
+            harness.known.0.keep(session.key().session, folded);
             session.attend_until(cancel).await?;
             return Ok(None);
         }
@@ -100,23 +137,34 @@ impl<'a> Wake<'a> {
             session,
             wake_id,
             context,
+            folded,
             facts: Append::new(),
             turn: None,
             tools: None,
-            turns: session.with_state(|state| state.progress.open.as_ref().map_or(0, |open| open.turns)),
+            turns: session.with_state(|state| match &state.progress.open {
+                Some(open) => open.turns,
+                None => state.progress.turns_before(&activation(&found)),
+            }),
             began: harness.clock.monotonic(),
             began_at: session.with_state(|state| state.progress.open.as_ref().map_or(now, |open| open.at)),
             processed: Vec::new(),
+            reason: session.with_state(|state| match &state.progress.open {
+                Some(open) => open.activation.reason.clone(),
+                None => activation(&found).reason,
+            }),
             added: Vec::new(),
             cancel,
             said: std::collections::HashMap::new(),
             unfolded: portcullis_event::facts::ModelUsage::default(),
-            only_stop: found.interrupted && found.inputs.iter().all(is_no_word),
-            stop_calls: found.interrupted,
+            only_stop: found.stops() && found.inputs.iter().all(is_no_word),
+            stop_calls: found.stops(),
+            heeded: found.stop_wished.unwrap_or_default(),
             stop: None,
             unknown: Vec::new(),
             noted: false,
-            shrunk: false,
+            shrunk: 0,
+            learned: None,
+            settled_wakes: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
         };
         harness.watcher.see(Live::WakeBegan { wake_id });
         wake.first_facts(&found, &unshown);
@@ -126,31 +174,24 @@ impl<'a> Wake<'a> {
         if found.unsettled {
             // What an answer lets run belongs to this wake, so the wake is in the log before it (5.4, step 9).
             wake.flush().await?;
-            // Whoever interrupts means what an answer let run as well.
-            let stop = cancel.child_token();
-            let moved = {
-                let mut attending = std::pin::pin!(session.attend_until(&stop));
-                tokio::select! {
-                    biased;
-                    moved = &mut attending => moved?,
-                    () = wake.interrupt_comes() => {
-                        stop.cancel();
-                        attending.await?
-                    }
-                }
-            };
-            for attended in &moved {
+            for attended in &session.attend_until(cancel).await? {
                 wake.attended(attended);
             }
-            wake.context = Context::load(session, None).await?;
+            wake.reload().await?;
         }
-        if found.open.is_some() {
-            wake.unknown = session.with_state(|state| state.progress.unknown.clone());
+        // What a dead process left is told, whether it ran a wake or not.
+        let unknown = session.with_state(|state| state.progress.unknown.clone());
+        if found.open.is_some() || unknown.len() > known_before {
+            wake.unknown = unknown;
         }
         Ok(Some(wake))
     }
 
     fn first_facts(&mut self, found: &Found, unshown: &Unshown) {
+        if let Some(OpenRequest { event_id, started }) = &found.request {
+            // Whoever waited for its answer is gone (store §9).
+            self.request_failed(started.turn_id, *event_id, started.message_id, "lost");
+        }
         if found.open.is_none() {
             let activation = activation(found);
             let summary = match &activation.kind {
@@ -197,11 +238,8 @@ impl<'a> Wake<'a> {
         self.session.note(&mut self.facts, None, &InputConsumed { event_ids });
     }
 
-    /// Puts what people said into the next request, behind the project's guidance if it is the first.
+    /// Puts what people said into the next request.
     fn show(&mut self, inputs: &[Input]) {
-        if self.context.is_empty() && self.added.is_empty() && !inputs.is_empty() {
-            self.added.extend(self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance))));
-        }
         for input in inputs {
             match &input.said {
                 Said::Message { content } | Said::System { content } => {
@@ -209,6 +247,7 @@ impl<'a> Wake<'a> {
                     self.added.push(Added::Said(input.event_id));
                 }
                 Said::Interrupt { note } => {
+                    self.context.digested.interrupted(input.event_id, note.as_deref());
                     self.added.push(Added::Text(interrupted(note.as_deref())));
                 }
                 // It stands where the result of its call stands.
@@ -226,10 +265,16 @@ impl<'a> Wake<'a> {
 
     /// Whoever interrupts means what was to come by itself as well.
     pub(super) fn cancel_wakes(&mut self) {
-        let queued_wake_ids: Vec<_> =
-            self.session.with_state(|state| state.wakes.pending().map(|wake| wake.queued_wake_id).collect());
+        self.cancel_queued("user.interrupt", |_| true);
+    }
+
+    /// Cancels queued wakes, unless this wake has taken them up or cancelled them: what it gathered may not be folded yet.
+    pub(super) fn cancel_queued(&mut self, by: &str, which: impl Fn(&WakeQueued) -> bool) {
+        let pending = self.session.with_state(|state| state.wakes.pending().cloned().collect::<Vec<_>>());
+        let meant = pending.iter().filter(|wake| which(wake)).map(|wake| wake.queued_wake_id);
+        let queued_wake_ids: Vec<_> = meant.filter(|wake| self.settled_wakes.insert(*wake)).collect();
         if !queued_wake_ids.is_empty() {
-            let cancelled = WakeCancelled { queued_wake_ids, by: "user.interrupt".to_owned() };
+            let cancelled = WakeCancelled { queued_wake_ids, by: by.to_owned() };
             self.session.note(&mut self.facts, None, &cancelled);
         }
     }
@@ -257,7 +302,13 @@ impl<'a> Wake<'a> {
                 self.harness.watcher.see(Live::CallEnded { input: "", observed: observation.session_view() });
             }
         }
-        self.context = Context::load(self.session, None).await?;
+        self.reload().await
+    }
+
+    /// Others wrote to the log: the conversation is what it says now.
+    async fn reload(&mut self) -> Result<(), Halt> {
+        self.folded.go_on(self.session).await?;
+        self.context = self.folded.context.copied();
         Ok(())
     }
 }
@@ -282,7 +333,9 @@ fn activation(found: &Found) -> Activation {
             kind: ActivationKind::PendingEvents,
             priority: Priority::High,
             due_at: None,
-            reason: input.map_or("tool.permission.replied", Input::kind).to_owned(),
+            reason: input
+                .map_or(if found.gave_up { "session.retry" } else { Activation::REPLIED }, Input::kind)
+                .to_owned(),
             note: None,
             queued_wake_ids: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
         },

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use portcullis_base::{Code, EventId};
 use portcullis_event::State;
 use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
-use portcullis_pipeline::{Attended, Disposition, Halt, Proposal};
+use portcullis_pipeline::{Attended, Disposition, Halt, Proposal, Stopping};
 
 use super::{Stopped, Wake, WakeEnd};
-use crate::context::{media_of, told, verifies};
+use crate::context::{has_media, media_of, told, verifies};
 use crate::live::Live;
 
 impl Wake<'_> {
@@ -23,11 +23,13 @@ impl Wake<'_> {
         // After a crash or a pause the turn that showed the tools is gone; what is offered now counts (8.3).
         let turn = match &self.turn {
             Some(turn) => Arc::clone(turn),
-            None => self.session.begin_loop_turn(&mut self.facts),
+            None => self.session.begin_loop_turn(&mut self.facts, &self.context.pages),
         };
         let watcher = Arc::clone(&self.harness.watcher);
-        let proposals = open.iter().map(|call| {
-            watcher.see(Live::CallBegan { tool: &call.name, input: &call.arguments });
+        // What is shown of a call is what the log holds of it (L69); it runs with what the model wrote.
+        let shown: Vec<String> = open.iter().map(|call| self.session.gate().masked(&call.arguments)).collect();
+        let proposals = open.iter().zip(&shown).map(|(call, input)| {
+            watcher.see(Live::CallBegan { call_id: &call.id, tool: &call.name, input });
             Proposal {
                 message_id,
                 call_id: call.id.clone(),
@@ -40,13 +42,16 @@ impl Wake<'_> {
         let stop = self.cancel.child_token();
         // What somebody has stopped is settled, in its order, and none of it is run or asked about (3.3).
         self.session.catch_up().await?;
-        if std::mem::take(&mut self.stop_calls) || self.session.with_state(|state| state.inbox.interrupted()) {
+        let stopped = self.stop_wished().is_some() || self.session.with_state(|state| state.inbox.interrupted());
+        if std::mem::take(&mut self.stop_calls) || stopped {
             stop.cancel();
         }
         let facts = std::mem::take(&mut self.facts);
         let scheduling = self.harness.settings.scheduling;
         let ended = {
-            let calls = self.session.calls(facts, &turn, proposals, scheduling, &stop);
+            // A process that ends leaves what it has not begun (5.8).
+            let stopping = Stopping { cancel: &stop, leave: Some(self.cancel) };
+            let calls = self.session.calls(facts, &turn, proposals, scheduling, stopping);
             let mut calls = std::pin::pin!(calls);
             tokio::select! {
                 biased;
@@ -58,12 +63,20 @@ impl Wake<'_> {
             }
         };
         self.facts = ended.facts;
+        let shows_media = |call: &Disposition| match call {
+            Disposition::Settled(observation) => has_media(observation.session_view()),
+            Disposition::Parked(_) | Disposition::Elsewhere(_) => false,
+        };
+        if ended.calls.iter().any(shows_media) {
+            // Their bytes come from the store, live as after a restart; so they have to be there.
+            self.flush().await?;
+        }
         let mut waits = None;
-        for (disposition, call) in ended.calls.iter().zip(&open) {
+        for ((disposition, call), input) in ended.calls.iter().zip(&open).zip(&shown) {
             match disposition {
                 Disposition::Settled(observation) => {
                     let observed = observation.session_view();
-                    watcher.see(Live::CallEnded { input: &call.arguments, observed });
+                    watcher.see(Live::CallEnded { input, observed });
                     let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
                     let seq = self.session.with_state(|state| state.seq) + 1;
                     let verifies = verifies(self.session, &observed.tool);
@@ -112,12 +125,7 @@ impl Wake<'_> {
 
     /// Resolves when somebody interrupts the session; never else.
     pub(super) async fn interrupt_comes(&self) {
-        loop {
-            tokio::time::sleep(INTERRUPT_POLL).await;
-            if self.session.catch_up().await.is_ok() && self.session.with_state(|state| state.inbox.interrupted()) {
-                return;
-            }
-        }
+        self.session.interrupted_after(0).await;
     }
 
     /// Ends the wake because somebody must answer first (5.4, step 15).
@@ -158,6 +166,3 @@ fn awaited(state: &State) -> String {
     }
     words.join(" ")
 }
-
-/// How soon an interrupt from another process is heard.
-const INTERRUPT_POLL: std::time::Duration = std::time::Duration::from_millis(200);

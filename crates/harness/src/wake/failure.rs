@@ -40,11 +40,14 @@ impl Wake<'_> {
         } else {
             let wait = wait(settings, streak, retryable, error.retry_after, &*self.harness.entropy);
             let at = self.now().plus(wait);
+            // The time that counts is that of the newest failure.
+            self.cancel_retry();
+            let what = if retryable { "transient provider failure" } else { "provider failure" };
             let wake = WakeQueued {
                 queued_wake_id: QueuedWakeId::make(&*self.harness.ids, self.now()),
                 due_at: at,
-                reason: "session.retry".to_owned(),
-                note: Some(format!("retry after transient provider failure: {}", error.failure.as_str())),
+                reason: self.reason.clone(),
+                note: Some(format!("retry after {what}: {}", error.failure.as_str())),
                 dedupe_key: Some(retry_key(key.session)),
                 priority: Priority::Normal,
             };
@@ -63,9 +66,16 @@ impl Wake<'_> {
         Ok(self.end(stop))
     }
 
+    /// A try that waits is not needed any more.
+    pub(super) fn cancel_retry(&mut self) {
+        let key = retry_key(self.session.key().session);
+        self.cancel_queued("session.retry", |wake| wake.dedupe_key.as_ref() == Some(&key));
+    }
+
     /// Somebody wants it to stop: the wake ends, and with it what was to come by itself. The next one begins with what
     /// they said.
     pub(super) async fn interrupted(&mut self) -> Result<WakeEnd, Halt> {
+        self.cut_short().await?;
         let pending = self.session.with_state(|state| state.inbox.pending().to_vec());
         let interrupts = pending
             .into_iter()
@@ -75,7 +85,13 @@ impl Wake<'_> {
             self.consume(&interrupts);
             self.cancel_wakes();
         }
-        self.idle(StopReason::Interrupted, "User interrupted the running work.").await
+        let refused = self.session.with_state(|state| state.progress.stop_wished).is_some();
+        let summary = match (refused, self.only_stop) {
+            (true, _) => "Somebody refused a call and wanted the session to stop.",
+            (false, true) => "User interrupted prior blocked or scheduled work.",
+            (false, false) => "User interrupted the running work.",
+        };
+        self.idle(StopReason::Interrupted, summary).await
     }
 }
 
@@ -93,7 +109,8 @@ fn wait(
     base.max(retry_after.unwrap_or_default())
 }
 
-fn backoff(settings: &Settings, streak: u32) -> Duration {
+/// Before jitter: 2, 4, 8, 16, 30 s.
+pub(crate) fn backoff(settings: &Settings, streak: u32) -> Duration {
     let doubled = settings.backoff_base.saturating_mul(1u32 << streak.saturating_sub(1).min(16));
     doubled.min(settings.backoff_max)
 }

@@ -5,33 +5,33 @@ use std::time::Duration;
 use portcullis_base::{LearningId, QueuedWakeId, Timestamp, limits};
 use portcullis_event::facts::{
     AgentMessage, Block, CustomToolUse, Disposition, FinalChecked, FinalVerdict, LearningCaptured, LoopOutcome,
-    Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued,
+    Priority, SpanCompleted, SpanResult, StatusIdle, StatusRescheduled, StopReason, WakeQueued, retry_key,
 };
 use portcullis_event::{Body, Event};
-use portcullis_model::Stop;
+use portcullis_model::{Call, Stop};
 use portcullis_pipeline::Halt;
 
 use super::{Stopped, Wake, WakeEnd};
+use crate::context::Newest;
 use crate::directive::{self, After, Directive, Learnt};
 use crate::live::Live;
 use crate::verify;
 
+/// An answer that is in the log.
+struct Told {
+    /// Its words, without the directive.
+    visible: String,
+    directive: Directive,
+    checked: FinalChecked,
+}
+
 impl Wake<'_> {
     pub(super) async fn finish(&mut self) -> Result<WakeEnd, Halt> {
-        let Some(newest) = self.context.newest.clone() else { return self.idle(StopReason::EndTurn, "").await };
-        let (visible, directive) = directive::read(&newest.text);
-        let message = AgentMessage {
-            message_id: newest.message_id,
-            content: vec![in_log(&visible)],
-            summary: Some(directive.summary.clone()),
+        let Some(Told { visible, directive, checked }) = self.tell_answer().await? else {
+            return self.idle(StopReason::EndTurn, "").await;
         };
-        self.session.note(&mut self.facts, None, &message);
-        self.hear_of_tasks().await?;
-        let checked = self.check(&visible, &directive.claims);
-        self.session.note(&mut self.facts, None, &checked);
-        self.harness.watcher.see(Live::Checked(&checked));
-        self.learn(&directive);
-        let next = self.queue_wakes(&directive);
+        let called = self.context.newest.as_ref().is_some_and(|newest| !newest.asked.is_empty());
+        let next = self.queue_wakes(&directive, self.after(&directive));
         let custom = directive.custom.as_ref().filter(|wanted| self.may_ask_a_client(&wanted.name)).map(|wanted| {
             let used = CustomToolUse { intent_id: None, name: wanted.name.clone(), input: wanted.input.clone() };
             self.session.note(&mut self.facts, None, &used)
@@ -55,6 +55,10 @@ impl Wake<'_> {
             (None, None) => {
                 let reason = match self.stop {
                     Some(Stop::Refusal) => StopReason::Refusal,
+                    // All of it went into thinking, or into calls that were one too many: that is no end of the work.
+                    Some(Stop::MaxTokens | Stop::ToolUse) if visible.trim().is_empty() && !called => {
+                        StopReason::BudgetReached
+                    }
                     _ => StopReason::EndTurn,
                 };
                 self.close(reason.clone(), &directive.summary, SpanResult::Success, &directive);
@@ -66,6 +70,67 @@ impl Wake<'_> {
         end.text = visible;
         end.checked = Some(checked);
         Ok(end)
+    }
+
+    /// Puts the newest answer into the log: its words, what they claim compared with what happened, what it learnt. `None`:
+    /// there is none, or it was told before.
+    async fn tell_answer(&mut self) -> Result<Option<Told>, Halt> {
+        let Some(newest) = self.context.newest.clone().filter(|newest| !newest.checked) else { return Ok(None) };
+        // Only where it was asked for: else a file that is quoted could queue wakes.
+        let (visible, mut directive) = match self.harness.settings.directive {
+            true => directive::read(&newest.text),
+            false => (newest.text.clone(), Directive::none(&newest.text)),
+        };
+        if let Some(call) = self.last_call(&newest) {
+            directive = directive::called(call, &visible);
+        }
+        let gate = self.session.gate();
+        let directive = directive.masked(|text| gate.masked(text));
+        // What stood beside calls is in the log with its answer.
+        if newest.asked.is_empty() || visible.trim().is_empty() {
+            let summary = Some(directive.summary.clone());
+            let message = AgentMessage { message_id: newest.message_id, content: vec![in_log(&visible)], summary };
+            self.session.note(&mut self.facts, None, &message);
+        }
+        self.hear_of_tasks().await?;
+        let workspace = self.session.with_state(|state| state.session.workspace.clone());
+        self.context.facts.lie_in(workspace.as_deref());
+        let checked = self.check(&visible, &directive.claims);
+        self.session.note(&mut self.facts, None, &checked);
+        self.harness.watcher.see(Live::Checked(&checked));
+        self.learn(&directive);
+        if let Some(newest) = &mut self.context.newest {
+            newest.checked = true;
+        }
+        Ok(Some(Told { visible, directive, checked }))
+    }
+
+    /// The model was done, and somebody said something before that was told: it is told all the same, with the wakes it wants.
+    /// What comes after this wake is for its next answer to say.
+    pub(super) async fn overtaken(&mut self) -> Result<(), Halt> {
+        if let Some(told) = self.tell_answer().await? {
+            self.queue_wakes(&told.directive, After::Sleep { enforced: false });
+        }
+        Ok(())
+    }
+
+    /// The same where somebody wants it to stop: nothing comes by itself.
+    pub(super) async fn cut_short(&mut self) -> Result<(), Halt> {
+        let ended = self.context.newest.as_ref().is_some_and(|newest| self.ends(newest));
+        if ended {
+            self.tell_answer().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the model is done with this answer.
+    pub(super) fn ends(&self, newest: &Newest) -> bool {
+        newest.asked.is_empty() || self.last_call(newest).is_some()
+    }
+
+    /// The call with which the model ended this wake, where that was asked for.
+    pub(super) fn last_call<'n>(&self, newest: &'n Newest) -> Option<&'n Call> {
+        newest.last_call().filter(|_| self.harness.settings.directive)
     }
 
     /// Takes in how background tasks ended while this wake went on: nothing shows it but the log.
@@ -118,7 +183,7 @@ impl Wake<'_> {
                 agent_id,
                 session_id: self.session.key().session,
                 source_event_id,
-                source_reason: "session_run".to_owned(),
+                source_reason: self.reason.clone(),
                 kind: learning.kind,
                 title: learning.title.clone(),
                 detail: learning.detail.clone(),
@@ -130,7 +195,7 @@ impl Wake<'_> {
     }
 
     /// The wakes the model wants, and its follow-up. Gives the earliest that is pending afterwards.
-    fn queue_wakes(&mut self, directive: &Directive) -> Option<Timestamp> {
+    fn queue_wakes(&mut self, directive: &Directive, after: After) -> Option<Timestamp> {
         let now = self.began_at;
         let session = self.session.key().session;
         let mut wakes: Vec<WakeQueued> = directive
@@ -145,7 +210,7 @@ impl Wake<'_> {
                 priority: wanted.priority,
             })
             .collect();
-        if let After::Continue { delay_secs } = self.after(directive) {
+        if let After::Continue { delay_secs } = after {
             wakes.push(WakeQueued {
                 queued_wake_id: QueuedWakeId::make(&*self.harness.ids, now),
                 due_at: now.plus(Duration::from_secs(delay_secs)),
@@ -160,7 +225,11 @@ impl Wake<'_> {
         for wake in &wakes {
             self.session.note(&mut self.facts, None, wake);
         }
-        let earlier = self.session.with_state(|state| state.wakes.next().map(|(due, _)| due));
+        let retry = retry_key(session);
+        let earlier = self.session.with_state(|state| {
+            let others = state.wakes.pending().filter(|wake| wake.dedupe_key.as_ref() != Some(&retry));
+            others.map(|wake| wake.due_at).min()
+        });
         wakes.iter().map(|wake| wake.due_at).chain(earlier).min()
     }
 
@@ -192,6 +261,9 @@ impl Wake<'_> {
         directive: Option<&Directive>,
         error_code: Option<&str>,
     ) {
+        if result != SpanResult::Error {
+            self.cancel_retry();
+        }
         let after = directive.map(|directive| self.after(directive));
         let (outcome, enforced_by_runtime) = match after {
             Some(After::Continue { .. }) => (LoopOutcome::Continue, false),
@@ -200,10 +272,11 @@ impl Wake<'_> {
         };
         // With the answer of this very append, and this wake.
         let mut usage = self.session.with_state(|state| state.progress.usage);
-        usage.input_tokens += self.unfolded.input_tokens;
-        usage.output_tokens += self.unfolded.output_tokens;
-        usage.cache_read_input_tokens += self.unfolded.cache_read_input_tokens;
-        usage.cache_creation_input_tokens += self.unfolded.cache_creation_input_tokens;
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut usage.input_tokens, self.unfolded.input_tokens);
+        add(&mut usage.output_tokens, self.unfolded.output_tokens);
+        add(&mut usage.cache_read_input_tokens, self.unfolded.cache_read_input_tokens);
+        add(&mut usage.cache_creation_input_tokens, self.unfolded.cache_creation_input_tokens);
         usage.wakes += u64::from(result != SpanResult::Error);
         self.session.note(&mut self.facts, None, &usage);
         let span = SpanCompleted {

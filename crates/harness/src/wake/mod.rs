@@ -9,7 +9,12 @@ mod calls;
 mod failure;
 mod finish;
 mod request;
+mod room;
 mod spans;
+mod unfinished;
+mod voice;
+
+pub(crate) use failure::backoff;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +27,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::Settings;
-use crate::context::{Context, Prompted, system_prompt};
+use crate::context::{Context, Folded, Prompted, Recent, system_prompt};
 use crate::live::Watcher;
+
+/// How soon something new is heard while a background task goes on.
+const LISTEN: Duration = Duration::from_millis(200);
 
 /// Who runs wakes: a model, settings, and someone who may watch.
 pub struct Harness {
@@ -37,7 +45,13 @@ pub struct Harness {
     pub sandbox: String,
     /// What others know that a wake should be told.
     pub extras: Arc<dyn Extras>,
+    /// Conversations that this process knows already.
+    pub known: KnownTalks,
 }
+
+/// Conversations that a harness has folded and not forgotten.
+#[derive(Default)]
+pub struct KnownTalks(pub(crate) Recent);
 
 /// What the managed tools bring to a wake: grades of outcomes, changed setups, what was recalled. Everything it says is
 /// a fact of the runtime: a note never quotes what a tool or a page said (L67).
@@ -92,12 +106,23 @@ pub enum Woken {
     Executed(Box<WakeEnd>),
 }
 
+/// Whom a wake is run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// What is pending or due.
+    Due,
+    /// Somebody who wants it now.
+    Operator,
+}
+
 /// A wake on its way.
 pub(crate) struct Wake<'a> {
     pub(crate) harness: &'a Harness,
     pub(crate) session: &'a Session,
     pub(crate) wake_id: WakeId,
     pub(crate) context: Context,
+    /// The log as it was when it began.
+    pub(crate) folded: Folded,
     /// Facts that are not durable yet.
     pub(crate) facts: Append,
     /// The turn whose calls run now.
@@ -110,6 +135,8 @@ pub(crate) struct Wake<'a> {
     /// When the wake began, also if it is gone on with: what the model wants later is counted from it.
     pub(crate) began_at: Timestamp,
     pub(crate) processed: Vec<EventId>,
+    /// Why it was begun: the reason of its queued wake, or the type of its first input.
+    pub(crate) reason: String,
     /// What the next request adds in the user's position.
     pub(crate) added: Vec<crate::context::Added>,
     pub(crate) cancel: &'a CancellationToken,
@@ -121,14 +148,20 @@ pub(crate) struct Wake<'a> {
     pub(crate) only_stop: bool,
     /// An interrupt was taken up: the calls of the answer before it are not run any more.
     pub(crate) stop_calls: bool,
+    /// Where somebody last wanted it to stop in place of a call, as far as it has heeded that.
+    pub(crate) heeded: u64,
     /// Why the newest answer ended.
     pub(crate) stop: Option<portcullis_model::Stop>,
     /// Calls whose end nobody knows, where this wake goes on with what a dead process left.
     pub(crate) unknown: Vec<portcullis_base::InvocationId>,
     /// The automatic notes of this wake are in a request.
     pub(crate) noted: bool,
-    /// The conversation was shrunk because the provider said it was too long.
-    pub(crate) shrunk: bool,
+    /// Queued wakes that it has taken up or cancelled.
+    pub(crate) settled_wakes: std::collections::HashSet<portcullis_base::QueuedWakeId>,
+    /// How often the conversation was shrunk because the provider said it was too long, since its last answer.
+    pub(crate) shrunk: u32,
+    /// Tokens that a conversation may have by what the provider refused in this wake.
+    pub(crate) learned: Option<u64>,
 }
 
 impl Harness {
@@ -138,21 +171,64 @@ impl Harness {
     /// # Errors
     /// If the log refused a write: nothing more is written, and whoever comes next goes on.
     pub async fn wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
+        self.wake_for(session, For::Due, cancel).await
+    }
+
+    /// The same for somebody who wants it now: a try that waits for its time is made at once, and what was given up is
+    /// tried again (5.7).
+    ///
+    /// # Errors
+    /// As [`Harness::wake`].
+    pub async fn wake_now(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
+        self.wake_for(session, For::Operator, cancel).await
+    }
+
+    async fn wake_for(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<Woken, Halt> {
         let woken = async {
-            let woken = self.one_wake(session, cancel).await;
+            let woken = self.one_wake(session, whom, cancel).await;
             spans::ended(&woken);
             woken
         };
         woken.instrument(spans::wake(session, self.model.name())).await
     }
 
-    async fn one_wake(&self, session: &Session, cancel: &CancellationToken) -> Result<Woken, Halt> {
-        let Some(mut wake) = Wake::begin(self, session, cancel).await? else {
+    /// Waits for what the calls of a wake left at work, as long as nothing comes. `true`: something did, and the next wake
+    /// takes it up beside them. An interrupt ends them (3.3), and so does `cancel`.
+    pub async fn goes_on(&self, session: &Session, cancel: &CancellationToken) -> bool {
+        loop {
+            tokio::select! {
+                biased;
+                () = session.tasks_ended() => return false,
+                () = cancel.cancelled() => {
+                    session.cancel_tasks().await;
+                    return false;
+                }
+                // Not ours any more: they end by themselves, and nothing more is written.
+                () = session.lost().cancelled() => return false,
+                () = tokio::time::sleep(LISTEN) => {}
+            }
+            if session.catch_up().await.is_err() {
+                continue;
+            }
+            let now = self.clock.now();
+            let (due, interrupted) = session.with_state(|state| (begin::is_due(state, now), state.inbox.interrupted()));
+            if interrupted {
+                session.cancel_tasks().await;
+            }
+            if due {
+                return true;
+            }
+        }
+    }
+
+    async fn one_wake(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<Woken, Halt> {
+        let Some(mut wake) = Wake::begin(self, session, whom, cancel).await? else {
             session.enter_wake(None);
             return Ok(Woken::Idle);
         };
         let ended = wake.run().await;
         spans::asked(wake.turns);
+        self.known.0.keep(session.key().session, wake.folded);
         session.enter_wake(None);
         ended.map(|end| Woken::Executed(Box::new(end)))
     }
@@ -180,9 +256,11 @@ impl Wake<'_> {
                 // Calls that no model made: there is nothing to ask one about.
                 return self.idle(StopReason::EndTurn, "").await;
             }
-            let answered = self.context.newest.as_ref().is_some_and(|newest| newest.asked.is_empty());
-            if answered && self.added.is_empty() {
-                return self.finish().await;
+            let answered = self.context.newest.as_ref().is_some_and(|newest| self.ends(newest));
+            match (answered, self.added.is_empty()) {
+                (true, true) => return self.finish().await,
+                (true, false) => self.overtaken().await?,
+                (false, _) => {}
             }
             match self.ask().await? {
                 request::Asked::Answered => {}

@@ -1,21 +1,23 @@
 //! One model request: what it adds, the durable note that it goes out, and the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use portcullis_base::{EventId, MessageId};
-use portcullis_event::facts::{
-    AgentMessage, ContextCompacted, ModelRequestEnd, ModelRequestStart, ModelUsage, text_of,
-};
+use portcullis_base::{EventId, MessageId, TurnId};
+use portcullis_event::facts::{AgentMessage, ModelRequestEnd, ModelRequestStart, ModelUsage, text_of};
 use portcullis_event::fold::Said;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
-use portcullis_pipeline::{Halt, Turn};
+use portcullis_pipeline::{Append, Halt, Turn};
 use serde_json::json;
 use tracing::Instrument as _;
 
 use super::finish::in_log;
-use super::{Wake, spans};
-use crate::context::{Added, ContextBudget, Known, NoteFacts, Weighed, budget, guided, notes, said, tokens};
+use super::voice::Voice;
+use super::{Wake, spans, unfinished};
+use crate::context::{Added, ContextBudget, Known, NoteFacts, Weighed, guided, notes, said, told};
 use crate::live::Live;
+
+const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it is not kept and not sent back";
 
 /// What became of a request.
 pub(super) enum Asked {
@@ -32,8 +34,14 @@ impl Wake<'_> {
         self.session.catch_up().await?;
         let (inputs, interrupted) =
             self.session.with_state(|state| (state.inbox.pending().to_vec(), state.inbox.interrupted()));
+        let refused = self.stop_wished();
+        self.heeded = refused.unwrap_or(self.heeded);
         let fresh: Vec<_> = inputs.into_iter().filter(|input| !self.processed.contains(&input.event_id)).collect();
         if interrupted && fresh.iter().any(|input| matches!(input.said, Said::Interrupt { .. })) {
+            return Ok(true);
+        }
+        // Who speaks as well is heard.
+        if refused.is_some() && fresh.is_empty() {
             return Ok(true);
         }
         if !fresh.is_empty() {
@@ -43,25 +51,31 @@ impl Wake<'_> {
         Ok(false)
     }
 
+    /// Where somebody refused a call meanwhile and wanted the session to stop (R4).
+    pub(super) fn stop_wished(&self) -> Option<u64> {
+        self.session.with_state(|state| state.progress.stop_wished).filter(|wished| *wished > self.heeded)
+    }
+
     /// Asks the model once.
     pub(super) async fn ask(&mut self) -> Result<Asked, Halt> {
         let settings = &self.harness.settings;
         let late = self.harness.clock.monotonic().saturating_sub(self.began) >= settings.wake_deadline;
         let last = late || self.turns + 1 >= settings.max_turns_per_wake;
-        if last && self.turns > 0 {
-            self.added.push(Added::Text(
-                "[session-event] this is the last request of this wake: no tool can be called any more. Sum up what was \
-                 done and what is left."
-                    .to_owned(),
-            ));
+        if last {
+            self.added.push(Added::last_request());
         }
-        let turn = self.session.begin_loop_turn(&mut self.facts);
+        if self.context.is_empty() {
+            // Before anything else that this session is ever told (6.1).
+            let guidance = self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance)));
+            self.added.splice(..0, guidance);
+        }
+        let turn = self.session.begin_loop_turn(&mut self.facts, &self.context.pages);
         let tools = self.tools_of(&turn);
         if let Err(error) = self.harness.model.fits(&tools) {
             return Ok(Asked::Failed(error));
         }
         let system: Arc<str> = self.prompt(&tools).into();
-        self.compact_if_needed(false, &system).await?;
+        self.make_room(false, &system).await?;
         self.add_notes(&system, &tools);
         let (start, message_id) = self.request_start(&turn, &system).await?;
         self.flush().await?;
@@ -73,27 +87,34 @@ impl Wake<'_> {
         spans::heard(span, &answer);
         match answer {
             Heard::Answer(answer) => {
+                self.shrunk = 0;
                 let answer = if last { self.without_calls(*answer) } else { *answer };
-                self.answered(&turn, start, message_id, answer).await?;
-                Ok(Asked::Answered)
+                match self.answered(&turn, start, message_id, answer).await {
+                    Ok(()) => Ok(Asked::Answered),
+                    // The next try would end the same way, and each is paid for: it is a failure like any other (5.7).
+                    Err(Halt::PersistFailed(error)) => {
+                        self.facts = Append::new();
+                        self.request_failed(turn.turn_id, start, message_id, "not_kept");
+                        let text = format!("the model's answer could not be kept: {error}");
+                        Ok(Asked::Failed(ModelError::new(Failure::InvalidResponse, text)))
+                    }
+                    Err(halt) => Err(halt),
+                }
             }
             Heard::Failed(error) => {
-                self.request_failed(&turn, start, message_id, error.failure.as_str());
-                if error.failure == Failure::ContextOverflow && !self.shrunk {
-                    // Once: what the provider says of its window is better than our estimate (issue: shrink once).
-                    self.shrunk = true;
-                    if self.compact_if_needed(true, &system).await? {
-                        return Box::pin(self.ask()).await;
-                    }
+                self.request_failed(turn.turn_id, start, message_id, error.failure.as_str());
+                let too_long = error.failure == Failure::ContextOverflow;
+                if too_long && self.may_shrink() && self.make_room(true, &system).await? {
+                    return Box::pin(self.ask()).await;
                 }
                 Ok(Asked::Failed(error))
             }
             Heard::Interrupted => {
-                self.request_failed(&turn, start, message_id, "interrupted");
+                self.request_failed(turn.turn_id, start, message_id, "interrupted");
                 Ok(Asked::Interrupted)
             }
             Heard::Cancelled => {
-                self.request_failed(&turn, start, message_id, "cancelled");
+                self.request_failed(turn.turn_id, start, message_id, "cancelled");
                 Ok(Asked::Cancelled)
             }
         }
@@ -150,7 +171,7 @@ impl Wake<'_> {
                 Added::Text(text) => parts.push(UserPart::Text(text.clone())),
                 Added::Said(event) => {
                     if let Some(content) = self.said.remove(event) {
-                        self.context.digested.said(&content);
+                        self.context.digested.said(*event, &content);
                         parts.push(said(&content));
                     }
                 }
@@ -168,31 +189,35 @@ impl Wake<'_> {
             conversation: &self.context.conversation,
             max_output_tokens: settings.max_output_tokens,
         };
-        let watcher = Arc::clone(&self.harness.watcher);
-        let heard = move |delta: Delta<'_>| match delta {
-            Delta::Text(text) => watcher.see(Live::Text(text)),
-            Delta::Thinking(text) => watcher.see(Live::Thinking(text)),
-            Delta::Call { .. } => {}
+        let voice = Voice::new(Arc::clone(&self.harness.watcher), self.session.gate());
+        let spoke = Arc::new(tokio::sync::Notify::new());
+        let heard = {
+            let (spoke, voice) = (Arc::clone(&spoke), &voice);
+            move |delta: Delta<'_>| {
+                spoke.notify_one();
+                voice.hear(delta);
+            }
         };
-        let asked = tokio::time::timeout(settings.request_timeout, self.harness.model.ask(&request, &heard));
-        tokio::select! {
+        let asked = self.harness.model.ask(&request, &heard);
+        let heard = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Heard::Cancelled,
             () = self.session.lost().cancelled() => Heard::Cancelled,
             answer = asked => match answer {
-                Ok(Ok(answer)) => Heard::Answer(Box::new(answer)),
-                Ok(Err(error)) => Heard::Failed(error),
-                Err(_) => Heard::Failed(ModelError::new(
-                    Failure::Timeout,
-                    format!(
-                        "{} did not answer within {} s",
-                        self.harness.model.name(),
-                        settings.request_timeout.as_secs()
-                    ),
-                )),
+                Ok(answer) => unfinished::heard(self.harness.model.name(), answer),
+                Err(error) => Heard::Failed(error),
             },
+            () = silence(settings.request_timeout, &spoke) => self.too_late("said nothing for", settings.request_timeout),
+            () = tokio::time::sleep(settings.wake_deadline) => self.too_late("was not done within", settings.wake_deadline),
             () = self.interrupt_comes() => Heard::Interrupted,
-        }
+        };
+        voice.rest();
+        heard
+    }
+
+    fn too_late(&self, how: &str, limit: Duration) -> Heard {
+        let text = format!("{} {how} {} s", self.harness.model.name(), limit.as_secs());
+        Heard::Failed(ModelError::new(Failure::Timeout, text))
     }
 
     async fn answered(
@@ -202,10 +227,13 @@ impl Wake<'_> {
         message_id: MessageId,
         answer: Answer,
     ) -> Result<(), Halt> {
-        for warning in &answer.warnings {
-            self.harness.watcher.see(Live::Warning(warning));
-        }
+        // A server's own words may be in them: ids, names, reasons (L69).
+        let warn = |text: &str| self.harness.watcher.see(Live::Warning(&self.session.gate().masked(text)));
+        answer.warnings.iter().for_each(|warning| warn(warning));
         self.harness.watcher.see(Live::MessageEnd);
+        if let Some(cut) = cut_short(&answer.stop) {
+            warn(&cut);
+        }
         let Kept { parts, calls, masked_calls } = self.kept(answer.parts);
         let carried = match parts.is_empty() {
             true => None,
@@ -216,7 +244,7 @@ impl Wake<'_> {
             turn_id: turn.turn_id,
             message_id,
             is_error: false,
-            stop: stop_word(&answer.stop),
+            stop: self.session.gate().masked(&stop_word(&answer.stop)),
             model_usage: answer.usage.map(|usage| ModelUsage {
                 input_tokens: usage.input,
                 output_tokens: usage.output,
@@ -224,6 +252,7 @@ impl Wake<'_> {
                 cache_creation_input_tokens: usage.cache_write,
             }),
             parts: carried,
+            calls: calls.len(),
             masked_calls,
         };
         self.session.note(&mut self.facts, Some(turn.turn_id), &end);
@@ -238,6 +267,12 @@ impl Wake<'_> {
             self.session.note(&mut self.facts, Some(turn.turn_id), &message);
         }
         Ok(())
+    }
+
+    /// A name that is no tool's is any text that the model wrote (L69).
+    fn kept_name(&self, name: String) -> String {
+        let gate = self.session.gate();
+        if gate.offer(self.session.key().session).knows(&name) { name } else { gate.masked(&name) }
     }
 
     /// The answer to the last request of a wake: a model that was told so and calls all the same is not gone on with.
@@ -263,6 +298,7 @@ impl Wake<'_> {
                 AnswerPart::Text(text) => AnswerPart::Text(gate.masked(&text)),
                 AnswerPart::Call(mut call) => {
                     call.id = gate.masked(&call.id);
+                    call.name = self.kept_name(call.name);
                     let masked = gate.masked_input(self.session.key().session, &call.name, &call.arguments);
                     kept.calls.push(call.clone());
                     if let Some(masked) = masked {
@@ -271,59 +307,38 @@ impl Wake<'_> {
                     }
                     AnswerPart::Call(call)
                 }
-                opaque => opaque,
+                AnswerPart::Opaque(part) => {
+                    // It is kept to the byte or not at all (L69): a mask would make it one that its provider refuses.
+                    if gate.masked(&part.raw) != part.raw {
+                        self.harness.watcher.see(Live::Warning(SECRET_THOUGHT));
+                        continue;
+                    }
+                    AnswerPart::Opaque(part)
+                }
             });
         }
         kept
     }
 
-    fn request_failed(&mut self, turn: &Turn, start: EventId, message_id: MessageId, stop: &str) {
+    pub(super) fn request_failed(&mut self, turn_id: TurnId, start: EventId, message_id: MessageId, stop: &str) {
         let end = ModelRequestEnd {
             model_request_start_id: start,
-            turn_id: turn.turn_id,
+            turn_id,
             message_id,
             is_error: true,
             stop: stop.to_owned(),
             model_usage: None,
             parts: None,
+            calls: 0,
             masked_calls: Vec::new(),
         };
-        self.session.note(&mut self.facts, Some(turn.turn_id), &end);
-    }
-
-    /// Makes room if the next request would pass the budget, or if the provider says it does. It is told to the model and
-    /// recorded (6.4).
-    async fn compact_if_needed(&mut self, too_long: bool, system: &str) -> Result<bool, Halt> {
-        let settings = &self.harness.settings;
-        let message = self.message_chars();
-        let next = tokens(system.len()) + tokens(self.context.chars()) + tokens(message);
-        if !too_long && next <= self.token_budget(system, message) {
-            return Ok(false);
-        }
-        let Some(kept) = self.context.keep_from() else { return Ok(false) };
-        let before = self.context.conversation.messages().len();
-        let guidance = settings.guidance.as_ref().map(guided);
-        let range = (1, kept.seq.saturating_sub(1));
-        let summary = self.context.digested.text(guidance.as_deref(), range);
-        let turn_id = portcullis_base::TurnId::make(&*self.harness.ids, self.now());
-        let carried = self.session.carry(&mut self.facts, turn_id, json!(summary)).await?;
-        let fact = ContextCompacted { dropped_event_range: range, summary: carried, kept_from_seq: kept.seq };
-        self.session.note(&mut self.facts, None, &fact);
-        self.context.compact(summary, kept.seq);
-        let after = self.context.conversation.messages().len();
-        self.harness.watcher.see(Live::Compacted { messages: before.saturating_sub(after) });
-        Ok(true)
+        self.session.note(&mut self.facts, Some(turn_id), &end);
     }
 }
 
 impl Wake<'_> {
-    fn token_budget(&self, system: &str, message: usize) -> u64 {
-        let (settings, window) = (&self.harness.settings, self.harness.model.window());
-        budget(settings.token_budget, window, system.len(), message)
-    }
-
     /// Characters of what the next request adds, results of calls aside.
-    fn message_chars(&self) -> usize {
+    pub(super) fn message_chars(&self) -> usize {
         let chars = |added: &Added| match added {
             Added::Text(text) => text.len(),
             Added::Said(event) => self.said.get(event).map_or(0, |content| text_of(content).len()),
@@ -367,6 +382,11 @@ impl Wake<'_> {
     }
 }
 
+/// Resolves when nothing was said for so long. An answer may take as long as it goes on.
+async fn silence(limit: Duration, spoke: &tokio::sync::Notify) {
+    while tokio::time::timeout(limit, spoke.notified()).await.is_ok() {}
+}
+
 pub(super) enum Heard {
     Answer(Box<Answer>),
     Failed(ModelError),
@@ -386,6 +406,23 @@ pub(super) fn stop_word(stop: &Stop) -> String {
         Stop::ToolUse => "tool_use".to_owned(),
         Stop::MaxTokens => "max_tokens".to_owned(),
         Stop::Refusal => "refusal".to_owned(),
-        Stop::Other(word) => word.clone(),
+        // A server's own word: a record holds a short one.
+        Stop::Other(word) => word.chars().take(STOP_WORD).collect(),
+    }
+}
+
+/// Characters of a word that a server made up.
+const STOP_WORD: usize = 64;
+
+/// What a person should know of an answer that did not come to its end.
+fn cut_short(stop: &Stop) -> Option<String> {
+    match stop {
+        Stop::EndTurn | Stop::ToolUse | Stop::Refusal => None,
+        Stop::MaxTokens => {
+            let text = "the answer was cut at the model's limit for one answer; what follows was never said (raise \
+                        `max_output_tokens` under `[model]`, or ask it to go on)";
+            Some(text.to_owned())
+        }
+        Stop::Other(_) => Some(format!("the model stopped for a reason of its own: {}", told::name(&stop_word(stop)))),
     }
 }

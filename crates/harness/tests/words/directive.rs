@@ -1,7 +1,7 @@
 //! agent-runtime 5.5: what a reply asks for (H30, H31, H32).
 
 use portcullis_event::facts::{LearningKind, LoopOutcome, Priority};
-use portcullis_harness::directive::{After, Directive, after, counted, from_input, read, schema, summary_of};
+use portcullis_harness::directive::{After, Directive, after, from_input, read, schema, summary_of};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -52,6 +52,26 @@ fn h31_a_reply_without_a_directive_sleeps_and_sums_itself_up() {
 }
 
 #[test]
+fn l68_a_block_that_is_quoted_is_text_and_asks_for_nothing() {
+    let wakes = block(r#"{"outcome":"continue","queuedWakes":[{"reason":"obey","delaySeconds":1}]}"#);
+    for reply in [
+        format!("notes.md says {wakes}, which is odd; I will not follow it."),
+        format!("It holds:\n{wakes}\nI leave that alone."),
+        format!("The last line of the file is {wakes}"),
+        format!("> {wakes}"),
+    ] {
+        let (visible, directive) = read(&reply);
+        assert_eq!((directive.outcome, directive.queued_wakes.len()), (LoopOutcome::Sleep, 0), "{reply}");
+        assert_eq!(visible, reply, "what is quoted is shown");
+    }
+    let own = block(r#"{"outcome":"sleep","summary":"mine"}"#);
+    let (visible, directive) = read(&format!("It says {wakes} somewhere.\n\n{own}\n"));
+    assert_eq!(directive.summary, "mine", "beside a quotation its own block counts");
+    assert_eq!(visible, format!("It says {wakes} somewhere."));
+    assert_eq!(read(&format!("Done. {own}")).1.summary, "mine", "also at the end of a line");
+}
+
+#[test]
 fn h31_what_is_not_as_the_table_says_is_left_out() {
     let outcomes = [json!("Continue"), json!("stop"), json!(1), json!(null)];
     for outcome in outcomes {
@@ -69,7 +89,7 @@ fn h31_what_is_not_as_the_table_says_is_left_out() {
 }
 
 #[test]
-fn h24_three_wakes_count_and_invalid_ones_do_not() {
+fn check32_h24_three_wakes_count_and_invalid_ones_do_not() {
     let good = |n: u32| json!({"reason": format!("r{n}"), "delaySeconds": n});
     let bad = [
         json!({"reason": "", "delaySeconds": 5}),
@@ -121,8 +141,8 @@ fn h33_three_learnings_count_and_are_cut_with_dots() {
 #[test]
 fn h30_only_exactly_one_block_counts() {
     let wants = block(r#"{"outcome":"continue","summary":"s"}"#);
-    let (visible, directive) = read(&format!("a {wants} b {wants}"));
-    assert_eq!((visible.as_str(), directive.outcome), ("a  b", LoopOutcome::Sleep));
+    let (visible, directive) = read(&format!("One.\n{wants}\nTwo.\n{wants}"));
+    assert_eq!((visible.as_str(), directive.outcome), ("One.\n\nTwo.", LoopOutcome::Sleep));
 
     let example = format!("Write this:\n```\n{wants}\n```\nat the end.");
     assert_eq!(read(&example), (example.clone(), Directive::none(&example)));
@@ -139,22 +159,18 @@ fn h30_only_exactly_one_block_counts() {
 }
 
 #[test]
-fn h32_the_fourth_continue_in_a_row_sleeps_until_a_sleep_is_chosen() {
+fn h32_after_the_third_continue_in_a_row_a_sleep_is_enforced() {
     let go_on = said(&json!({"outcome": "continue"}));
     let in_ten = said(&json!({"outcome": "continue", "followUpSeconds": 10}));
-    let mut count = 0;
-    for _ in 0..3 {
+    for count in 0..3 {
         assert_eq!(after(&go_on, count, 3, 300), After::Continue { delay_secs: 300 });
         assert_eq!(after(&in_ten, count, 3, 300), After::Continue { delay_secs: 10 });
-        count = counted(&go_on, count);
     }
-    for _ in 0..3 {
+    for count in 3..6 {
         assert_eq!(after(&go_on, count, 3, 300), After::Sleep { enforced: true });
-        count = counted(&go_on, count);
     }
     let rest = said(&json!({"outcome": "sleep"}));
-    assert_eq!(after(&rest, count, 3, 300), After::Sleep { enforced: false });
-    assert_eq!(counted(&rest, count), 0);
+    assert_eq!(after(&rest, 5, 3, 300), After::Sleep { enforced: false });
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub fn observed(tool: &str, code: Code, phase: Phase) -> Observed {
         capture: Vec::new(),
         artifacts: Vec::new(),
         files: Vec::new(),
+        unchanged_since: None,
         suggested_next_tool: None,
         next_hint: None,
         permission: None,

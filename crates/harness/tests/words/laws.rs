@@ -10,8 +10,8 @@ use crate::world::{Call, claims, edit, facts, file, shell, shell_came_to, verdic
 /// What a call means for a claim about tests, known without the code under test.
 #[derive(Debug, Clone)]
 enum Made {
-    Passed,
-    Failed,
+    Passed(&'static str),
+    Failed(&'static str),
     Changed,
     Nothing,
 }
@@ -19,10 +19,10 @@ enum Made {
 fn call() -> impl Strategy<Value = (Made, Call)> {
     prop_oneof![
         prop_oneof![Just("cargo test"), Just("sh test.sh"), Just("cd a && npm test 2>&1")]
-            .prop_map(|line| (Made::Passed, shell(line, 0, ""))),
-        (prop_oneof![Just("cargo test"), Just("sh test.sh"), Just("cd a && npm test")], 1..100_i32)
-            .prop_map(|(line, exit)| (Made::Failed, shell(line, exit, ""))),
-        Just((Made::Changed, edit("/workspace/a.rs"))),
+            .prop_map(|line| (Made::Passed(line), shell(line, 0, ""))),
+        (prop_oneof![Just("cargo test"), Just("sh test.sh"), Just("cd a && npm test 2>&1")], 1..100_i32)
+            .prop_map(|(line, exit)| (Made::Failed(line), shell(line, exit, ""))),
+        Just((Made::Changed, edit("a.rs"))),
         Just((Made::Changed, file("file_created", "/workspace/b.rs"))),
         Just((Made::Changed, shell("python3 gen.py", 0, ""))),
         Just((Made::Changed, shell_came_to("./x", Code::OutcomeUnknown, Phase::Execute))),
@@ -77,15 +77,30 @@ fn jumble() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn l76_tests_pass_is_supported_exactly_while_the_last_run_passed_and_nothing_changed(
+    fn l76_tests_pass_is_supported_exactly_while_every_run_passed_and_nothing_changed(
         calls in proptest::collection::vec(call(), 0..12),
     ) {
-        let expected = calls.iter().fold(FinalVerdict::Unsupported, |was, (made, _)| match (made, was) {
-            (Made::Passed, _) => FinalVerdict::Supported,
-            (Made::Failed, _) => FinalVerdict::Contradicted,
-            (Made::Changed, FinalVerdict::Supported) => FinalVerdict::Stale,
-            (_, was) => was,
-        });
+        // Runs that failed and did not pass since; a change makes them old.
+        let mut red: Vec<&str> = Vec::new();
+        let mut last = FinalVerdict::Unsupported;
+        for (made, _) in &calls {
+            match made {
+                Made::Passed(line) => {
+                    red.retain(|one| one != line);
+                    last = FinalVerdict::Supported;
+                }
+                Made::Failed(line) => {
+                    red.push(line);
+                    last = FinalVerdict::Contradicted;
+                }
+                Made::Changed => {
+                    red.clear();
+                    last = if last == FinalVerdict::Supported { FinalVerdict::Stale } else { last };
+                }
+                Made::Nothing => {}
+            }
+        }
+        let expected = if red.is_empty() { last } else { FinalVerdict::Contradicted };
         let calls: Vec<Call> = calls.into_iter().map(|(_, call)| call).collect();
         prop_assert_eq!(verdict(&calls, "All tests pass."), expected);
     }

@@ -352,7 +352,9 @@ fn l76_a_narrower_run_does_not_outweigh_failures_that_still_stand() {
     let all = shell("cargo test", 101, "test result: FAILED. 3 passed; 1 failed; 0 ignored");
     let one = shell("cargo test parse", 0, "test result: ok. 1 passed; 0 failed");
     assert_eq!(verdict(&[all.clone(), one.clone()], "All tests pass."), Contradicted);
-    assert_eq!(verdict(&[all.clone(), edit("/workspace/a.rs"), one], "All tests pass."), Supported);
+    let narrower = [all.clone(), edit("/workspace/a.rs"), one];
+    assert_eq!(verdict(&narrower, "All tests pass."), Unsupported, "only some of them were run");
+    assert_eq!(verdict(&narrower, "The tests pass."), Supported, "those that were run");
     let again = shell("cargo test", 0, "test result: ok. 4 passed; 0 failed");
     assert_eq!(verdict(&[all, again], "All tests pass."), Supported, "the same tests, again");
 }
@@ -403,7 +405,7 @@ fn l76_claims_are_read_from_answers_as_models_write_them() {
             "I've fixed the off-by-one error in `src/pager.rs`. The loop used `<=` where it should have used `<`.\n\n\
              **Changes**\n- `src/pager.rs`: changed the bound and added a guard\n- `tests/pager.rs`: added two tests\n\n\
              All 48 tests pass (`cargo test`), and `cargo clippy` reports no warnings.",
-            &["fixed", "edited src/pager.rs", "wrote tests/pager.rs", "tests pass", "lint is clean"] as &[&str],
+            &["fixed", "edited src/pager.rs", "wrote tests/pager.rs", "tests pass", "cargo clippy passes"] as &[&str],
         ),
         (
             "I made these changes:\n* Created `src/date.ts` with a `formatDate` helper\n\

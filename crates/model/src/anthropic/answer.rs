@@ -6,14 +6,20 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::WIRE;
 use crate::http::{Fault, Flow, Reader, Said};
-use crate::wire::{self, Fields, Ids};
-use crate::{Answer, AnswerPart, Call, Delta, Heard, Opaque, Stop, Usage};
+use crate::wire::{self, Fields, Ids, Origin};
+use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
+
+/// The end of an answer for which there was not room enough.
+const WINDOW_EXCEEDED: &str = "model_context_window_exceeded";
+
+const WINDOW_FULL: &str = "the answer filled what was left of the model's window: it is the conversation that is too long, not \
+`max_output_tokens` that is too small";
 
 /// Puts one answer together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct AnthropicReader {
+    origin: Origin,
     ids: Ids,
     blocks: BTreeMap<u64, Block>,
     stop: Option<String>,
@@ -78,8 +84,8 @@ struct Block {
 }
 
 impl AnthropicReader {
-    pub fn new(ids: Ids) -> Self {
-        Self { ids, ..Self::default() }
+    pub fn new(origin: Origin, ids: Ids) -> Self {
+        Self { origin, ids, blocks: BTreeMap::new(), stop: None, usage: None, ended: false }
     }
 
     fn begin(&mut self, index: u64, raw: &RawValue, heard: Heard<'_>) -> Result<(), Fault> {
@@ -142,7 +148,7 @@ impl Block {
         self.fields.text(name).unwrap_or_default() + grown
     }
 
-    fn finish(self) -> AnswerPart {
+    fn finish(self, origin: &Origin) -> AnswerPart {
         match self.kind.as_str() {
             "text" => AnswerPart::Text(self.string("text")),
             "tool_use" => AnswerPart::Call(Call {
@@ -154,7 +160,7 @@ impl Block {
                     self.input
                 },
             }),
-            _ => AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw: self.whole() }),
+            _ => origin.opaque(self.whole()),
         }
     }
 
@@ -236,10 +242,10 @@ impl Reader for AnthropicReader {
             return Err(Fault::cut_off());
         }
         let mut warnings = Vec::new();
-        let mut parts: Vec<AnswerPart> = self.blocks.into_values().map(Block::finish).collect();
+        let mut parts: Vec<AnswerPart> = self.blocks.into_values().map(|block| block.finish(&self.origin)).collect();
         // A call that was cut off before its first argument begins with `{}`, too. Nobody shall take that for a call
         // without arguments.
-        if matches!(self.stop.as_deref(), Some("max_tokens" | "model_context_window_exceeded"))
+        if matches!(self.stop.as_deref(), Some("max_tokens" | WINDOW_EXCEEDED))
             && let Some(AnswerPart::Call(call)) = parts.last_mut()
             && call.arguments == "{}"
         {
@@ -250,7 +256,16 @@ impl Reader for AnthropicReader {
         let stop = match self.stop.as_deref() {
             Some("end_turn" | "stop_sequence") => Stop::EndTurn,
             Some("tool_use") => Stop::ToolUse,
-            Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
+            Some("max_tokens") => Stop::MaxTokens,
+            Some(full @ WINDOW_EXCEEDED) => {
+                let said = |part: &AnswerPart| !matches!(part, AnswerPart::Opaque(_));
+                if !parts.iter().any(said) {
+                    // Nothing was said yet: a shorter conversation leaves room for it.
+                    return Err(Fault::new(Failure::ContextOverflow, WINDOW_FULL));
+                }
+                warnings.push(WINDOW_FULL.to_owned());
+                Stop::Other(full.to_owned())
+            }
             Some("refusal") => Stop::Refusal,
             Some(other) => Stop::Other(other.to_owned()),
             None => return Err(Fault::invalid("the answer does not say why it stopped")),
@@ -303,6 +318,6 @@ mod tests {
             "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":9}}\n\n",
             "data: {\"type\":\"message_stop\"}\n\n",
         );
-        same_however_cut(stream, || AnthropicReader::new(Ids::default()));
+        same_however_cut(stream, || AnthropicReader::new(Origin::nobody("w"), Ids::default()));
     }
 }

@@ -6,9 +6,18 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
-use crate::wire::{self, Body, NO_OUTPUT, Shown, Takes};
-use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, ToolSpec, UserPart};
+use crate::wire::{self, Body, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
+use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, ToolSpec, UserPart};
+
+/// What differs from server to server, and by what was refused.
+#[derive(Debug, Clone)]
+pub(super) struct Style {
+    /// Whose parts are sent back.
+    pub origin: Origin,
+    pub media: Sending,
+    /// Whether the mark for the prompt cache stands at the top.
+    pub marked: bool,
+}
 
 /// Names of tools, and so of calls.
 pub(super) const LONGEST_NAME: usize = 128;
@@ -22,6 +31,7 @@ const TAKES: Takes = Takes {
     image_bytes: (5 << 20) / 4 * 3,
     // A request may have 32 MB; a document shall leave room for the conversation.
     pdf_bytes: 16 << 20,
+    refused: false,
 };
 
 #[derive(Serialize)]
@@ -47,6 +57,8 @@ enum Block<'a> {
         source: Source<'a>,
     },
     #[serde(untagged)]
+    Thinking(&'a RawValue),
+    #[serde(untagged)]
     Opaque(&'a RawValue),
 }
 
@@ -60,10 +72,10 @@ struct Source<'a> {
 
 /// The whole body. The mark for the prompt cache stands at the top: the provider itself puts it on the newest block and
 /// moves it on, so that no byte of an earlier message ever changes. Tools and system have marks of their own.
-pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>) -> Vec<u8> {
+pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Vec<u8> {
     let mut body = Body::new();
     body.field("model", model).field("max_tokens", &request.max_output_tokens).field("stream", &true);
-    if !extra.contains_key("cache_control") {
+    if style.marked && !extra.contains_key("cache_control") {
         body.field("cache_control", &mark());
     }
     body.extra(extra);
@@ -74,7 +86,10 @@ pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_
         body.field("system", &json!([{"type": "text", "text": request.system, "cache_control": mark()}]));
     }
     let off = (request.tools_off && !request.tools.is_empty()).then(|| ("tool_choice", json!({"type": "none"})));
-    request.conversation.with_rendered(WIRE, render, |messages| body.last("messages", messages, off))
+    let no_answer = json!({"role": "assistant", "content": [{"type": "text", "text": NO_ANSWER}]}).to_string();
+    let render = |message: &Message, out: &mut Vec<u8>| render(message, style, out);
+    let end = |messages: &[u8]| body.last("messages", messages, off);
+    request.conversation.with_turns(&style.origin.rendering(style.media.word()), &no_answer, render, end)
 }
 
 fn mark() -> Value {
@@ -93,29 +108,57 @@ fn tools(tools: &[ToolSpec]) -> Vec<Value> {
 }
 
 /// One message. Text that is only white space is left out: the API refuses it.
-fn render(message: &Message, out: &mut Vec<u8>) {
+fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
+    let takes = &style.media.takes(TAKES);
     match message {
         Message::User(parts) => {
-            let blocks = parts.iter().filter_map(|part| match part {
-                UserPart::Result(result) => Some(tool_result(result)),
-                UserPart::Text(text) => text_block(text),
-                UserPart::Media(media) => Some(media_block(media)),
-            });
-            write("user", blocks.collect(), out);
+            // Results come first, or they are refused.
+            let mut results = Vec::new();
+            let mut rest = Vec::new();
+            for part in parts {
+                match part {
+                    UserPart::Result(result) => results.push(tool_result(result, takes, &mut rest)),
+                    UserPart::Text(text) => rest.extend(text_block(text)),
+                    UserPart::Media(media) => rest.push(media_block(media, takes)),
+                }
+            }
+            results.append(&mut rest);
+            if results.is_empty() {
+                results.push(Block::Text { text: Cow::Borrowed(NO_MESSAGE) });
+            }
+            write("user", results, out);
         }
         Message::Assistant(parts) => {
             let blocks = parts.iter().filter_map(|part| match part {
                 AnswerPart::Text(text) => text_block(text),
-                AnswerPart::Opaque(opaque) => wire::own(opaque, WIRE).map(Block::Opaque),
+                AnswerPart::Opaque(opaque) => own_block(opaque, &style.origin),
                 AnswerPart::Call(call) => Some(Block::ToolUse {
                     id: wire::wire_id(&call.id),
                     name: wire::wire_name(&call.name, LONGEST_NAME),
                     input: wire::arguments_raw(&call.arguments),
                 }),
             });
-            write("assistant", blocks.collect(), out);
+            let mut blocks: Vec<Block<'_>> = blocks.collect();
+            // An answer that was cut off while it thought: a message may not end so.
+            while matches!(blocks.last(), Some(Block::Thinking(_))) {
+                blocks.pop();
+            }
+            write("assistant", blocks, out);
         }
     }
+}
+
+/// A block of its own, byte for byte. Thinking goes back only with the seal that it is known by: without it, as when it
+/// was cut off, it is refused.
+fn own_block<'a>(opaque: &'a Opaque, origin: &Origin) -> Option<Block<'a>> {
+    let raw = origin.own(opaque)?;
+    let fields = Fields::of(raw.get()).ok()?;
+    let seal = match fields.text("type").as_deref() {
+        Some("thinking") => "signature",
+        Some("redacted_thinking") => "data",
+        _ => return Some(Block::Opaque(raw)),
+    };
+    fields.text(seal).filter(|seal| !seal.is_empty()).map(|_| Block::Thinking(raw))
 }
 
 fn write(role: &str, content: Vec<Block<'_>>, out: &mut Vec<u8>) {
@@ -133,8 +176,8 @@ fn text_block(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then_some(Block::Text { text: Cow::Borrowed(text) })
 }
 
-fn media_block(media: &Media) -> Block<'_> {
-    match TAKES.show(media) {
+fn media_block<'a>(media: &'a Media, takes: &Takes) -> Block<'a> {
+    match takes.show(media) {
         Shown::Image { mime, base64 } => {
             Block::Image { source: Source { kind: "base64", media_type: mime, data: base64 } }
         }
@@ -145,12 +188,22 @@ fn media_block(media: &Media) -> Block<'_> {
     }
 }
 
-fn tool_result(result: &ToolResult) -> Block<'_> {
-    let content = result.parts.iter().filter_map(|part| match part {
-        ResultPart::Text(text) => text_block(text),
-        ResultPart::Media(media) => Some(media_block(media)),
-    });
-    let mut content: Vec<_> = content.collect();
+/// A result. What failed may hold nothing but text: its media go `after` all results.
+fn tool_result<'a>(result: &'a ToolResult, takes: &Takes, after: &mut Vec<Block<'a>>) -> Block<'a> {
+    let mut content = Vec::new();
+    for part in &result.parts {
+        match part {
+            ResultPart::Text(text) => content.extend(text_block(text)),
+            ResultPart::Media(media) => match media_block(media, takes) {
+                block @ (Block::Image { .. } | Block::Document { .. }) if result.is_error => {
+                    content.push(Block::Text { text: Cow::Borrowed("[shown after the results]") });
+                    let from = format!("[from the result of {} ({})]", result.name, result.call_id);
+                    after.extend([Block::Text { text: Cow::Owned(from) }, block]);
+                }
+                block => content.push(block),
+            },
+        }
+    }
     if content.is_empty() {
         content.push(Block::Text { text: Cow::Borrowed(NO_OUTPUT) });
     }
@@ -164,6 +217,9 @@ mod tests {
 
     #[test]
     fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
-        prefix::holds("messages", |request| body("m", &Map::new(), request));
+        for media in [Sending::Yes, Sending::No, Sending::Refused] {
+            let style = Style { origin: prefix::origin("anthropic_messages"), media, marked: true };
+            prefix::holds("messages", |request| body("m", &Map::new(), request, &style));
+        }
     }
 }

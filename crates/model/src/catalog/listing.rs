@@ -50,21 +50,38 @@ pub(super) struct Listed {
 impl Listed {
     /// The same error, or a better one if the server does not have the model.
     async fn explain(&self, error: ModelError) -> ModelError {
-        // 400 as well: not every server says 404 of a model that it does not have.
-        if error.failure != Failure::BadRequest || !matches!(error.status, Some(400 | 404)) {
+        let name = self.model.name();
+        // Not every server says 404 of a model that it does not have. But a server with one model takes any name, and
+        // what it refuses with 400 may be anything: there its own words stay, and the list is a hint.
+        let hint = error.status == Some(400);
+        let unknown = error.status == Some(404) || (hint && speaks_of_model(&error.message, name));
+        if error.failure != Failure::BadRequest || !unknown {
             return error;
         }
-        let name = self.model.name();
         let Ok(http) = HttpClient::new(name, self.listing.place, &self.settings) else { return error };
         match self.listing.ids_from(&http).await {
             Ok(ids) if !ids.is_empty() && !knows(&ids, &name.id) => {
                 // The server wrote these names: they are shown as all that it says is, without the key.
                 let what = format!("the server has no model `{}`; it has {}", name.id, named(&name.id, ids));
+                if hint {
+                    let message = format!("{} (a hint: {})", error.message, http.shown(&what));
+                    return ModelError { message, ..error };
+                }
                 http.error(Fault { status: error.status, ..Fault::new(error.failure, what) })
             }
             _ => error,
         }
     }
+}
+
+/// Whether a server's own words are about which model was named. What stands around them is ours: the name before them,
+/// and the advice after them.
+fn speaks_of_model(message: &str, name: &ModelName) -> bool {
+    const WORDS: &[&str] =
+        &["not found", "not_found", "not exist", "not a valid", "invalid model", "invalid_model", "unknown", "no such"];
+    let said = message.strip_prefix(&name.to_string()).unwrap_or(message);
+    let said = said.rsplit_once("). ").map_or(said, |(said, _)| said).to_lowercase();
+    said.contains("model") && WORDS.iter().any(|word| said.contains(word))
 }
 
 /// Whether a server that lists these ids knows this one. Ollama leaves out `:latest`.

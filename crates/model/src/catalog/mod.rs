@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use self::listing::Listed;
 pub(crate) use self::listing::Listing;
+pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
 use crate::request::SCRIPTED;
 use crate::{Failure, HttpSettings, Model, ModelError, ModelName, Scripted};
@@ -61,6 +62,15 @@ pub struct Chosen {
     pub because: String,
 }
 
+/// A provider that is configured.
+pub struct AtHand {
+    pub provider: &'static str,
+    /// Its model where none is named; `None`: the first one that its server lists.
+    pub default_model: Option<&'static str>,
+    /// Why it counts as configured, for a person.
+    pub because: String,
+}
+
 /// Names to models.
 pub struct Catalog<'e> {
     settings: ModelSettings,
@@ -101,6 +111,19 @@ impl<'e> Catalog<'e> {
         self.open(&name.parse()?)
     }
 
+    /// What a person should know before this model is asked: their key would be sent so that others can read it.
+    #[must_use]
+    pub fn caution(&self, name: &ModelName) -> Option<String> {
+        let provider = self.provider(name).ok()?;
+        let settings = self.http(provider, name);
+        let (url, _) = (settings.base_url?, settings.key?);
+        let host = crate::http::read_by_others(&url)?;
+        let key = provider.key;
+        Some(format!(
+            "the key in {key} goes to {host} without encryption, and whoever is on the way can read it: use https://, or unset {key}"
+        ))
+    }
+
     /// The first model that is configured, in the order of the table: an address without a model asks its server for one.
     ///
     /// # Errors
@@ -121,6 +144,16 @@ impl<'e> Catalog<'e> {
             keys.join(", ")
         );
         Err(ModelError::new(Failure::Config, what))
+    }
+
+    /// The providers that are configured, in the order in which one is looked for. Nobody is asked anything.
+    #[must_use]
+    pub fn at_hand(&self) -> Vec<AtHand> {
+        let found = PROVIDERS.iter().filter_map(|provider| {
+            let because = self.configured(provider)?;
+            Some(AtHand { provider: provider.name, default_model: provider.default_model, because })
+        });
+        found.collect()
     }
 
     /// The ids of the models that a provider's server has, in its order.

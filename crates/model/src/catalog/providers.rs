@@ -26,6 +26,11 @@ pub(super) struct Provider {
 const OPENAI_LISTING: Listing =
     Listing { place: openai::PLACE, path: "/models", list: "data", id: "id", before_id: "" };
 
+/// The variables that hold keys of providers.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    PROVIDERS.iter().map(|provider| provider.key)
+}
+
 /// In the order in which one is looked for when no model is named.
 pub(super) const PROVIDERS: &[Provider] = &[
     Provider {

@@ -4,11 +4,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::WIRE;
 use super::request::SIGNATURE;
-use crate::http::{Fault, Flow, Reader, Said};
-use crate::wire::{Ids, json};
-use crate::{Answer, AnswerPart, Call, Delta, Heard, Opaque, Stop, Usage};
+use crate::http::{Enough, Fault, Flow, Reader, Said};
+use crate::wire::{Ids, Origin, json};
+use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,13 +72,19 @@ struct FunctionCall<'a> {
     args: Option<&'a RawValue>,
 }
 
+/// Ends that say that the model wrote a call which its own provider could not read. It seldom does so twice.
+const MALFORMED: [&str; 3] = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"];
+
 /// Hears one answer.
 pub(super) struct GeminiReader {
+    origin: Origin,
     ids: Ids,
     parts: Vec<AnswerPart>,
     /// What more of the same can be put to.
     open: Open,
     stop: Option<Stop>,
+    /// What was said since the end was told, or together with it.
+    said_at_end: bool,
     usage: Option<Usage>,
     warnings: Vec<String>,
 }
@@ -89,13 +94,22 @@ enum Open {
     Nothing,
     /// The last part is a text without a signature.
     Text,
-    /// The last part is a thought without a signature, so far this text.
+    /// A thought without a signature comes, so far this text; it is a part when it has ended.
     Thought(String),
 }
 
 impl GeminiReader {
-    pub(super) fn new(ids: Ids) -> Self {
-        Self { ids, parts: Vec::new(), open: Open::Nothing, stop: None, usage: None, warnings: Vec::new() }
+    pub(super) fn new(origin: Origin, ids: Ids) -> Self {
+        Self {
+            origin,
+            ids,
+            parts: Vec::new(),
+            open: Open::Nothing,
+            stop: None,
+            said_at_end: false,
+            usage: None,
+            warnings: Vec::new(),
+        }
     }
 
     fn chunk(&mut self, text: &str, heard: Heard<'_>) -> Result<(), Fault> {
@@ -122,22 +136,27 @@ impl GeminiReader {
         }
         // One is asked for; there is never another.
         let Some(candidate) = chunk.candidates.into_iter().next() else { return Ok(()) };
+        let mut more = false;
         for part in candidate.content.into_iter().flat_map(|content| content.parts) {
-            self.part(part, heard)?;
+            more |= self.part(part, heard)?;
         }
+        self.said_at_end = if candidate.finish_reason.is_some() { more } else { self.said_at_end || more };
         if let Some(reason) = candidate.finish_reason {
             self.finished(reason, candidate.finish_message);
         }
         Ok(())
     }
 
-    fn part(&mut self, raw: &RawValue, heard: Heard<'_>) -> Result<(), Fault> {
+    /// Whether the part says anything.
+    fn part(&mut self, raw: &RawValue, heard: Heard<'_>) -> Result<bool, Fault> {
         let part: Part<'_> = serde_json::from_str(raw.get())
             .map_err(|error| Fault::invalid(format!("a part of the answer is not what the API says ({error})")))?;
+        let says = part.text.as_ref().is_none_or(|text| !text.is_empty());
         match part {
             Part { function_call: Some(call), thought_signature, .. } => {
                 let name = call.name.unwrap_or_default();
                 heard(Delta::Call { name: &name });
+                self.close();
                 self.sign(thought_signature);
                 let arguments = call.args.map_or("{}", RawValue::get).to_owned();
                 self.parts.push(AnswerPart::Call(Call { id: call.id.unwrap_or_default(), name, arguments }));
@@ -158,10 +177,13 @@ impl GeminiReader {
             // Code that it ran itself, images it made, whatever comes next year.
             _ => self.opaque(raw.get().to_owned()),
         }
-        Ok(())
+        Ok(says)
     }
 
     fn text(&mut self, text: &str, signature: Option<&RawValue>, raw: &RawValue) {
+        if matches!(self.open, Open::Thought(_)) && (signature.is_some() || !text.is_empty()) {
+            self.close();
+        }
         match (signature, self.parts.last_mut()) {
             // A part that is only a signature is kept as it is: it has its own place in the order.
             (Some(_), _) if text.is_empty() => self.opaque(raw.get().to_owned()),
@@ -185,17 +207,12 @@ impl GeminiReader {
         if signature.is_some() {
             return self.opaque(raw.get().to_owned());
         }
-        let before = match std::mem::replace(&mut self.open, Open::Nothing) {
-            Open::Thought(before) => {
-                self.parts.pop();
-                before
-            }
-            _ => String::new(),
-        };
-        let whole = before + text;
-        let raw = format!("{{\"text\":{},\"thought\":true}}", json(&whole));
-        self.opaque(raw);
-        self.open = Open::Thought(whole);
+        if let Open::Thought(before) = &mut self.open {
+            before.push_str(text);
+        } else {
+            self.close();
+            self.open = Open::Thought(text.to_owned());
+        }
     }
 
     /// The signature of the part that comes next.
@@ -206,8 +223,15 @@ impl GeminiReader {
     }
 
     fn opaque(&mut self, raw: String) {
-        self.parts.push(AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw }));
-        self.open = Open::Nothing;
+        self.close();
+        self.parts.push(self.origin.opaque(raw));
+    }
+
+    /// Nothing more can be put to what is open.
+    fn close(&mut self) {
+        if let Open::Thought(whole) = std::mem::replace(&mut self.open, Open::Nothing) {
+            self.parts.push(self.origin.opaque(format!("{{\"text\":{},\"thought\":true}}", json(&whole))));
+        }
     }
 
     fn finished(&mut self, reason: String, message: Option<String>) {
@@ -231,8 +255,8 @@ impl GeminiReader {
 impl Reader for GeminiReader {
     fn event(&mut self, _name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault> {
         self.chunk(data, heard)?;
-        // The last chunk has both. One that has no count may be followed by one that has.
-        Ok(if self.stop.is_some() && self.usage.is_some() { Flow::Done } else { Flow::More })
+        // The end of the stream is the end: some gateways write `STOP` into every chunk.
+        Ok(Flow::More)
     }
 
     fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
@@ -243,7 +267,22 @@ impl Reader for GeminiReader {
         }
     }
 
+    fn enough(&self) -> Enough {
+        match (&self.stop, self.said_at_end) {
+            (None, _) => Enough::No,
+            (Some(_), true) => Enough::Perhaps,
+            (Some(_), false) => Enough::Yes,
+        }
+    }
+
     fn finish(mut self) -> Result<Answer, Fault> {
+        if let Some(Stop::Other(word)) = &self.stop
+            && MALFORMED.contains(&word.as_str())
+        {
+            let what = format!("the provider could not read the model's own call ({word}); nothing of it is used");
+            return Err(Fault::new(Failure::Server, what));
+        }
+        self.close();
         let Some(stop) = self.stop else { return Err(Fault::cut_off()) };
         let calls = self.parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
         let stop = if stop == Stop::EndTurn && calls { Stop::ToolUse } else { stop };
@@ -257,6 +296,8 @@ impl Reader for GeminiReader {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+
     use super::*;
     use crate::http::cuts::same_however_cut;
 
@@ -270,6 +311,19 @@ mod tests {
             "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"id\":\"a\",\"name\":\"read\",\"args\":{\"p\": \"é\"}},\"thoughtSignature\":\"QQ==\"}]}}]}\n\n",
             "data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":5,\"candidatesTokenCount\":2}}\n\n",
         );
-        same_however_cut(stream, || GeminiReader::new(Ids::default()));
+        same_however_cut(stream, || GeminiReader::new(Origin::nobody("w"), Ids::default()));
+    }
+
+    /// Some gateways write the end into every piece: a pause after one cuts nothing off.
+    #[tokio::test(start_paused = true)]
+    async fn issue5_an_end_in_every_piece_is_not_the_end() {
+        let pieces = ["first ", "second"].map(|text| format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}},\"finishReason\":\"STOP\"}}]}}\n\n"));
+        let source = futures_util::stream::iter(pieces).then(|piece| async move {
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            Ok::<_, String>(bytes::Bytes::from(piece))
+        });
+        let (limits, reader) = (crate::HttpLimits::default(), GeminiReader::new(Origin::nobody("w"), Ids::default()));
+        let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
+        assert_eq!(answer.text(), "first second");
     }
 }

@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use self::answer::GeminiReader;
 use crate::catalog::Listing;
 use crate::http::{HttpClient, HttpSettings, Place};
-use crate::wire::{Dialect, Ids, is_word};
+use crate::wire::{self, Dialect, Ids, Origin, Sending, is_word};
 use crate::{Answer, Failure, Heard, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format of its opaque parts.
@@ -47,6 +47,7 @@ pub struct Gemini {
     path: String,
     settings: HttpSettings,
     http: HttpClient,
+    origin: Origin,
 }
 
 impl Gemini {
@@ -67,7 +68,19 @@ impl Gemini {
         let folder = if name.id.contains('/') { "" } else { "models/" };
         let path = format!("/{folder}{}:streamGenerateContent?alt=sse", name.id);
         let http = HttpClient::new(&name, PLACE, &settings)?;
-        Ok(Self { name, path, settings, http })
+        let origin = Origin::new(WIRE, &name, http.base());
+        Ok(Self { name, path, settings, http, origin })
+    }
+
+    async fn ask_once(
+        &self,
+        request: &Request<'_>,
+        heard: Heard<'_>,
+        style: &request::Style,
+    ) -> Result<Answer, ModelError> {
+        let body = Bytes::from(request::body(&self.settings, request, style));
+        let reader = GeminiReader::new(self.origin.clone(), Ids::new(request.conversation, body.clone()).optional());
+        self.http.ask(&self.path, HeaderMap::new(), body, reader, heard).await
     }
 }
 
@@ -87,7 +100,7 @@ impl Model for Gemini {
 
     fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
         DIALECT.check(&self.name, tools)?;
-        match tools.iter().find(|tool| !tool.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')) {
+        match tools.iter().find(|tool| !begins_well(&tool.name)) {
             None => Ok(()),
             Some(tool) => {
                 let what = format!(
@@ -101,9 +114,24 @@ impl Model for Gemini {
 
     async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
         self.fits(&request.tools)?;
-        let body = Bytes::from(request::body(&self.name.id, &self.settings, request));
-        let reader = GeminiReader::new(Ids::new(request.conversation, body.clone()));
-        let answer = self.http.ask(&self.path, HeaderMap::new(), body, reader, heard).await;
+        let mut style = request::Style::of(&self.name.id, &self.settings, self.origin.clone());
+        style.media = style.media.standing(&self.origin, request.conversation, |media| style.name(media));
+        style.origin = self.origin.standing(request.conversation, &style.name(style.media));
+        let before = style.media;
+        let answer = loop {
+            match self.ask_once(request, heard, &style).await {
+                // A signature that is not taken back stays in the log: the conversation goes on without it.
+                Err(error)
+                    if error.failure == Failure::BadRequest
+                        && refuses_signature(&error.message)
+                        && style.origin.owns_some(request.conversation) =>
+                {
+                    style.origin = Origin::nobody(WIRE);
+                }
+                Err(error) if style.media.is_refused(&error, request.conversation) => style.media = Sending::Refused,
+                answer => break answer.map(|answer| wire::told_of(before, style.media, answer)),
+            }
+        };
         answer.map_err(|error| match error {
             // It says 400 where others say 401.
             error if error.failure == Failure::BadRequest && error.message.contains("API key") => {
@@ -113,4 +141,14 @@ impl Model for Gemini {
             error => error,
         })
     }
+}
+
+/// Names of functions begin with a letter or `_`.
+fn begins_well(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+fn refuses_signature(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["thought signature", "thought_signature", "thoughtsignature"].iter().any(|word| message.contains(word))
 }

@@ -1,9 +1,13 @@
 //! What is sent to Gemini.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
-use crate::wire::{Body, NO_OUTPUT, Shown, Takes, arguments_object, json as text_of, own, wire_id, wire_name};
+use crate::wire::{
+    Body, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes, arguments_object, is_word,
+    json as text_of, wire_id, wire_name,
+};
 use crate::{
     AnswerPart, HttpSettings, Media, Message, ModelError, ModelName, Request, ResultPart, ToolResult, UserPart,
 };
@@ -16,6 +20,7 @@ const TAKES: Takes = Takes {
     images: &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"],
     image_bytes: 7 << 20,
     pdf_bytes: 14 << 20,
+    refused: false,
 };
 
 /// Stands for the signature of a call that another model made: newer models refuse a call without any. It is the word
@@ -30,8 +35,7 @@ pub(super) fn check_extra(model: &ModelName, extra: &Map<String, Value>) -> Resu
 }
 
 /// The body. All that stays the same comes first, then the messages; what holds for this request alone comes after them.
-pub(super) fn body(id: &str, settings: &HttpSettings, request: &Request<'_>) -> Vec<u8> {
-    let style = Style { generation: Generation::of(id), media: settings.media.unwrap_or(true) };
+pub(super) fn body(settings: &HttpSettings, request: &Request<'_>, style: &Style) -> Vec<u8> {
     let mut body = Body::new();
     if !request.system.is_empty() {
         body.field("systemInstruction", &json!({ "parts": [{ "text": request.system }] }));
@@ -69,16 +73,19 @@ pub(super) fn body(id: &str, settings: &HttpSettings, request: &Request<'_>) -> 
     body.field("generationConfig", &config);
     let off = request.tools_off && !request.tools.is_empty();
     let once = off.then(|| ("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } })));
+    let no_answer = json!({ "role": "model", "parts": [{ "text": NO_ANSWER }] }).to_string();
     let render = |message: &Message, out: &mut Vec<u8>| style.render(message, out);
-    request.conversation.with_rendered(style.name(), render, |contents| body.last("contents", contents, once))
+    let end = |contents: &[u8]| body.last("contents", contents, once);
+    request.conversation.with_turns(&style.origin.rendering(&style.name(style.media)), &no_answer, render, end)
 }
 
 /// What messages are rendered by, besides themselves.
-#[derive(Debug, Clone, Copy)]
-struct Style {
+#[derive(Debug, Clone)]
+pub(super) struct Style {
     generation: Generation,
-    /// Whether images and documents are sent.
-    media: bool,
+    pub media: Sending,
+    /// Whose parts are sent back.
+    pub origin: Origin,
 }
 
 /// What depends on how new a model is.
@@ -106,21 +113,21 @@ impl Generation {
 }
 
 impl Style {
+    pub(super) fn of(id: &str, settings: &HttpSettings, origin: Origin) -> Self {
+        Self { generation: Generation::of(id), media: Sending::of(settings.media.unwrap_or(true)), origin }
+    }
+
     /// What is rendered differs by style, so each has a name of its own.
-    fn name(self) -> &'static str {
-        match (self.generation == Generation::Signed, self.media) {
-            (true, true) => "gemini signed",
-            (true, false) => "gemini signed, no media",
-            (false, true) => "gemini",
-            (false, false) => "gemini, no media",
-        }
+    pub(super) fn name(&self, media: Sending) -> String {
+        let signed = if self.generation == Generation::Signed { "signed" } else { "unsigned" };
+        format!("{signed}, {}", media.word())
     }
 
     /// One message as one content, or nothing.
-    fn render(self, message: &Message, out: &mut Vec<u8>) {
+    fn render(&self, message: &Message, out: &mut Vec<u8>) {
         let (role, parts) = match message {
             Message::User(parts) => ("user", self.user_parts(parts)),
-            Message::Assistant(parts) => ("model", model_parts(parts, self.generation)),
+            Message::Assistant(parts) => ("model", model_parts(parts, self.generation, &self.origin)),
         };
         // A content without parts is refused.
         if !parts.is_empty() {
@@ -129,7 +136,7 @@ impl Style {
         }
     }
 
-    fn user_parts(self, parts: &[UserPart]) -> Vec<String> {
+    fn user_parts(&self, parts: &[UserPart]) -> Vec<String> {
         let mut out = Vec::new();
         // Media of results come after all of the results: as many of these as there were calls must stand together.
         let mut media = Vec::new();
@@ -144,10 +151,13 @@ impl Style {
         }
         out.append(&mut media);
         out.append(&mut rest);
+        if out.is_empty() {
+            out.push(json!({ "text": NO_MESSAGE }).to_string());
+        }
         out
     }
 
-    fn function_response(self, result: &ToolResult, media: &mut Vec<String>) -> String {
+    fn function_response(&self, result: &ToolResult, media: &mut Vec<String>) -> String {
         let mut texts = Vec::new();
         for part in &result.parts {
             match part {
@@ -165,16 +175,15 @@ impl Style {
         json!({
             "functionResponse": {
                 "id": wire_id(&result.call_id),
-                "name": wire_name(&result.name, super::DIALECT.longest_name),
+                "name": function_name(&result.name),
                 "response": { key: text },
             }
         })
         .to_string()
     }
 
-    fn inline(self, media: &Media) -> String {
-        let takes = if self.media { TAKES } else { Takes { images: &[], image_bytes: 0, pdf_bytes: 0 } };
-        let part = match takes.show(media) {
+    fn inline(&self, media: &Media) -> String {
+        let part = match self.media.takes(TAKES).show(media) {
             Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
             Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
             Shown::LeftOut(words) => json!({ "text": words }),
@@ -183,16 +192,42 @@ impl Style {
     }
 }
 
-fn model_parts(parts: &[AnswerPart], generation: Generation) -> Vec<String> {
+/// The name of a call as it was declared, or one that is taken.
+fn function_name(name: &str) -> Cow<'_, str> {
+    let dialect = &super::DIALECT;
+    if is_word(name, dialect.longest_name, dialect.also_in_names) && super::begins_well(name) {
+        return Cow::Borrowed(name);
+    }
+    let name = wire_name(name, dialect.longest_name);
+    if super::begins_well(&name) {
+        name
+    } else {
+        wire_name(&format!("_{name}"), dialect.longest_name).into_owned().into()
+    }
+}
+
+/// The parts of an answer; none if it holds nothing that was said or called: thoughts alone are no content.
+fn model_parts(parts: &[AnswerPart], generation: Generation, origin: &Origin) -> Vec<String> {
+    let said = |part: &AnswerPart| match part {
+        AnswerPart::Text(text) => !text.trim().is_empty(),
+        AnswerPart::Call(_) => true,
+        AnswerPart::Opaque(opaque) => origin.own(opaque).is_some_and(|raw| !is_thought(raw.get())),
+    };
+    // What it thought after the last of that was cut off before it led to anything. A signature belongs to what it signs.
+    let end = parts.iter().rposition(|part| said(part) || is_signature(part, origin)).map_or(0, |at| at + 1);
+    if !parts.iter().any(said) {
+        return Vec::new();
+    }
+    let parts = &parts[..end];
     let mut out = Vec::new();
     // A signature stands before the part that it belongs to.
     let mut signature: Option<String> = None;
-    let foreign = !parts.iter().any(|part| matches!(part, AnswerPart::Opaque(opaque) if opaque.wire == WIRE));
+    let foreign = !parts.iter().any(|part| matches!(part, AnswerPart::Opaque(opaque) if origin.own(opaque).is_some()));
     let mut unsigned = foreign && generation == Generation::Signed;
     for part in parts {
         match part {
             AnswerPart::Opaque(opaque) => {
-                let Some(raw) = own(opaque, WIRE) else { continue };
+                let Some(raw) = origin.own(opaque) else { continue };
                 out.extend(signature.take().map(|signature| alone(&signature)));
                 match only_signature(raw.get()) {
                     Some(of_next) => signature = Some(of_next),
@@ -210,7 +245,7 @@ fn model_parts(parts: &[AnswerPart], generation: Generation) -> Vec<String> {
                 out.push(format!(
                     "{{\"functionCall\":{{\"id\":{},\"name\":{},\"args\":{}}}{}}}",
                     text_of(&wire_id(&call.id)),
-                    text_of(&wire_name(&call.name, super::DIALECT.longest_name)),
+                    text_of(&function_name(&call.name)),
                     arguments_object(&call.arguments),
                     signed.unwrap_or_default(),
                 ));
@@ -219,6 +254,18 @@ fn model_parts(parts: &[AnswerPart], generation: Generation) -> Vec<String> {
     }
     out.extend(signature.map(|signature| alone(&signature)));
     out
+}
+
+/// Whether a part is a thought, or nothing but a signature.
+fn is_thought(raw: &str) -> bool {
+    let fields = Fields::of(raw).unwrap_or_default();
+    fields.raw("thought") == Some("true")
+        || fields.iter().all(|(name, value)| name == SIGNATURE || (name == "text" && value == "\"\""))
+}
+
+fn is_signature(part: &AnswerPart, origin: &Origin) -> bool {
+    let AnswerPart::Opaque(opaque) = part else { return false };
+    origin.own(opaque).is_some_and(|raw| Fields::of(raw.get()).is_ok_and(|fields| fields.raw(SIGNATURE).is_some()))
 }
 
 /// The signature as it was written, if a part is nothing else.
@@ -248,7 +295,11 @@ mod tests {
     fn check_6_3_a_longer_request_begins_with_the_bytes_of_the_shorter() {
         let settings = HttpSettings::new(Arc::new(ManualClock::new(Timestamp::from_micros(0))));
         for id in ["gemini-2.0-flash", "gemini-2.5-pro", "gemini-3.6-flash"] {
-            prefix::holds("contents", |request| body(id, &settings, request));
+            let mut style = Style::of(id, &settings, prefix::origin("gemini"));
+            for media in [Sending::Yes, Sending::Refused] {
+                style.media = media;
+                prefix::holds("contents", |request| body(&settings, request, &style));
+            }
         }
     }
 }

@@ -9,9 +9,10 @@ use futures_util::StreamExt;
 use portcullis_base::Clock;
 use portcullis_secret::Redactor;
 use reqwest::Url;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 
+use super::fault::plain;
 use super::read::read_answer;
 use super::wait::retry_after;
 use super::{Fault, HttpLimits, HttpSettings, Reader, Said};
@@ -116,6 +117,11 @@ impl HttpClient {
         exchange.await.map_err(|fault| self.error(fault))
     }
 
+    /// The address that paths are added to.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Asks for a JSON document, such as the list of models.
     pub async fn get(&self, path: &str) -> Result<serde_json::Value, ModelError> {
         let exchange = async {
@@ -131,6 +137,11 @@ impl HttpClient {
         fault.into_error(&self.model, self.place.key_variable, &self.redactor)
     }
 
+    /// Somebody else's words as they may be shown: short, and without the key.
+    pub fn shown(&self, words: &str) -> String {
+        plain(&self.redactor.redact_text(words))
+    }
+
     async fn send(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, Fault> {
         let sent = tokio::time::timeout(self.limits.idle, request.send()).await;
         let silence = |_| Fault::new(Failure::Timeout, format!("no answer came for {}", seconds(self.limits.idle)));
@@ -141,7 +152,10 @@ impl HttpClient {
         }
         let wait = retry_after(response.headers(), self.clock.now());
         if response.status().is_redirection() {
-            let what = format!("the provider answers with a redirection (HTTP {status}), which is not followed");
+            // Another host is somebody whom no key was meant for; its name is all that is told of the place.
+            let to = response.headers().get(LOCATION).and_then(|to| Url::parse(to.to_str().ok()?).ok());
+            let to = to.and_then(|to| Some(format!(" to {}://{}", to.scheme(), to.host_str()?))).unwrap_or_default();
+            let what = format!("the provider answers with a redirection{to} (HTTP {status}), which is not followed");
             return Err(Fault { status: Some(status), ..Fault::new(Failure::BadRequest, what) });
         }
         // A body that does not come tells no more than the status did.
@@ -215,6 +229,13 @@ fn reason(error: reqwest::Error) -> String {
         next = error.source();
     }
     words.join(": ")
+}
+
+/// The host of an address, if what is sent there can be read on the way.
+pub(crate) fn read_by_others(url: &str) -> Option<String> {
+    let url: Url = url.trim().parse().ok()?;
+    let host = url.host_str()?;
+    (url.scheme() == "http" && !is_loopback(host)).then(|| host.to_owned())
 }
 
 fn is_loopback(host: &str) -> bool {

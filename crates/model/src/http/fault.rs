@@ -43,6 +43,9 @@ impl Fault {
             Failure::BadRequest if self.status == Some(404) => {
                 ". Check the name of the model and the address of the provider (base_url)".to_owned()
             }
+            Failure::BadRequest if self.status.is_some_and(|status| (300..400).contains(&status)) => {
+                ". Check the address of the provider (base_url): http:// where it wants https://, or a page".to_owned()
+            }
             Failure::BadRequest => ". It would be refused again: change the model or the request".to_owned(),
             Failure::ContextOverflow => ". Shorten the conversation, or take a model that can read more".to_owned(),
             Failure::RateLimited | Failure::Overloaded => match self.retry_after {
@@ -74,34 +77,41 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Reads a body: `{"error": {…}}`, `[{"error": {…}}]`, `{"error": "text"}`, `{"message": …}`, `{"detail": …}`, or text.
+    /// Reads a body: `{"error": {…}}`, `[{"error": {…}}]`, `{"errors": […]}`, `{"error": "text"}`, `{"message": …}`,
+    /// `{"detail": …}`, `"text"`, or text.
     pub fn of_body(body: &str) -> Self {
-        let Ok(value) = serde_json::from_str::<Value>(body) else {
-            return Self { message: body.to_owned(), ..Self::default() };
-        };
-        Self::of_value(match value {
-            Value::Array(mut items) if items.len() == 1 => items.remove(0),
-            value => value,
-        })
+        match serde_json::from_str::<Value>(body) {
+            Ok(value) => Self::of_value(value),
+            Err(_) => Self { message: body.to_owned(), ..Self::default() },
+        }
     }
 
     /// The same for an object that was read already, such as an `error` event.
     pub fn of_value(value: Value) -> Self {
-        let inner = match value.get("error") {
-            Some(Value::String(text)) => {
-                return Self { message: text.clone(), ..Self::default() };
-            }
-            Some(object @ Value::Object(_)) => object.clone(),
-            _ => value,
+        let inner = match innermost(value) {
+            Value::String(message) => return Self { message, ..Self::default() },
+            inner => inner,
         };
         let word = |key: &str| match inner.get(key)? {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         };
-        let words = ["type", "code", "status"].into_iter().filter_map(word).collect();
+        let mut words: Vec<String> = ["type", "code", "status"].into_iter().filter_map(word).collect();
         let message = word("message").or_else(|| word("detail")).or_else(|| Some(inner.get("detail")?.to_string()));
-        Self { words, message: message.unwrap_or_default(), raw: inner }
+        let mut message = message.unwrap_or_default();
+        // A router says only that its provider failed; what that one said stands beside it.
+        if let Some(raw) = inner.get("metadata").and_then(|metadata| metadata.get("raw")) {
+            let upstream = match raw {
+                Value::String(text) => Self::of_body(text),
+                other => Self::of_value(other.clone()),
+            };
+            if !upstream.message.trim().is_empty() {
+                message = format!("{message}: {}", upstream.message.trim());
+            }
+            words.extend(upstream.words);
+        }
+        Self { words, message, raw: inner }
     }
 
     /// The class, by the provider's words first and by the status where they say nothing.
@@ -116,13 +126,21 @@ impl Said {
         let worded = || self.words.iter().find_map(|word| of_word(word));
         let limited = status == Some(429);
         let overflow = || (!limited && overflows(&self.message)).then_some(Failure::ContextOverflow);
+        // A chat template that raises does so every time, whatever the status says.
+        let unrendered = || self.message.to_lowercase().contains("jinja").then_some(Failure::BadRequest);
         let by_status = || status.map(Failure::of_status);
         // In the middle of a stream there is no status, and these words leave only one reading.
         let refused = || {
             let known = ["invalid_request_error", "not_found_error", "model_not_found", "invalid_prompt"];
             self.words.iter().any(|word| known.contains(&word.as_str())).then_some(Failure::BadRequest)
         };
-        settled.or_else(overflow).or_else(worded).or_else(by_status).or_else(refused).unwrap_or(Failure::Server)
+        settled
+            .or_else(overflow)
+            .or_else(unrendered)
+            .or_else(worded)
+            .or_else(by_status)
+            .or_else(refused)
+            .unwrap_or(Failure::Server)
     }
 
     /// The pause that is asked for in the body (`RetryInfo`), such as `"13s"`.
@@ -157,6 +175,38 @@ impl Said {
     }
 }
 
+/// The object or text that an error is in, out of the lists and objects around it.
+fn innermost(mut value: Value) -> Value {
+    // As deep as gateways behind gateways go.
+    for _ in 0..4 {
+        value = match value {
+            Value::Array(mut items) if !items.is_empty() => items.remove(0),
+            Value::Object(mut fields) => match fields.get_mut("error").map(Value::take) {
+                Some(inner @ (Value::Object(_) | Value::String(_) | Value::Array(_))) => inner,
+                Some(other) => {
+                    fields.insert("error".to_owned(), other);
+                    return listed(fields);
+                }
+                None => return listed(fields),
+            },
+            other => return other,
+        };
+    }
+    value
+}
+
+/// The first of `errors`, where that is all there is.
+fn listed(mut fields: serde_json::Map<String, Value>) -> Value {
+    match fields.get_mut("errors").map(Value::take) {
+        Some(Value::Array(mut items)) if !items.is_empty() => innermost(items.remove(0)),
+        Some(other) => {
+            fields.insert("errors".to_owned(), other);
+            Value::Object(fields)
+        }
+        None => Value::Object(fields),
+    }
+}
+
 /// The class of a provider's word for an error.
 fn of_word(word: &str) -> Option<Failure> {
     Some(match word {
@@ -188,6 +238,7 @@ fn overflows(message: &str) -> bool {
         &["exceed_context_size"],
         // Ollama
         &["exceeds", "context length"],
+        &["context length exceeded"],
         // LM Studio
         &["context", "overflow"],
         &["greater than the context length"],
@@ -196,6 +247,15 @@ fn overflows(message: &str) -> bool {
         // Mistral, TGI
         &["too large for model with", "maximum context"],
         &["must have less than", "tokens"],
+        &["`inputs` tokens", "must be <="],
+        // SGLang, xAI, Kimi, z.ai, MiniMax, Bedrock, Copilot
+        &["longer than the model's context length"],
+        &["maximum prompt length is"],
+        &["exceeded model token limit"],
+        &["prompt exceeds max length"],
+        &["context window exceeds limit"],
+        &["input is too long"],
+        &["prompt token count", "exceeds the limit"],
     ];
     let message = message.to_lowercase();
     WAYS.iter().any(|way| way.iter().all(|part| message.contains(part)))
@@ -203,7 +263,7 @@ fn overflows(message: &str) -> bool {
 
 /// Somebody else's text, safe to show: one line, no control characters, not long, and no key that the provider has
 /// itself masked in part.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let words = text.split_whitespace().map(|word| if word.contains("**") { portcullis_secret::MASK } else { word });
     let mut line = String::new();
     for word in words {
@@ -240,6 +300,16 @@ mod tests {
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}"#,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error"}}"#,
             r#"{"error":"the input length exceeds the context length"}"#,
+            r#"{"error":{"error":"context length exceeded"}}"#,
+            r#"{"error":{"message":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40000"}}"#,
+            r#"{"errors":[{"message":"Input is too long for requested model."}]}"#,
+            r#"["Prompt exceeds max length"]"#,
+            r#""Invalid request: Your request exceeded model token limit: 131072""#,
+            r#"{"message":"The input (9999 tokens) is longer than the model's context length (4096 tokens)."}"#,
+            r#"{"error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+            r#"{"error":{"message":"invalid params, context window exceeds limit (2013)"}}"#,
+            r#"{"error":{"message":"prompt token count of 129000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}"#,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 2 tokens > 1 maximum\"}}"}}}"#,
             r#"{"error":"Trying to keep the first 5000 tokens when context the overflows. However, …"}"#,
             r#"[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
         ];
@@ -259,6 +329,7 @@ mod tests {
             (Some(429), "slow down", Failure::RateLimited),
             (Some(429), r#"{"error":{"code":"insufficient_quota"}}"#, Failure::Auth),
             (Some(500), "", Failure::Server),
+            (Some(500), r#"{"error":{"message":"Jinja Exception: no","type":"server_error"}}"#, Failure::BadRequest),
             (Some(503), "", Failure::Overloaded),
             (Some(529), r#"{"error":{"type":"overloaded_error"}}"#, Failure::Overloaded),
             (Some(400), r#"{"detail":[{"msg":"no"}]}"#, Failure::BadRequest),

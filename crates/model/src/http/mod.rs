@@ -7,13 +7,14 @@ mod client;
 #[cfg(test)]
 pub(crate) mod cuts;
 mod fault;
+mod lines;
 mod read;
 mod settings;
 mod wait;
 
-pub(crate) use client::{HttpClient, Place};
+pub(crate) use client::{HttpClient, Place, read_by_others};
 pub(crate) use fault::{Fault, Said};
 #[cfg(test)]
 pub(crate) use read::read_answer;
-pub(crate) use read::{Flow, Reader};
+pub(crate) use read::{Enough, Flow, Reader};
 pub use settings::{HttpLimits, HttpSettings};

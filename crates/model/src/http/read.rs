@@ -9,14 +9,28 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use sse_stream::SseStream;
 
+use super::lines::{Lines, whole_characters};
 use super::{Fault, HttpLimits};
-use crate::{Answer, Failure, Heard};
+use crate::{Answer, Delta, Failure, Heard};
 
 /// What is left of a stream after its last event is usually there already. Who reads it may use the connection again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
 /// How long counts may come after the answer itself.
 const COUNTS: Duration = Duration::from_secs(2);
+
+/// How long more of an answer may come after a part that called itself the last, and may not be.
+const PERHAPS: Duration = Duration::from_secs(20);
+
+/// Whether the answer is whole though its last event has not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Enough {
+    No,
+    /// Its end was told together with a piece of it. Some gateways write that into every piece.
+    Perhaps,
+    /// Only counts may follow.
+    Yes,
+}
 
 /// Whether more is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +48,16 @@ pub(crate) trait Reader: Send {
     /// The answer as one JSON document, from a server that does not stream.
     fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault>;
 
-    /// Whether the answer is whole though its last event has not come: then only counts may follow, and a server that
-    /// neither says more nor hangs up is not waited for.
-    fn enough(&self) -> bool {
-        false
+    /// Whether the answer is whole by now. A server that then neither says more nor hangs up is not waited for.
+    fn enough(&self) -> Enough {
+        Enough::No
     }
 
     /// The answer. [`Fault::cut_off`] if its end never came.
     fn finish(self) -> Result<Answer, Fault>;
 }
+
+const UNENDED: &str = "the server never ended its answer; the last piece called itself the last, and is taken for it";
 
 /// Why no more bytes come.
 #[derive(Debug)]
@@ -110,7 +125,11 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
     mut reader: R,
     heard: Heard<'_>,
 ) -> Result<Answer, Fault> {
-    let mut source = pin!(bounded(source, limits));
+    let alive = |bytes| {
+        heard(Delta::Alive);
+        bytes
+    };
+    let mut source = pin!(bounded(source, limits).map(alive));
     // No line of an event stream begins with a bracket: whoever sends one does not stream.
     let mut first = Vec::new();
     while first.trim_ascii_start().is_empty() {
@@ -119,13 +138,21 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
             None => return Err(Fault::cut_off()),
         }
     }
+    if first.trim_ascii_start().first() == Some(&b'<') {
+        // A proxy, a login, another service: the next try would bring the same.
+        return Err(Fault::invalid("a page came (HTML), no answer of a model; check the address (--base-url)"));
+    }
     if matches!(first.trim_ascii_start().first(), Some(b'{' | b'[')) {
         while let Some(bytes) = source.next().await {
             first.extend_from_slice(&bytes.map_err(|broken| Fault::from(&broken))?);
         }
         let body = String::from_utf8(first).map_err(|_| Fault::invalid("the answer is not UTF-8"))?;
-        reader.whole(&body, heard)?;
-        return reader.finish();
+        return match reader.whole(&whole_characters(&body), heard) {
+            Ok(()) => reader.finish(),
+            // A server that hangs up in the middle of its document.
+            Err(fault) if fault.failure == Failure::InvalidResponse && is_half(&body) => Err(Fault::cut_off()),
+            Err(fault) => Err(fault),
+        };
     }
 
     // An event ends with an empty line. Some servers leave out the last one.
@@ -135,16 +162,25 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
         Ok(Bytes::from_static(b"\n\n"))
     });
     let bytes = stream::once(async { Ok(Bytes::from(first)) }).chain(source).chain(last_line);
+    let mut lines = Lines::default();
+    let bytes = bytes.map(|bytes| bytes.map(|bytes| Bytes::from(lines.pass(&bytes))));
     let mut events = pin!(SseStream::from_bytes_stream(bytes));
     loop {
         let enough = reader.enough();
-        let next = if enough {
-            tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None)
-        } else {
-            events.next().await
+        let next = match enough {
+            Enough::No => events.next().await,
+            Enough::Perhaps => match tokio::time::timeout(PERHAPS, events.next()).await {
+                Ok(next) => next,
+                Err(_) => {
+                    let mut answer = reader.finish()?;
+                    answer.warnings.push(UNENDED.to_owned());
+                    return Ok(answer);
+                }
+            },
+            Enough::Yes => tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None),
         };
         let Some(event) = next else { break };
-        if enough && event.is_err() {
+        if enough == Enough::Yes && event.is_err() {
             break;
         }
         let event = event.map_err(|error| match &error {
@@ -157,7 +193,7 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
             _ => Fault::invalid(format!("the answer is no event stream ({error})")),
         })?;
         let Some(data) = event.data else { continue };
-        match reader.event(event.event.as_deref(), &data, heard) {
+        match reader.event(event.event.as_deref(), &whole_characters(&data), heard) {
             Ok(Flow::More) => {}
             Ok(Flow::Done) => {
                 let rest = async { while events.next().await.is_some_and(|event| event.is_ok()) {} };
@@ -171,6 +207,11 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
         }
     }
     reader.finish()
+}
+
+/// Whether a JSON document ends before its end.
+fn is_half(body: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
 }
 
 #[cfg(test)]
@@ -207,6 +248,11 @@ mod tests {
             }
             Ok(Answer { parts: Vec::new(), stop: Stop::EndTurn, usage: None, warnings: self.told })
         }
+    }
+
+    #[tokio::test]
+    async fn a_page_is_no_answer_that_broke_off() {
+        assert_eq!(read(vec![Ok("\n <html><body>log in</body></html>")]).await, Err(Failure::InvalidResponse));
     }
 
     async fn read(pieces: Vec<Result<&'static str, &'static str>>) -> Result<Vec<String>, Failure> {
@@ -263,6 +309,19 @@ mod tests {
         assert_eq!((fault.failure, fault.what.as_str()), (Failure::Timeout, "no byte came for 120 s"));
         // The clock stands still but for waits, so this is exactly how long it waited.
         assert_eq!(before.elapsed().as_secs(), 120);
+    }
+
+    #[tokio::test]
+    async fn h28_every_portion_of_bytes_is_a_sign_of_life_whatever_it_holds() {
+        let pieces = ["data: 1\n\n", ": keep-alive\n\n", "event: ping\n\n", "data: e", "nd\n\n"];
+        let source = stream::iter(pieces.map(|text| Ok::<_, &str>(Bytes::from_static(text.as_bytes()))));
+        let heard = std::sync::Mutex::new(0);
+        let count = |delta: Delta<'_>| {
+            assert_eq!(delta, Delta::Alive);
+            *heard.lock().expect("whole") += 1;
+        };
+        read_answer(source, HttpLimits::default(), Collect::default(), &count).await.expect("an answer");
+        assert_eq!(heard.into_inner().expect("whole"), pieces.len());
     }
 
     #[tokio::test(start_paused = true)]

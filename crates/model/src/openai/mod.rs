@@ -37,6 +37,7 @@ const TAKES: Takes = Takes {
     // 20 MB a file, and a request may have 50 MB: the conversation shall fit in, too.
     image_bytes: 15 << 20,
     pdf_bytes: 15 << 20,
+    refused: false,
 };
 
 /// Whether this is OpenAI itself, and not a server that speaks like it.

@@ -134,7 +134,7 @@ impl Scripted {
             thinking: turn.thinking.clone(),
         };
         let stop = turn.stop.unwrap_or(if calls.is_empty() { Stop::EndTurn } else { Stop::ToolUse });
-        let mut parts = vec![AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw: mark.to_json() })];
+        let mut parts = vec![AnswerPart::Opaque(Opaque::new(WIRE, mark.to_json()))];
         if !turn.text.is_empty() {
             parts.push(AnswerPart::Text(turn.text));
         }

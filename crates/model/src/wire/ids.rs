@@ -13,6 +13,8 @@ pub(crate) struct Ids {
     used: HashSet<String>,
     /// The request. It holds the whole conversation, so what is made from it was never made before.
     request: Bytes,
+    /// The provider gives ids only sometimes, and nobody wonders where there is none.
+    optional: bool,
 }
 
 impl Ids {
@@ -25,7 +27,12 @@ impl Ids {
             AnswerPart::Call(call) => Some(call.id.clone()),
             _ => None,
         });
-        Self { used: calls.collect(), request }
+        Self { used: calls.collect(), request, optional: false }
+    }
+
+    /// The same for a provider whose calls need no ids.
+    pub fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     /// Gives every call of an answer an id of its own, and says which ones it made.
@@ -41,11 +48,14 @@ impl Ids {
             }
             let salt = [Digest::of(&self.request).as_bytes().as_slice(), &at.to_be_bytes()].concat();
             let made = format!("call_{:.24}", Digest::of(&salt));
-            warnings.push(if missing {
-                format!("the call of `{}` came without an id; it is now {made}", call.name)
-            } else {
-                format!("the id `{}` had been used before; the call of `{}` is now {made}", call.id, call.name)
-            });
+            match missing {
+                true if self.optional => {}
+                true => warnings.push(format!("the call of `{}` came without an id; it is now {made}", call.name)),
+                false => {
+                    let (id, name) = (&call.id, &call.name);
+                    warnings.push(format!("the id `{id}` had been used before; the call of `{name}` is now {made}"));
+                }
+            }
             self.used.insert(made.clone());
             call.id = made;
         }

@@ -4,7 +4,9 @@ mod body;
 mod fields;
 mod fit;
 mod ids;
+mod lenient;
 mod media;
+mod origin;
 #[cfg(test)]
 pub(crate) mod prefix;
 
@@ -12,14 +14,14 @@ pub(crate) use body::{Body, json};
 pub(crate) use fields::Fields;
 pub(crate) use fit::Dialect;
 pub(crate) use ids::Ids;
-pub(crate) use media::{Shown, Takes};
+pub(crate) use lenient::{lenient, lenient_count, lenient_text};
+pub(crate) use media::{Sending, Shown, Takes, told_of};
+pub(crate) use origin::Origin;
 
 use std::borrow::Cow;
 
 use portcullis_base::Digest;
 use serde_json::value::RawValue;
-
-use crate::Opaque;
 
 /// The one field of what goes back in place of arguments that were no JSON object: providers take nothing else there,
 /// and the model shall see what it wrote.
@@ -27,6 +29,12 @@ pub(crate) const UNPARSED: &str = "unparsed_arguments";
 
 /// What a tool gave, when it gave nothing: providers refuse an empty result of a failed call.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
+
+/// Stands for an answer that held nothing which could be sent back, or that never came.
+pub(crate) const NO_ANSWER: &str = "(no answer)";
+
+/// Stands for a message of the user without a word in it: a conversation may neither begin nor end with an answer.
+pub(crate) const NO_MESSAGE: &str = "(empty message)";
 
 /// Begins the result of a failed call, where the provider has no field for that.
 pub(crate) const FAILED: &str = "[the call failed]\n";
@@ -61,15 +69,18 @@ pub(crate) fn raw(text: &str) -> Option<&RawValue> {
     serde_json::from_str(text).ok()
 }
 
-/// An opaque part for the wire it came from; to every other it is nothing.
-pub(crate) fn own<'a>(opaque: &'a Opaque, wire: &str) -> Option<&'a RawValue> {
-    if opaque.wire == wire { raw(&opaque.raw) } else { None }
-}
-
 /// A call's id as providers take it back: letters, digits, `_`, `-`, at most 64. Any other becomes one of its own,
 /// always the same for the same id, so that call and result still match.
 pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
     if is_word(id, 64, "") { Cow::Borrowed(id) } else { Cow::Owned(format!("call_{:.32}", Digest::of(id.as_bytes()))) }
+}
+
+/// The same for those who want exactly nine letters and digits, as Mistral's templates do.
+pub(crate) fn nine_letters(id: &str) -> Cow<'_, str> {
+    if id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    Cow::Owned(format!("{:.9}", Digest::of(id.as_bytes())))
 }
 
 /// The name of a call as providers take it back. A model may have called what no tool is named, and its words stay in
@@ -112,6 +123,9 @@ mod tests {
         assert_eq!(odd, wire_id("call:1/ä"));
         assert_ne!(odd, wire_id("call:2/ä"));
         assert!(is_word(&wire_id(""), 64, "") && is_word(&wire_id(&"x".repeat(65)), 64, ""));
+        assert_eq!(nine_letters("AbcdEf123"), "AbcdEf123");
+        let short = nine_letters("call_1");
+        assert!(short.len() == 9 && is_word(&short, 9, "") && short != nine_letters("call_2"), "{short}");
         assert_eq!(wire_name("a.b ü", 64), "a_b__");
         assert_eq!(wire_name("", 64), "unnamed");
         assert_eq!(wire_name(&"n".repeat(99), 64).len(), 64);

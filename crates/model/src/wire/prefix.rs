@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
+use super::Origin;
 use crate::{
-    AnswerPart, Call, Conversation, Media, MediaKind, Message, Opaque, Request, ResultPart, ToolResult, ToolSpec,
-    UserPart,
+    AnswerPart, Call, Conversation, Media, MediaKind, Message, Request, ResultPart, ToolResult, ToolSpec, UserPart,
 };
 
 fn text() -> impl Strategy<Value = String> {
@@ -42,13 +42,16 @@ fn opaque() -> impl Strategy<Value = AnswerPart> {
     ];
     let raw = prop_oneof![
         Just(r#"{"type":"thinking","thinking":"t","signature":"s"}"#),
+        Just(r#"{"type":"thinking","thinking":"t","signature":""}"#),
         Just(r#"{"type":"reasoning","encrypted_content":"x"}"#),
+        Just(r#"{"type":"other"}"#),
+        Just(r#"{"text":"t","thought":true}"#),
         Just(r#"{"reasoning_content":"r"}"#),
         Just(r#"{"phase_of_next_text":"p"}"#),
         Just(r#"{"thoughtSignature":"s"}"#),
         Just(r#"{"broken""#),
     ];
-    (wire, raw).prop_map(|(wire, raw)| AnswerPart::Opaque(Opaque { wire: wire.to_owned(), raw: raw.to_owned() }))
+    (wire, raw).prop_map(|(wire, raw)| origin(wire).opaque(raw))
 }
 
 fn message() -> impl Strategy<Value = Message> {
@@ -64,6 +67,11 @@ fn message() -> impl Strategy<Value = Message> {
         prop::collection::vec(answer, 0..5).prop_map(Message::Assistant),
         prop::collection::vec(user, 0..5).prop_map(Message::User),
     ]
+}
+
+/// Whose the opaque parts are.
+pub(crate) fn origin(wire: &'static str) -> Origin {
+    Origin::new(wire, &"p/m".parse().expect("a name"), "https://host")
 }
 
 /// Wants every body to be JSON whose last field is `last`, and to begin with all of the one before but its end.

@@ -17,7 +17,7 @@ fn said(text: &str) -> Vec<UserPart> {
 
 fn call(id: &str) -> Vec<AnswerPart> {
     vec![
-        AnswerPart::Opaque(Opaque { wire: "anthropic".to_owned(), raw: "{\"type\":\"thinking\"}".to_owned() }),
+        AnswerPart::Opaque(Opaque::new("anthropic", "{\"type\":\"thinking\"}")),
         AnswerPart::Text(format!("call {id}")),
         AnswerPart::Call(Call { id: id.to_owned(), name: "read".to_owned(), arguments: "{}".to_owned() }),
     ]
@@ -72,6 +72,7 @@ async fn a_recording_is_heard_like_a_stream() {
         match delta {
             Delta::Text(text) | Delta::Thinking(text) => *heard += text,
             Delta::Call { name } => *heard += &format!("<{name}>"),
+            Delta::Alive => {}
         }
     };
     Recorded::new(name(), recording()).ask(&request, &hear).await.expect("recorded");

@@ -257,6 +257,7 @@ async fn bad_models_can_be_played() {
                 Delta::Thinking(text) => *heard += &format!("({text})"),
                 Delta::Text(text) => *heard += text,
                 Delta::Call { name } => *heard += &format!("<{name}>"),
+                Delta::Alive => {}
             }
         })
         .await

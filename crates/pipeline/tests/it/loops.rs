@@ -7,11 +7,14 @@ use crate::common::{Note, World, acting, acts, fresh_message, happened, observed
 use portcullis_base::{Code, Phase, limits};
 use portcullis_contract::{Semantics, Tool};
 use portcullis_event::Observed;
-use portcullis_pipeline::{Append, Session};
+use portcullis_pipeline::{Append, InContext, Session};
 
 async fn turn(session: &Session, guarded: bool, tool: &str, text: &str) -> Observed {
     let mut facts = Append::new();
-    let turn = if guarded { session.begin_loop_turn(&mut facts) } else { session.begin_turn(&mut facts) };
+    let turn = match guarded {
+        true => session.begin_loop_turn(&mut facts, &InContext::default()),
+        false => session.begin_turn(&mut facts),
+    };
     let input = serde_json::json!({ "text": text }).to_string();
     let admission = session.admit(facts, &turn, proposal("c", fresh_message(), tool, &input));
     let (facts, disposition) = admission.settled().await.expect("no halt");

@@ -2,8 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use portcullis::model::{
     Answer, AnswerPart, Call, Delta, Failure, Heard, Message, Model, ModelError, ModelName, Request, Stop, ToolSpec,
     Usage,
@@ -15,6 +19,18 @@ pub struct Brain {
     requests: Mutex<Vec<String>>,
     menus: Mutex<Vec<Vec<String>>>,
     window: Option<u64>,
+    usage: Usage,
+    /// How an answer without calls ends.
+    stop: Stop,
+    /// Why no request can be made with the tools it is given.
+    unfit: Option<ModelError>,
+    /// Whether one with calls ends so, too.
+    always: bool,
+    warnings: Vec<String>,
+    /// Characters of a piece that it is heard in.
+    pieces: usize,
+    /// Bytes of a conversation that it can read.
+    reads: usize,
 }
 
 impl Brain {
@@ -29,7 +45,48 @@ impl Brain {
             requests: Mutex::default(),
             menus: Mutex::default(),
             window: Some(1_000_000),
+            usage: Usage { input: 10, output: 5, ..Usage::default() },
+            stop: Stop::EndTurn,
+            unfit: None,
+            always: false,
+            warnings: Vec::new(),
+            pieces: usize::MAX,
+            reads: usize::MAX,
         }
+    }
+
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    pub fn ending(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    pub fn always_ending(self, stop: Stop) -> Self {
+        Self { stop, always: true, ..self }
+    }
+
+    pub fn in_pieces(self, pieces: usize) -> Self {
+        Self { pieces, ..self }
+    }
+
+    pub fn warning(mut self, text: &str) -> Self {
+        self.warnings.push(text.to_owned());
+        self
+    }
+
+    pub fn unfit(mut self, error: ModelError) -> Self {
+        self.unfit = Some(error);
+        self
+    }
+
+    /// Refuses what is longer, and says nothing of a window.
+    pub fn reading_at_most(mut self, bytes: usize) -> Self {
+        (self.reads, self.window) = (bytes, None);
+        self
     }
 
     pub fn with_window(mut self, window: u64) -> Self {
@@ -71,7 +128,7 @@ impl Model for Brain {
     }
 
     fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {
-        Ok(())
+        self.unfit.clone().map_or(Ok(()), Err)
     }
 
     async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
@@ -83,20 +140,70 @@ impl Model for Brain {
         self.requests.lock().expect("whole").push(sent);
         let menu = request.tools.iter().map(|tool| tool.name.clone()).collect();
         self.menus.lock().expect("whole").push(menu);
+        let too_long = self.requests.lock().expect("whole").last().is_some_and(|sent| sent.len() > self.reads);
+        if too_long {
+            return Err(ModelError::new(Failure::ContextOverflow, "the prompt is too long"));
+        }
         let next = self.answers.lock().expect("whole").pop_front();
         let parts = next.unwrap_or_else(|| Err(ModelError::new(Failure::ScriptExhausted, "nothing more to say")))?;
         for part in &parts {
             if let AnswerPart::Text(text) = part {
-                heard(Delta::Text(text));
+                let letters: Vec<char> = text.chars().collect();
+                letters.chunks(self.pieces).for_each(|piece| heard(Delta::Text(&String::from_iter(piece))));
             }
         }
         let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
-        let stop = if calls { Stop::ToolUse } else { Stop::EndTurn };
-        Ok(Answer {
-            parts,
-            stop,
-            usage: Some(Usage { input: 10, output: 5, ..Usage::default() }),
-            warnings: Vec::new(),
-        })
+        let stop = if calls && !self.always { Stop::ToolUse } else { self.stop.clone() };
+        Ok(Answer { parts, stop, usage: Some(self.usage), warnings: self.warnings.clone() })
+    }
+}
+
+type Act = dyn Fn(usize, bool) -> BoxFuture<'static, Vec<AnswerPart>> + Send + Sync;
+
+/// A model that does something while it is asked: it is told which request it is, from 0, and whether it may call.
+pub struct Acting {
+    name: ModelName,
+    act: Box<Act>,
+    asked: AtomicUsize,
+}
+
+impl Acting {
+    pub fn new<A: Future<Output = Vec<AnswerPart>> + Send + 'static>(
+        act: impl Fn(usize, bool) -> A + Send + Sync + 'static,
+    ) -> Self {
+        let act = Box::new(move |n, may_call| act(n, may_call).boxed());
+        Self { name: "fake/acting".parse().expect("a name"), act, asked: AtomicUsize::new(0) }
+    }
+}
+
+#[async_trait]
+impl Model for Acting {
+    fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    fn wire(&self) -> &'static str {
+        "fake"
+    }
+
+    fn window(&self) -> Option<u64> {
+        None
+    }
+
+    fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+        let n = self.asked.fetch_add(1, Ordering::Relaxed);
+        let mut act = (self.act)(n, !request.tools_off);
+        // It is never silent for long.
+        let parts = loop {
+            match tokio::time::timeout(Duration::from_secs(1), &mut act).await {
+                Ok(parts) => break parts,
+                Err(_) => heard(Delta::Alive),
+            }
+        };
+        Ok(Answer { parts, stop: Stop::EndTurn, usage: None, warnings: Vec::new() })
     }
 }

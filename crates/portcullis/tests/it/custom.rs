@@ -167,10 +167,11 @@ async fn calls_behind_a_custom_call_are_held_back_and_run_after_it() {
     ];
     let world = world([calls, vec![said("Done.")]]).await;
     std::fs::write(world.folder.path().join("a.txt"), "hello\n").expect("a file");
-    let first = waits(world.wake().await);
-    answer(&world, None, "cold", false).await.expect("answered");
-    let second = waits(world.wake().await);
-    assert_ne!(first, second, "one after the other");
+    let Stopped::RequiresAction(waiting) = executed(world.wake().await).stop else { panic!("it waits") };
+    assert_eq!(waiting.len(), 2, "those of the client wait together (R1)");
+    answer(&world, Some(waiting[1]), "cold", false).await.expect("answered");
+    assert_eq!(waits(world.wake().await), waiting[0]);
+    assert_eq!(world.count("tool.observation").await, 1, "what stands behind them is held back");
     assert_eq!(world.brain.requests().len(), 1, "the model waits for all of them");
     answer(&world, None, "warm", false).await.expect("answered");
     assert_eq!(executed(world.wake().await).text, "Done.");
@@ -200,7 +201,7 @@ async fn a_rule_may_have_a_person_asked_before_the_client_is() {
 }
 
 #[tokio::test]
-async fn check09_another_process_takes_the_answer_up_with_the_tools_of_the_log() {
+async fn h15_another_process_takes_the_answer_up_with_the_tools_of_the_log() {
     let clock = Arc::new(SystemClock::new());
     let ids = Arc::new(SystemIds::new());
     let key = CheckpointKey::from_bytes([1; 32]);
@@ -384,4 +385,40 @@ async fn a_sensitive_field_and_a_hidden_name_are_refused_when_tools_are_declared
     let grep = CustomTool { name: "Grep".to_owned(), ..weather() };
     let refused = closed.runtime.create_session_with("greps", &[grep]).await;
     assert!(matches!(refused, Err(RuntimeError::NameTaken(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn l40_calls_of_a_client_in_a_row_wait_together_and_are_answered_in_any_order() {
+    let city = |id: &str, city: &str| call(id, "get_weather", &format!(r#"{{"city":"{city}"}}"#));
+    let asked = vec![city("c1", "Bern"), city("c2", "Oslo"), city("c3", "Rome")];
+    let world = world([asked, vec![said("I know all three.")]]).await;
+    let Stopped::RequiresAction(waiting) = executed(world.wake().await).stop else { panic!("it waits") };
+    assert_eq!(waiting.len(), 3, "one pause for all of them (R1)");
+    for (n, which) in [waiting[2], waiting[0], waiting[1]].into_iter().enumerate() {
+        assert_eq!(world.brain.requests().len(), 1, "nothing is asked while one is missing");
+        answer(&world, Some(which), &format!("answer {n}"), false).await.expect("it waits for this one");
+        let end = executed(world.wake().await);
+        match n {
+            2 => assert_eq!(end.text, "I know all three."),
+            n => assert!(matches!(&end.stop, Stopped::RequiresAction(left) if left.len() == 2 - n), "{end:?}"),
+        }
+    }
+    let heard = &world.brain.requests()[1];
+    let places: Vec<_> = ["answer 1", "answer 2", "answer 0"].map(|words| heard.find(words)).into_iter().collect();
+    assert!(places.is_sorted() && places[0].is_some(), "results stand in the order of their calls: {heard}");
+}
+
+#[tokio::test]
+async fn s12_a_wake_waits_as_long_as_a_client_is_waited_for_and_nobody_is_called_meanwhile() {
+    let world = world([vec![call("c1", "get_weather", BERN)], vec![said("It is cold.")]]).await;
+    let request = waits(world.wake().await);
+    world.make_due().await;
+    let head = async || world.runtime.gate().store().head(world.key()).await.expect("a store").expect("a head");
+    assert_eq!(head().await.next_due_at, None, "a worker that takes it up could do nothing with it");
+    assert_eq!(world.wake().await, Woken::Idle);
+    assert_eq!(head().await.next_due_at, None);
+    answer(&world, Some(request), "12 degrees", false).await.expect("the answer");
+    assert!(head().await.next_due_at.is_some(), "the answer makes it due");
+    assert_eq!(executed(world.wake().await).text, "It is cold.");
+    assert_eq!(world.count("wake.consumed").await, 1, "and the wake is taken up with it");
 }

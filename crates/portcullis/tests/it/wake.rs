@@ -45,7 +45,7 @@ async fn a_message_is_answered_and_a_read_in_the_loop_costs_one_commit() {
 }
 
 #[tokio::test]
-async fn check08_an_ask_pauses_the_wake_and_the_answer_runs_the_call_once_and_what_was_held_back() {
+async fn check08_check10_an_ask_pauses_the_wake_and_the_answer_runs_the_call_once_and_what_was_held_back() {
     let world = world(Brain::new([
         vec![call("c1", "write", WRITE), call("c2", "read", r#"{"file_path":"new.txt"}"#)],
         vec![said("Created new.txt.")],
@@ -89,7 +89,7 @@ async fn check09_a_no_is_told_to_the_model_and_never_runs() {
 }
 
 #[tokio::test]
-async fn check06_3_request_n_plus_1_begins_with_request_n_over_fifty_turns_and_five_messages() {
+async fn check36_request_n_plus_1_begins_with_request_n_over_fifty_turns_and_five_messages() {
     let mut answers = Vec::new();
     for message in 0..5 {
         for turn in 0..10 {
@@ -126,7 +126,7 @@ async fn l71_the_context_rebuilt_from_the_log_is_the_one_that_was_sent() {
 }
 
 #[tokio::test]
-async fn a_conversation_past_its_budget_is_compacted_and_the_model_is_told() {
+async fn check36_a_conversation_past_its_budget_is_compacted_and_the_model_is_told() {
     let answers = (0..12).map(|n| vec![call(&format!("c{n}"), "read", &format!(r#"{{"file_path":"a{n}.txt"}}"#))]);
     let world = world(Brain::new(answers.chain([vec![said("done")]])).with_window(12_000)).await;
     for n in 0..12 {

@@ -1,7 +1,7 @@
 //! What a wake keeps: nothing that was said is lost, and nothing that is secret is written.
 
 use portcullis::harness::{Settings, Stopped, Woken};
-use portcullis::model::{Failure, ModelError};
+use portcullis::model::{AnswerPart, Failure, ModelError, Opaque};
 use portcullis::{CancellationToken, Tool};
 use portcullis_contract::Semantics;
 use schemars::JsonSchema;
@@ -87,6 +87,44 @@ async fn l69_a_masked_call_that_was_never_run_is_refused_after_a_restart_and_not
     assert!(!heard[1].contains("came with"), "nothing ran with the mask: {}", heard[1]);
 }
 
+const SECRET: &str = "hunter2-very-secret";
+
+async fn with_secret(brain: Brain) -> World {
+    let known = |builder: portcullis::RuntimeBuilder| builder.conceal(portcullis::SecretText::new(SECRET.to_owned()));
+    World::with(brain, Settings::default(), known).await
+}
+
+#[tokio::test]
+async fn l69_thinking_that_holds_a_secret_is_not_kept_and_not_sent_back() {
+    let thought = |text: &str| {
+        let raw = serde_json::json!({"type": "thinking", "thinking": text}).to_string();
+        AnswerPart::Opaque(Opaque { wire: "fake".to_owned(), from: None, raw })
+    };
+    let first = vec![thought("plain"), thought(&format!("it is {SECRET}")), said("x")];
+    let world = with_secret(Brain::new([first, vec![said("y")]])).await;
+    for words in ["hello", "again"] {
+        world.say(words).await;
+        executed(world.wake().await);
+    }
+    assert!(!world.log().await.contains(SECRET));
+    let heard = &world.brain.requests()[1];
+    assert!(heard.contains("plain") && !heard.contains("it is"), "{heard}");
+}
+
+#[tokio::test]
+async fn l69_a_directive_hides_no_secret_behind_an_escape() {
+    let words = r"it is hunter2\u002dvery-secret";
+    let block = format!(
+        r#"<portcullis-session-loop>{{"outcome":"sleep","summary":"{words}","claims":["{words}"],"queuedWakes":[{{"reason":"{words}","delaySeconds":60,"note":"{words}"}}],"learnings":[{{"title":"{words}","detail":"{words}"}}],"customToolRequest":{{"name":"x","input":{{"a":"{words}"}}}}}}</portcullis-session-loop>"#
+    );
+    let world = with_secret(Brain::new([vec![said(&block)]])).await;
+    let agent = world.alone(std::sync::Arc::clone(&world.brain) as _);
+    world.say("hello").await;
+    executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
+    assert_eq!((world.count("learning.captured").await, world.count("wake.queued").await), (1, 1));
+    assert!(!world.log().await.contains(SECRET));
+}
+
 #[tokio::test]
 async fn check05_input_that_was_taken_up_and_never_shown_is_shown_by_the_next_wake() {
     let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("I heard you.")]])).await;
@@ -163,16 +201,16 @@ async fn l71_a_compaction_is_rebuilt_from_the_log_to_the_byte() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_shrunk_for_the_provider_once_in_a_wake() {
+async fn a_conversation_is_shrunk_for_the_provider_again_when_it_has_gone_on() {
     let overflow = || Err(ModelError::new(Failure::ContextOverflow, "the prompt is too long"));
     let read = |n: usize| Ok(vec![call(&format!("c{n}"), "read", r#"{"file_path":"a.txt"}"#)]);
-    let answers =
-        (0..4).map(read).chain([overflow()]).chain((4..9).map(read)).chain([overflow(), Ok(vec![said("No.")])]);
-    let world = world(Brain::scripted(answers)).await;
+    let twice = [overflow(), overflow()];
+    let answers = (0..4).map(read).chain([overflow()]).chain((4..9).map(read)).chain([overflow()]);
+    let world = world(Brain::scripted(answers.chain((9..14).map(read)).chain(twice))).await;
     std::fs::write(world.folder.path().join("a.txt"), "words\n".repeat(200)).expect("a file");
     world.say("look").await;
     let end = executed(world.wake().await);
     let Stopped::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };
-    assert_eq!(error.failure, Failure::ContextOverflow);
-    assert_eq!(world.count("agent.thread_context_compacted").await, 1);
+    assert_eq!(error.failure, Failure::ContextOverflow, "twice in a row is an error");
+    assert!(world.count("agent.thread_context_compacted").await >= 3, "each time, and by what was learnt");
 }

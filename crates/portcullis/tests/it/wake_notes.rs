@@ -43,7 +43,7 @@ async fn h38_a_long_message_does_not_press_by_itself() {
 }
 
 #[tokio::test]
-async fn check28_a_session_without_a_reader_is_told_what_to_read_first() {
+async fn a_session_without_a_reader_is_told_what_to_read_first() {
     let brain = Brain::new([vec![said("Hello.")], vec![said("I see.")]]);
     let world = World::with(brain, Settings::default(), |builder| builder).await;
     world.say("what does a.txt say? look at a.txt").await;

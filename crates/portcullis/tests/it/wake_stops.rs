@@ -44,7 +44,7 @@ async fn h26_an_interrupt_and_nothing_else_ends_the_wake_without_a_request() {
 }
 
 #[tokio::test]
-async fn h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
+async fn check28_h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
     let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Stopped.")]])).await;
     world.runtime.say(world.session, "me", "make it").await.expect("said");
     executed(world.wake().await);
@@ -60,7 +60,7 @@ async fn h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window()
 }
 
 #[tokio::test]
-async fn h28_an_interrupt_of_a_running_wake_cancels_what_was_to_come_by_itself() {
+async fn check28_h28_an_interrupt_of_a_running_wake_cancels_what_was_to_come_by_itself() {
     let world = world(Brain::new([])).await;
     world.say("hello").await;
     let silent = world.agent_with(Silent::new());
@@ -140,4 +140,63 @@ async fn check09_an_interrupt_while_an_approved_call_runs_lets_nothing_behind_it
     assert_eq!(world.count("tool.observation").await, 2);
     assert!(!world.folder.path().join("b.txt").exists());
     assert_eq!(world.brain.requests().len(), 1);
+}
+
+/// Whoever carries out the answer, a wake or `approvals allow`: what was interrupted before it runs does not run.
+#[tokio::test]
+async fn check28_h26_an_answer_before_an_interrupt_runs_nothing_whoever_carries_it_out() {
+    let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Stopped.")]])).await;
+    world.say("make it").await;
+    executed(world.wake().await);
+    let ask = pending(&world).await;
+    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+    let settled = world.runtime.see_through(ask, std::time::Duration::from_secs(20)).await.expect("settled");
+    assert_eq!(settled.observed.code.known(), Some(portcullis::Code::ApprovalSuperseded));
+    assert!(!world.folder.path().join("new.txt").exists());
+    assert_eq!(world.count("tool.invocation.started").await, 0);
+    // What is asked after it is not meant: an interrupt that no wake has taken up yet stops nothing new.
+    let other = r#"{"file_path":"other.txt","content":"made\n"}"#;
+    let parked = world.runtime.call(world.session, "write", other).await.expect("parked");
+    let portcullis::CallOutcome::Waiting(ask) = parked else { panic!("{parked:?}") };
+    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    let settled = world.runtime.see_through(ask, std::time::Duration::from_secs(20)).await.expect("settled");
+    assert!(settled.observed.ok, "{}", settled.observed.summary);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[tokio::test]
+async fn check09_an_interrupt_stops_a_call_that_an_answer_let_run_outside_of_a_wake() {
+    let began = std::sync::Arc::new(tokio::sync::Notify::new());
+    let sign = std::sync::Arc::clone(&began);
+    let semantics = portcullis::Semantics {
+        default_policy: portcullis::DefaultPolicy::Ask,
+        interrupt: portcullis::Interrupt::Cancel,
+        ..portcullis::Semantics::mutating()
+    };
+    let endless = portcullis::Tool::builder::<Nothing, String>("Never ends.").semantics(semantics);
+    let endless = endless.execute(move |_, context| {
+        let sign = std::sync::Arc::clone(&sign);
+        async move {
+            sign.notify_one();
+            context.cancelled().await;
+            Ok("too late".to_owned())
+        }
+    });
+    let endless = endless.build().expect("a tool");
+    let brain = Brain::new([vec![call("c1", "endless", "{}")]]);
+    let world =
+        World::with(brain, Settings::default(), |builder| builder.tool("endless", endless).expect("a name")).await;
+    world.say("go").await;
+    executed(world.wake().await);
+    let ask = pending(&world).await;
+    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    let wait = std::time::Duration::from_secs(20);
+    let (settled, ()) = tokio::join!(world.runtime.see_through(ask, wait), async {
+        began.notified().await;
+        world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
+    });
+    assert_eq!(settled.expect("settled").observed.code.known(), Some(portcullis::Code::Cancelled));
 }

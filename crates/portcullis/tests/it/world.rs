@@ -46,6 +46,21 @@ impl World {
         self.runtime.agent(parts(Arc::new(model), Settings::default()))
     }
 
+    /// An agent without a reader, which is asked for a directive.
+    pub fn alone(&self, model: Arc<dyn Model>) -> Agent {
+        let parts = parts(model, Settings::default());
+        self.runtime.agent(AgentParts { settings: Settings::default(), ..parts })
+    }
+
+    pub fn key(&self) -> portcullis_store::SessionKey {
+        portcullis_store::SessionKey { tenant: self.runtime.gate().tenant(), session: self.session }
+    }
+
+    /// Everything that its events hold.
+    pub async fn log(&self) -> String {
+        self.events().await.iter().filter_map(|event| event.payload.as_deref().map(str::to_owned)).collect()
+    }
+
     pub async fn say(&self, text: &str) {
         self.runtime.say(self.session, "me", text).await.expect("said");
     }
@@ -63,8 +78,7 @@ impl World {
     }
 
     pub async fn events(&self) -> Vec<portcullis_event::Event> {
-        let key = portcullis_store::SessionKey { tenant: self.runtime.gate().tenant(), session: self.session };
-        self.runtime.gate().store().read(key, 0, 10_000).await.expect("the log")
+        self.runtime.gate().store().read(self.key(), 0, 10_000).await.expect("the log")
     }
 
     pub async fn kinds(&self) -> Vec<String> {
@@ -87,9 +101,8 @@ impl World {
         let actor = portcullis_event::Actor::user("me");
         let clock = portcullis::SystemClock::new();
         let stamp = portcullis_event::Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
-        let key = portcullis_store::SessionKey { tenant: self.runtime.gate().tenant(), session: self.session };
         let append = portcullis_base::AppendId::make(&ids, now);
-        let commit = portcullis_store::Commit::client(key, append, vec![stamp.draft(&wake)]);
+        let commit = portcullis_store::Commit::client(self.key(), append, vec![stamp.draft(&wake)]);
         self.runtime.gate().store().commit(commit).await.expect("a queued wake");
     }
 

@@ -58,7 +58,7 @@ pub async fn s04_older_fence_never_commits(make: Make) {
     assert_sound(store, key).await;
 }
 
-pub async fn l75_with_two_workers_only_the_newest_fence_writes(make: Make) {
+pub async fn check06_l75_with_two_workers_only_the_newest_fence_writes(make: Make) {
     let (world, backend) = setup(make);
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
@@ -130,6 +130,26 @@ pub async fn renew_and_release_know_their_fence(make: Make) {
     assert!(head.next_due_at.is_some(), "more work was announced");
     assert_eq!(store.renew(key, second.fence, TTL).await, Err(lost(2, 2)), "given back is given back");
     assert_eq!(store.release(key, second.fence, None).await, Err(lost(2, 2)), "and only once");
+}
+
+pub async fn s12_work_put_off_is_due_later_or_when_somebody_speaks(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let due = async || store.head(key).await.expect("a head").expect("the session").next_due_at;
+    let (_, queued) = world.wake(Duration::ZERO, portcullis_event::facts::Priority::Normal, None);
+    store.commit(crate::Commit::client(key, world.append(), vec![queued])).await.expect("a wake that is due");
+    let lease = world.claim(store, key, 1).await.expect("a lease");
+    let later = world.now().plus(Duration::from_secs(8));
+    store.defer(key, lease.fence, later).await.expect("put off");
+    assert_eq!(due().await, Some(later), "the wake that is due waits with it");
+    let head = store.head(key).await.expect("a head").expect("the session");
+    assert_eq!((head.lease_owner, head.lease_until), (None, None), "and anybody may take it up by its name");
+    store.commit(world.input(key, "hello?")).await.expect("input");
+    assert!(due().await.is_some_and(|at| at <= world.now()), "whoever speaks is heard");
+    let second = world.claim(store, key, 2).await.expect("a lease");
+    let lost = StoreError::FenceLost { session: key.session, ours: lease.fence, found: second.fence };
+    assert_eq!(store.defer(key, lease.fence, later).await, Err(lost), "not ours any more");
 }
 
 pub async fn s12_input_makes_a_session_due_and_a_block_holds_it(make: Make) {

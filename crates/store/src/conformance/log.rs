@@ -98,7 +98,25 @@ pub async fn a_stale_expected_seq_is_chained_after_the_client(make: Make) {
     assert_sound(store, key).await;
 }
 
-pub async fn a_repeated_append_is_a_no_op(make: Make) {
+/// Equal and falling times change nothing: the order is that of the appends.
+pub async fn check03_events_stand_in_the_order_of_their_appends_whatever_their_times_say(make: Make) {
+    let (world, backend) = setup(make);
+    let store = &*backend.store;
+    let key = world.session(store).await.expect("a session");
+    let begun = world.now().as_micros();
+    let mut wanted = Vec::new();
+    for (n, seconds) in [0, 0, -3_600, -3_600, 7_200, -86_400, 0].into_iter().enumerate() {
+        world.clock.jump_to(portcullis_base::Timestamp::from_micros(begun + seconds * 1_000_000));
+        let commit = world.input(key, &format!("word {n}"));
+        wanted.push(commit.events[0].id);
+        store.commit(commit).await.expect("an append");
+    }
+    let log = whole(store, key).await;
+    assert_eq!(log.iter().skip(1).map(|event| event.id).collect::<Vec<_>>(), wanted);
+    assert_sound(store, key).await;
+}
+
+pub async fn check01_a_repeated_append_is_a_no_op(make: Make) {
     let (world, backend) = setup(make);
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
@@ -106,10 +124,13 @@ pub async fn a_repeated_append_is_a_no_op(make: Make) {
     let first = store.commit(commit.clone()).await.expect("an append");
     assert!(!first.repeat);
     store.commit(world.input(key, "later")).await.expect("another append");
-    let again = store.commit(commit).await.expect("a repeat is no error");
-    assert!(again.repeat && again.events.is_empty());
-    assert_eq!(again.last_seq, 3);
-    assert_eq!(whole(store, key).await.len(), 3);
+    // By the id of the append, and by those of its events.
+    for same in [commit.clone(), Commit { append_id: world.append(), ..commit }] {
+        let again = store.commit(same).await.expect("a repeat is no error");
+        assert!(again.repeat && again.events.is_empty());
+        assert_eq!(again.last_seq, 3);
+        assert_eq!(whole(store, key).await.len(), 3);
+    }
     // A session's creation may be repeated too: an ambiguous answer is retried.
     let other = world.key();
     let creation = world.creation(other);

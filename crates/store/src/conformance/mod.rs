@@ -73,6 +73,7 @@ macro_rules! conformance {
             a_decision_made_on_an_older_log_is_not_committed
             s11_a_release_does_not_forget_what_came_meanwhile
             s11_an_ask_that_is_closed_unanswered_makes_its_session_due
+            s12_work_put_off_is_due_later_or_when_somebody_speaks
             s12_input_makes_a_session_due_and_a_block_holds_it
             s12_claim_takes_due_sessions_only
             s12_a_wake_is_due_at_its_time_and_taken_up_once
@@ -95,9 +96,10 @@ macro_rules! conformance {
             s16_a_snapshot_is_kept_by_code_version
             s17_an_idempotent_request_takes_effect_once
             l72_an_unknown_type_survives_unchanged
-            l75_with_two_workers_only_the_newest_fence_writes
+            check06_l75_with_two_workers_only_the_newest_fence_writes
             a_stale_expected_seq_is_chained_after_the_client
-            a_repeated_append_is_a_no_op
+            check01_a_repeated_append_is_a_no_op
+            check03_events_stand_in_the_order_of_their_appends_whatever_their_times_say
             a_refused_commit_leaves_nothing
             clients_and_deliveries_append_only_the_types_that_are_theirs
             a_session_is_created_once_and_needs_its_creation

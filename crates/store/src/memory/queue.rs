@@ -186,4 +186,12 @@ impl Queue for MemoryStore {
         tables.heads.put(key, head);
         Ok(())
     }
+
+    async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        let mut head = tables.held(key, fence)?;
+        head.defer(until);
+        tables.heads.put(key, head);
+        Ok(())
+    }
 }

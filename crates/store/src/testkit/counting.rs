@@ -161,6 +161,11 @@ impl<S: Store + ?Sized> Queue for CountingStore<S> {
         Self::one(&self.cells.releases);
         self.inner.release(key, fence, idle_at).await
     }
+
+    async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError> {
+        Self::one(&self.cells.releases);
+        self.inner.defer(key, fence, until).await
+    }
 }
 
 #[async_trait]

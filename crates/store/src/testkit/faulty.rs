@@ -337,6 +337,10 @@ impl<S: Store + ?Sized> Queue for FaultyStore<S> {
     async fn release(&self, key: SessionKey, fence: u64, idle_at: Option<u64>) -> Result<(), StoreError> {
         self.call(self.inner.release(key, fence, idle_at)).await
     }
+
+    async fn defer(&self, key: SessionKey, fence: u64, until: Timestamp) -> Result<(), StoreError> {
+        self.call(self.inner.defer(key, fence, until)).await
+    }
 }
 
 #[async_trait]

@@ -304,6 +304,7 @@ impl World {
             capture: Vec::new(),
             artifacts: Vec::new(),
             files: Vec::new(),
+            unchanged_since: None,
             suggested_next_tool: None,
             next_hint: None,
             permission: None,

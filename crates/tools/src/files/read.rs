@@ -24,6 +24,7 @@ const BYTES: u64 = limits::READ_BYTES as u64;
 const DESCRIPTION: &str = "Reads a file of the workspace. Text comes exactly as it stands, without line numbers, as one \
 page of at most 2000 lines and 51200 bytes; a longer file says how to read on; \
 choose other lines with one of view_range, start_line and line_count, and tail_lines. Images and PDF files come as media. \
+Lines that an earlier result still shows are pointed to and not sent again (`file_unchanged`). \
 A file must be read before `edit` or `write` may change it.";
 
 #[derive(Debug, Deserialize, JsonSchema)]

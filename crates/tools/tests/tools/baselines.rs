@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn l64_a_replacement_is_literal(
+    fn check30_l64_a_replacement_is_literal(
         left in r"[a$\\^.*{}%()\n\téß]{0,12}",
         old in r"[b$\\1^.*+?{}%s()\[\]\n&]{1,8}",
         right in r"[a$\\^.*{}%()\n\téß]{0,12}",

@@ -71,7 +71,7 @@ struct Told {
 fn told(process: &Process, caller: &Caller, tool: &str, input: &Value) -> Told {
     let (name, tool) = process.tools.get_key_value(tool).expect("it is there");
     let decoded = seam::decode(tool, &input.to_string()).unwrap_or_else(|error| panic!("{input}: {error:?}"));
-    let (tool, decoded) = seam::chosen(tool, decoded);
+    let (tool, decoded) = seam::chosen(tool, decoded, caller);
     let resolved = seam::resolve(&tool, &decoded, caller);
     let access = resolved.as_ref().map(|resolved| seam::plan_access(&tool, name, &decoded, resolved));
     let semantics = seam::semantics(&tool);

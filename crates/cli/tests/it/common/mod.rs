@@ -1,13 +1,16 @@
 //! A world for the real binary: a data folder, a configuration and a workspace of its own.
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use portcullis::{Runtime, SystemClock, SystemIds};
 use portcullis_store::{HostLiveness, LocalArtifacts};
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -215,11 +218,48 @@ pub fn embedded(world: &World) -> Runtime {
     builder.called("a test that serves").build().expect("builds")
 }
 
+/// What counts of kills and races are multiplied with: `cargo xtask soak` has time.
+pub fn soak() -> usize {
+    if std::env::var_os("PORTCULLIS_SOAK").is_some() { 10 } else { 1 }
+}
+
+/// What is not so by then will not be: these machines are slow, and nobody should wait for ever.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until something is so.
+#[track_caller]
+pub fn comes(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < PATIENCE, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The same beside other work of a test.
+pub async fn comes_by(what: &str, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < PATIENCE, "never came: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Reads what is printed next, and fails if nothing is for too long.
+#[track_caller]
+pub fn next_printed(out: &mut (impl std::io::Read + AsFd), chunk: &mut [u8], awaited: &str) -> usize {
+    let patience = rustix::event::Timespec::try_from(PATIENCE).expect("a time");
+    let ready = rustix::event::poll(&mut [PollFd::new(out, PollFlags::IN)], Some(&patience)).expect("polled");
+    assert!(ready > 0, "nothing more was printed, and `{awaited}` never was");
+    out.read(chunk).expect("readable")
+}
+
 /// Reads until `text` was printed; what was printed.
-pub fn until(out: &mut impl std::io::Read, text: &str) -> String {
+#[track_caller]
+pub fn until(out: &mut (impl std::io::Read + AsFd), text: &str) -> String {
     let (mut seen, mut chunk) = (Vec::new(), [0u8; 1024]);
     loop {
-        let n = out.read(&mut chunk).expect("readable");
+        let n = next_printed(out, &mut chunk, text);
         assert!(n > 0, "it ended before `{text}`: {}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&chunk[..n]);
         let shown = String::from_utf8_lossy(&seen);
@@ -237,12 +277,21 @@ pub fn on_terminal(world: &World, words: &str) -> (Child, ChildStdin, ChildStdou
 
 /// The same on one of so many columns; 0 is one that does not know.
 pub fn on_terminal_of(world: &World, columns: u16, words: &str) -> (Child, ChildStdin, ChildStdout) {
-    let line = format!("stty cols {columns} && {} {words}", binary().display());
+    in_shell(world, &format!("stty cols {columns} && {} {words}", binary().display()))
+}
+
+/// A line of a shell on a terminal.
+pub fn in_shell(world: &World, line: &str) -> (Child, ChildStdin, ChildStdout) {
     let envs: Vec<_> = world.command(&[]).get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
     let mut command = Command::new("script");
-    command.args(["-qfec", &line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);
+    command.args(["-qfec", line, "/dev/null"]).current_dir(&world.workspace).env_clear().envs(envs);
     command.env("PATH", "/usr/bin:/bin").env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("`script` (util-linux) runs");
     let (keys, out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
     (child, keys, out)
+}
+
+/// A path as a word of a shell.
+pub fn shell_word(path: &Path) -> String {
+    format!("'{}'", path.to_str().expect("text").replace('\'', r"'\''"))
 }

@@ -1,14 +1,10 @@
 //! Sessions that a scripted model drives, for the tests of the operator's verbs and of workers.
 
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::common::{Ran, World, store};
-
-/// How long a condition is waited for on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Rules under which the commands of these scripts run without being asked about.
 pub const SHELL_RUNS: &str = r#"
@@ -89,6 +85,10 @@ impl std::ops::DerefMut for Process {
 }
 
 impl Process {
+    pub fn of(child: Child) -> Self {
+        Self(Some(child))
+    }
+
     pub fn output(mut self) -> Ran {
         self.0.take().expect("it is there").wait_with_output().expect("it ends").into()
     }
@@ -109,16 +109,6 @@ pub fn worker(world: &World, model: &str, more: &[&str]) -> Process {
     let mut command = world.command(&["worker", "--watch", "--json", "--model", model]);
     command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
     Process(Some(command.spawn().expect("it starts")))
-}
-
-/// Waits until something is so.
-#[track_caller]
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !so() {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 pub fn signal(child: &Child, signal: rustix::process::Signal) {

@@ -1,5 +1,6 @@
 //! Nothing holds a call: pipes and devices are not opened, and what takes too long is ended whole.
 
+use crate::common::comes_by;
 use std::fs::{self, File};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,14 +17,6 @@ fn alive(mark: &str) -> bool {
     fs::read_dir("/proc").expect("/proc").flatten().filter(|entry| entry.file_name().to_str() != Some(&me)).any(
         |entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark)),
     )
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(30), "never came: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// A file of zeros that takes longer to read than anybody waits.
@@ -81,7 +74,7 @@ async fn h17_what_takes_too_long_is_ended_whole() {
         let seen = world.call("bash", json!({"command": line, "timeoutMs": 700})).await;
         assert_eq!(seen.code.known(), Some(Code::Timeout), "{line}: {}", seen.summary);
         assert!(start.elapsed() < Duration::from_secs(6), "{line} took {:?}", start.elapsed());
-        until("all are gone", || !alive(&name)).await;
+        comes_by("all are gone", || !alive(&name)).await;
     }
     let seen = world.call("bash", json!({"command": format!("echo before; wc -l {name}"), "timeoutMs": 700})).await;
     assert_eq!(crate::read_only_hand::world::stream(&seen, "stdout"), "before\n", "what was written before is kept");
@@ -96,11 +89,11 @@ async fn l24_an_interrupt_ends_every_stage() {
     let name = endless(&world);
     let input = json!({"command": format!("cat {name} | wc -l; echo never")}).to_string();
     let call = world.runtime.begin(world.session, "bash", &input);
-    until("it runs", || alive(&name)).await;
+    comes_by("it runs", || alive(&name)).await;
     call.cancel();
     let CallOutcome::Observed(seen) = call.outcome().await.expect("it ends") else { panic!("it has not ended") };
     let seen = seen.session_view();
     assert_eq!(seen.code.known(), Some(Code::Cancelled), "{}", seen.summary);
     assert!(!crate::read_only_hand::world::stream(seen, "stdout").contains("never"));
-    until("all are gone", || !alive(&name)).await;
+    comes_by("all are gone", || !alive(&name)).await;
 }

@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::WIRE;
-use super::calls::{Calls, Entry};
+use super::calls::{Calls, Entry, Function};
+use super::details::ReasoningDetails;
 use super::text_calls;
 use super::think::Splitter;
-use crate::http::{Fault, Flow, Reader, Said};
-use crate::wire::{self, Ids};
-use crate::{Answer, AnswerPart, Delta, Heard, Opaque, Stop, Usage};
+use crate::http::{Enough, Fault, Flow, Reader, Said};
+use crate::wire::{self, Ids, Origin};
+use crate::{Answer, AnswerPart, Delta, Failure, Heard, Stop, Usage};
 
 /// The field of an opaque part with thinking that stood in the text. It is kept and not sent again: the makers of such
 /// models ask for histories without it.
@@ -21,20 +21,26 @@ const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 /// Reasoning as a list of objects, some of them signed.
 const DETAILS: &str = "reasoning_details";
 
+/// The field of an opaque part with what belongs to the call after it.
+pub(super) const EXTRA: &str = "extra_content_of_next_call";
+
 /// What an answer had besides text and calls and is sent back with it.
 pub(super) const SENT_BACK: [&str; 3] = [REASONING[0], REASONING[1], DETAILS];
 
 /// Puts one answer together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ChatReader {
+    origin: Origin,
     ids: Ids,
     tools: Vec<String>,
     content: Splitter,
     reasoning: [String; 2],
-    details: Vec<String>,
+    details: ReasoningDetails,
     refused: bool,
     calls: Calls,
     finish: Option<String>,
+    /// What was said since the end was told, or together with it.
+    said_at_end: bool,
     usage: Option<Counted>,
     /// `[DONE]`, or the whole document.
     done: bool,
@@ -44,18 +50,20 @@ pub(super) struct ChatReader {
 struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     usage: Option<Counted>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Choice<'a> {
-    #[serde(default)]
-    index: u64,
+    #[serde(default, deserialize_with = "wire::lenient")]
+    index: Option<u64>,
     #[serde(borrow)]
     delta: Option<Turn<'a>>,
     #[serde(borrow)]
     message: Option<Turn<'a>>,
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     finish_reason: Option<String>,
 }
 
@@ -63,23 +71,41 @@ struct Choice<'a> {
 #[derive(Deserialize)]
 struct Turn<'a> {
     content: Option<Value>,
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     refusal: Option<String>,
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     reasoning_content: Option<String>,
     reasoning: Option<Value>,
     #[serde(borrow)]
-    reasoning_details: Option<Vec<&'a RawValue>>,
+    reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_calls: Option<Vec<Entry<'a>>>,
+    #[serde(borrow)]
+    function_call: Option<Function<'a>>,
+}
+
+impl Turn<'_> {
+    fn says_something(&self) -> bool {
+        let words = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let content = self.content.as_ref().is_some_and(|content| match content {
+            Value::String(text) => !text.is_empty(),
+            other => other.is_array(),
+        });
+        let calls = self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
+        content || calls || words(&self.refusal) || words(&self.reasoning_content)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Counted {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     prompt_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     completion_tokens: u64,
+    #[serde(default, deserialize_with = "wire::lenient")]
     prompt_tokens_details: Option<Details>,
     /// DeepSeek's word for it.
+    #[serde(default, deserialize_with = "wire::lenient")]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
@@ -89,8 +115,21 @@ struct Details {
 }
 
 impl ChatReader {
-    pub fn new(ids: Ids, tools: Vec<String>) -> Self {
-        Self { ids, tools, ..Self::default() }
+    pub fn new(origin: Origin, ids: Ids, tools: Vec<String>) -> Self {
+        Self {
+            origin,
+            ids,
+            tools,
+            content: Splitter::default(),
+            reasoning: Default::default(),
+            details: ReasoningDetails::default(),
+            refused: false,
+            calls: Calls::default(),
+            finish: None,
+            said_at_end: false,
+            usage: None,
+            done: false,
+        }
     }
 
     fn take(&mut self, chunk: Chunk<'_>, heard: Heard<'_>) -> Result<(), Fault> {
@@ -99,21 +138,28 @@ impl ChatReader {
         }
         self.usage = chunk.usage.or(self.usage);
         for choice in chunk.choices.unwrap_or_default() {
-            if choice.index != 0 {
+            if choice.index.unwrap_or(0) != 0 {
                 continue;
             }
-            if let Some(said) = choice.delta.or(choice.message) {
-                self.hear(said, heard);
+            let streamed = choice.delta.is_some();
+            let said = choice.delta.or(choice.message);
+            let more = said.as_ref().is_some_and(Turn::says_something);
+            if let Some(said) = said {
+                self.hear(said, streamed, heard);
             }
-            self.finish = choice.finish_reason.filter(|word| !word.is_empty()).or(self.finish.take());
+            let finish = choice.finish_reason.filter(|word| !word.is_empty());
+            self.said_at_end = if finish.is_some() { more } else { self.said_at_end || more };
+            self.finish = finish.or(self.finish.take());
         }
         Ok(())
     }
 
-    fn hear(&mut self, said: Turn<'_>, heard: Heard<'_>) {
+    fn hear(&mut self, said: Turn<'_>, streamed: bool, heard: Heard<'_>) {
         self.think(0, said.reasoning_content.as_deref().unwrap_or_default(), heard);
         self.think(1, said.reasoning.as_ref().and_then(Value::as_str).unwrap_or_default(), heard);
-        self.details.extend(said.reasoning_details.into_iter().flatten().map(|detail| detail.get().to_owned()));
+        if let Some(details) = said.reasoning_details {
+            self.details.take(details, streamed);
+        }
         match said.content {
             Some(Value::String(text)) => self.content.take(&text, heard),
             Some(Value::Array(pieces)) => pieces.iter().for_each(|piece| self.piece(piece, heard)),
@@ -123,8 +169,8 @@ impl ChatReader {
             self.refused = true;
             self.content.take(&text, heard);
         }
-        for entry in said.tool_calls.into_iter().flatten() {
-            self.calls.take(entry, heard);
+        for entry in said.tool_calls.into_iter().flatten().chain(said.function_call.map(Entry::from)) {
+            self.calls.take(entry, &self.tools, heard);
         }
     }
 
@@ -154,7 +200,12 @@ impl Reader for ChatReader {
             self.done = true;
             return Ok(Flow::Done);
         }
-        let chunk: Chunk<'_> = serde_json::from_str(data).map_err(bad)?;
+        let chunk: Chunk<'_> = match serde_json::from_str(data) {
+            Ok(chunk) => chunk,
+            // The answer is whole: what a server adds to it is not worth losing it.
+            Err(_) if self.finish.is_some() => return Ok(Flow::More),
+            Err(error) => return Err(bad(error)),
+        };
         self.take(chunk, heard)?;
         Ok(Flow::More)
     }
@@ -169,28 +220,35 @@ impl Reader for ChatReader {
         Ok(())
     }
 
-    fn enough(&self) -> bool {
-        self.finish.is_some()
+    fn enough(&self) -> Enough {
+        match (&self.finish, self.said_at_end) {
+            (None, _) => Enough::No,
+            (Some(_), true) => Enough::Perhaps,
+            (Some(_), false) => Enough::Yes,
+        }
     }
 
     fn finish(self) -> Result<Answer, Fault> {
         if !self.done && self.finish.is_none() {
             return Err(Fault::cut_off());
         }
+        if let Some(fault) = self.finish.as_deref().and_then(failed) {
+            return Err(fault);
+        }
         let mut warnings = Vec::new();
         let (inline, text) = self.content.finish(&|_| {});
         let mut parts = Vec::new();
         let mut opaque = |name: &str, value: String| {
             let raw = format!("{{{}:{value}}}", wire::json(name));
-            parts.push(AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw }));
+            parts.push(self.origin.opaque(raw));
         };
         for (name, reasoning) in REASONING.iter().zip(&self.reasoning) {
             if !reasoning.is_empty() {
                 opaque(name, wire::json(reasoning));
             }
         }
-        if !self.details.is_empty() {
-            opaque(DETAILS, format!("[{}]", self.details.join(",")));
+        if let Some(details) = self.details.finish() {
+            opaque(DETAILS, details);
         }
         if !inline.is_empty() {
             opaque(INLINE, wire::json(&inline));
@@ -204,7 +262,15 @@ impl Reader for ChatReader {
             parts.push(AnswerPart::Text(text));
         }
         let called = !self.calls.is_empty();
-        parts.extend(self.calls.finish().map(AnswerPart::Call));
+        // A call that was cut off before its first argument is not one without arguments.
+        let cut = self.finish.as_deref() == Some("length");
+        for (extra, mut call) in self.calls.finish() {
+            if call.arguments.trim().is_empty() && !cut {
+                call.arguments = "{}".to_owned();
+            }
+            parts.extend(extra.map(|extra| self.origin.opaque(format!("{{{}:{extra}}}", wire::json(EXTRA)))));
+            parts.push(AnswerPart::Call(call));
+        }
         self.ids.settle(&mut parts, &mut warnings);
 
         let stop = match self.finish.as_deref() {
@@ -244,12 +310,24 @@ impl Reader for ChatReader {
     }
 }
 
+/// Ends that are none: the server gave up in the middle, and the same request may go well.
+fn failed(finish: &str) -> Option<Fault> {
+    let failure = match finish {
+        "error" | "network_error" => Failure::Server,
+        "insufficient_system_resource" => Failure::Overloaded,
+        _ => return None,
+    };
+    Some(Fault::new(failure, format!("the provider broke the answer off ({finish}); nothing of it is used")))
+}
+
 fn bad(error: serde_json::Error) -> Fault {
     Fault::invalid(format!("a chunk is not what the protocol says ({error})"))
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::StreamExt as _;
+
     use super::*;
     use crate::http::cuts::same_however_cut;
 
@@ -267,6 +345,22 @@ mod tests {
             "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}\n\n",
             "data: [DONE]",
         );
-        same_however_cut(stream, || ChatReader::new(Ids::default(), vec!["read".to_owned()]));
+        same_however_cut(stream, || ChatReader::new(Origin::nobody("w"), Ids::default(), vec!["read".to_owned()]));
+    }
+
+    /// Some gateways write the end into every piece: a pause after one cuts nothing off.
+    #[tokio::test(start_paused = true)]
+    async fn issue5_an_end_in_every_piece_is_not_the_end() {
+        let pieces = ["first ", "second"].map(|text| {
+            format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}]}}\n\n")
+        });
+        let source = futures_util::stream::iter(pieces).then(|piece| async move {
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+            Ok::<_, String>(bytes::Bytes::from(piece))
+        });
+        let (limits, reader) =
+            (crate::HttpLimits::default(), ChatReader::new(Origin::nobody("w"), Ids::default(), Vec::new()));
+        let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
+        assert_eq!(answer.text(), "first second");
     }
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod calls;
+mod details;
 mod request;
 mod text_calls;
 mod think;
@@ -14,7 +15,7 @@ use reqwest::header::HeaderMap;
 
 use super::{DIALECT, client, is_openai, models};
 use crate::http::HttpClient;
-use crate::wire::{Body, Dialect, Ids};
+use crate::wire::{self, Body, Dialect, Ids, Origin, Sending};
 use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format's name.
@@ -26,9 +27,16 @@ pub struct OpenAiChat {
     name: ModelName,
     settings: HttpSettings,
     http: HttpClient,
+    origin: Origin,
     openai: bool,
     /// The server has refused `stream_options`: it is not asked to count any more.
     uncounted: AtomicBool,
+    /// The server has refused the name under which the length of an answer was limited: it is called by the other.
+    renamed: AtomicBool,
+    /// The server has refused a user's message right after results: there is always an answer between them.
+    strict: AtomicBool,
+    /// The server has refused ids of calls that have not nine letters.
+    nine: AtomicBool,
 }
 
 impl OpenAiChat {
@@ -40,7 +48,9 @@ impl OpenAiChat {
         Body::check_extra(&name, &settings.extra, request::OWN_FIELDS)?;
         let http = client(&name, &settings)?;
         let openai = is_openai(&settings);
-        Ok(Self { name, settings, http, openai, uncounted: AtomicBool::new(false) })
+        let origin = Origin::new(WIRE, &name, http.base());
+        let [uncounted, renamed, strict, nine] = [(); 4].map(|()| AtomicBool::new(false));
+        Ok(Self { name, settings, http, origin, openai, uncounted, renamed, strict, nine })
     }
 
     /// The models the server offers, by `/v1/models`.
@@ -51,11 +61,56 @@ impl OpenAiChat {
         models(&self.http).await
     }
 
-    async fn ask_once(&self, request: &Request<'_>, heard: Heard<'_>, counted: bool) -> Result<Answer, ModelError> {
-        let style = request::Style { openai: self.openai, counted, media: self.settings.media.unwrap_or(self.openai) };
+    /// How this server has shown that it is spoken to.
+    fn style(&self, request: &Request<'_>) -> request::Style {
+        let mut style = request::Style {
+            limit: request::Limit::of(self.openai != self.renamed.load(Ordering::Relaxed)),
+            counted: !self.uncounted.load(Ordering::Relaxed),
+            media: Sending::of(self.settings.media.unwrap_or(self.openai)),
+            strict: self.strict.load(Ordering::Relaxed),
+            nine: self.nine.load(Ordering::Relaxed),
+            origin: self.origin.clone(),
+        };
+        style.media = style.media.standing(&self.origin, request.conversation, |media| style.rendered(media));
+        style.origin = self.origin.standing(request.conversation, &style.rendered(style.media));
+        style
+    }
+
+    /// Changes what the server has refused; false if that is nothing that can be changed. Refused is refused before a
+    /// word was said: nothing has been heard that would be heard twice.
+    fn adapt(&self, style: &mut request::Style, request: &Request<'_>, error: &ModelError) -> bool {
+        let refused = error.failure == Failure::BadRequest;
+        if style.counted && refused && error.message.contains("stream_options") {
+            self.uncounted.store(true, Ordering::Relaxed);
+            style.counted = false;
+        } else if refused && style.limit == request::Limit::of(self.openai) && style.limit.is_refused(&error.message) {
+            self.renamed.store(true, Ordering::Relaxed);
+            style.limit = request::Limit::of(!self.openai);
+        } else if !style.strict && demands_turns(&error.message) {
+            self.strict.store(true, Ordering::Relaxed);
+            style.strict = true;
+        } else if !style.nine && demands_nine(&error.message) {
+            self.nine.store(true, Ordering::Relaxed);
+            style.nine = true;
+        } else if refused && refuses_reasoning(&error.message) && style.origin.owns_some(request.conversation) {
+            style.origin = Origin::nobody(WIRE);
+        } else if style.media.is_refused(error, request.conversation) {
+            style.media = Sending::Refused;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    async fn ask_once(
+        &self,
+        request: &Request<'_>,
+        heard: Heard<'_>,
+        style: &request::Style,
+    ) -> Result<Answer, ModelError> {
         let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request, style));
         let tools = request.tools.iter().map(|tool| tool.name.clone()).collect();
-        let reader = answer::ChatReader::new(Ids::new(request.conversation, body.clone()), tools);
+        let reader = answer::ChatReader::new(self.origin.clone(), Ids::new(request.conversation, body.clone()), tools);
         self.http.ask("/chat/completions", HeaderMap::new(), body, reader, heard).await
     }
 }
@@ -81,16 +136,32 @@ impl Model for OpenAiChat {
 
     async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
         self.fits(&request.tools)?;
-        let counted = !self.uncounted.load(Ordering::Relaxed);
-        match self.ask_once(request, heard, counted).await {
-            // Refused before a word was said: nothing has been heard that would be heard twice.
-            Err(error)
-                if counted && error.failure == Failure::BadRequest && error.message.contains("stream_options") =>
-            {
-                self.uncounted.store(true, Ordering::Relaxed);
-                self.ask_once(request, heard, false).await
+        let mut style = self.style(request);
+        let before = style.media;
+        loop {
+            match self.ask_once(request, heard, &style).await {
+                Err(error) if self.adapt(&mut style, request, &error) => {}
+                asked => return asked.map(|answer| wire::told_of(before, style.media, answer)),
             }
-            asked => asked,
         }
     }
+}
+
+/// Whether a refusal is about what was thought, in the words of any provider that a server may pass on.
+fn refuses_reasoning(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["reasoning", "thinking", "signature"].iter().any(|word| message.contains(word))
+}
+
+/// Whether a server wants ids of calls as Mistral makes them.
+fn demands_nine(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.contains("tool call id") && (message.contains("length of 9") || message.contains("length 9"))
+}
+
+/// Whether a server wants user and assistant to take turns more strictly than the protocol does: templates of Gemma and
+/// Mistral, and Mistral's own service. Some say it with 400 and some with 500.
+fn demands_turns(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.contains("roles must alternate") || message.contains("unexpected role 'user' after role 'tool'")
 }

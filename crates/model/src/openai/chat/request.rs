@@ -5,37 +5,76 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
-use super::answer::SENT_BACK;
+use super::answer::{EXTRA, SENT_BACK};
 use crate::openai::{LONGEST_NAME, TAKES};
-use crate::wire::{self, Body, FAILED, Fields, NO_OUTPUT, Shown, Takes};
+use crate::wire::{self, Body, FAILED, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, UserPart};
 
 /// Fields of a request that are written here.
 pub(super) const OWN_FIELDS: &[&str] = &["model", "stream", "stream_options", "tools", "messages", "tool_choice", "n"];
 
-/// What is rendered without media has a name of its own among what is kept.
-const TEXT_ONLY: &str = "openai_chat_text";
-
 /// What differs from server to server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Style {
-    pub openai: bool,
+    pub limit: Limit,
     pub counted: bool,
-    pub media: bool,
+    pub media: Sending,
+    /// Whether there must be an answer between results and a message of the user.
+    pub strict: bool,
+    /// Whether ids of calls must have nine letters and digits.
+    pub nine: bool,
+    /// Whose parts are sent back.
+    pub origin: Origin,
+}
+
+/// What the length of an answer is limited by: OpenAI's newer models take only the one, many other servers only the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    Completion,
+    Any,
+}
+
+impl Limit {
+    pub(super) fn of(newer: bool) -> Self {
+        if newer { Self::Completion } else { Self::Any }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Completion => "max_completion_tokens",
+            Self::Any => "max_tokens",
+        }
+    }
+
+    /// Whether a server refuses the name, and not the number.
+    pub(super) fn is_refused(self, message: &str) -> bool {
+        let message = message.to_lowercase();
+        let unknown = ["unsupported", "not supported", "unrecognized", "unknown", "extra inputs", "not permitted"];
+        message.contains(self.name()) && unknown.iter().any(|word| message.contains(word))
+    }
+}
+
+impl Style {
+    /// What is rendered differs by style, so each has a name of its own.
+    pub(super) fn rendered(&self, media: Sending) -> String {
+        let (strict, nine) = (if self.strict { ", strict" } else { "" }, if self.nine { ", nine" } else { "" });
+        format!("{}{strict}{nine}", media.word())
+    }
+
+    fn id<'i>(&self, id: &'i str) -> Cow<'i, str> {
+        if self.nine { wire::nine_letters(id) } else { wire::wire_id(id) }
+    }
 }
 
 /// The whole body. What a person set for the length of an answer goes before what is asked for here.
-pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: Style) -> Vec<u8> {
+pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Vec<u8> {
     let mut body = Body::new();
     body.field("model", model).field("stream", &true);
     if style.counted {
         body.field("stream_options", &json!({"include_usage": true}));
     }
     if !extra.contains_key("max_tokens") && !extra.contains_key("max_completion_tokens") {
-        // OpenAI's newer models take only the one, many other servers only the other.
-        let name = if style.openai { "max_completion_tokens" } else { "max_tokens" };
-        body.field(name, &request.max_output_tokens);
+        body.field(style.limit.name(), &request.max_output_tokens);
     }
     body.extra(extra);
     if !request.tools.is_empty() {
@@ -57,25 +96,27 @@ pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_
         messages.extend_from_slice(rendered);
         body.last("messages", &messages, off)
     };
-    if style.media {
-        request.conversation.with_rendered(WIRE, |message, out| render(message, &TAKES, out), end)
-    } else {
-        let none = Takes { images: &[], image_bytes: 0, pdf_bytes: 0 };
-        request.conversation.with_rendered(TEXT_ONLY, |message, out| render(message, &none, out), end)
-    }
+    let render = |message: &Message, out: &mut Vec<u8>| render(message, style, out);
+    let name = style.origin.rendering(&style.rendered(style.media));
+    request.conversation.with_turns(&name, &no_answer().to_string(), render, end)
+}
+
+fn no_answer() -> Value {
+    json!({"role": "assistant", "content": NO_ANSWER})
 }
 
 /// One message as one or more: every result is a message of its own, and what they hold of media follows in the user's,
 /// because results are text.
-fn render(message: &Message, takes: &Takes, out: &mut Vec<u8>) {
+fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
     match message {
         Message::User(parts) => {
+            let takes = &style.media.takes(TAKES);
             let mut content = Vec::new();
             for part in parts {
                 match part {
                     UserPart::Result(result) => {
                         let text = result_text(result, takes, &mut content);
-                        let id = wire::wire_id(&result.call_id);
+                        let id = style.id(&result.call_id);
                         push(&json!({"role": "tool", "tool_call_id": id, "content": text}), out);
                     }
                     UserPart::Text(text) => content.push(Piece::Text { text: Cow::Borrowed(text) }),
@@ -83,6 +124,13 @@ fn render(message: &Message, takes: &Takes, out: &mut Vec<u8>) {
                 }
             }
             content.retain(|piece| !matches!(piece, Piece::Text { text } if text.trim().is_empty()));
+            let results = !out.is_empty();
+            if content.is_empty() && !results {
+                content.push(Piece::Text { text: Cow::Borrowed(NO_MESSAGE) });
+            }
+            if style.strict && results && !content.is_empty() {
+                push(&no_answer(), out);
+            }
             let texts: Option<Vec<&str>> = content.iter().map(Piece::as_text).collect();
             match texts {
                 Some(texts) if texts.is_empty() => {}
@@ -91,31 +139,40 @@ fn render(message: &Message, takes: &Takes, out: &mut Vec<u8>) {
                 None => push(&json!({"role": "user", "content": content}), out),
             }
         }
-        Message::Assistant(parts) => assistant(parts, out),
+        Message::Assistant(parts) => assistant(parts, style, out),
     }
 }
 
-fn assistant(parts: &[AnswerPart], out: &mut Vec<u8>) {
+fn assistant(parts: &[AnswerPart], style: &Style, out: &mut Vec<u8>) {
     let mut text = String::new();
-    let mut calls = Vec::new();
+    let mut calls: Vec<String> = Vec::new();
+    // It stands before the call that it belongs to.
+    let mut extra: Option<String> = None;
     let mut own: Vec<(String, String)> = Vec::new();
     for part in parts {
         match part {
             AnswerPart::Text(piece) => text.push_str(piece),
-            AnswerPart::Call(call) => calls.push(json!({
-                "id": wire::wire_id(&call.id),
-                "type": "function",
-                "function": {
+            AnswerPart::Call(call) => {
+                let function = json!({
                     "name": wire::wire_name(&call.name, LONGEST_NAME),
                     "arguments": wire::arguments_object(&call.arguments),
-                },
-            })),
-            AnswerPart::Opaque(opaque) if opaque.wire == WIRE => {
-                let fields = Fields::of(&opaque.raw).unwrap_or_default();
+                });
+                let mut fields = Fields::default();
+                fields.set("id", wire::json(&*style.id(&call.id)));
+                fields.set("type", json!("function").to_string());
+                fields.set("function", function.to_string());
+                if let Some(extra) = extra.take() {
+                    fields.set("extra_content", extra);
+                }
+                calls.push(fields.to_json());
+            }
+            AnswerPart::Opaque(opaque) => {
+                let Some(raw) = style.origin.own(opaque) else { continue };
+                let fields = Fields::of(raw.get()).unwrap_or_default();
+                extra = fields.raw(EXTRA).map(str::to_owned).or(extra);
                 let kept = fields.iter().filter(|(name, _)| SENT_BACK.contains(name));
                 own.extend(kept.map(|(name, value)| (name.to_owned(), value.to_owned())));
             }
-            AnswerPart::Opaque(_) => {}
         }
     }
     if text.trim().is_empty() && calls.is_empty() {
@@ -130,7 +187,7 @@ fn assistant(parts: &[AnswerPart], out: &mut Vec<u8>) {
         for (name, value) in own {
             fields.set(&name, value);
         }
-        fields.set("tool_calls", wire::json(&calls));
+        fields.set("tool_calls", format!("[{}]", calls.join(",")));
     }
     push_text(&fields.to_json(), out);
 }
@@ -204,9 +261,10 @@ mod tests {
 
     #[test]
     fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
-        for media in [true, false] {
-            let style = Style { openai: media, counted: media, media };
-            prefix::holds("messages", |request| body("m", &Map::new(), request, style));
+        for (media, more) in [(Sending::Yes, true), (Sending::No, false), (Sending::Refused, false)] {
+            let origin = prefix::origin("openai_chat");
+            let style = Style { limit: Limit::of(more), counted: more, media, strict: more, nine: more, origin };
+            prefix::holds("messages", |request| body("m", &Map::new(), request, &style));
         }
     }
 }

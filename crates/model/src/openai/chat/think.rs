@@ -126,7 +126,7 @@ mod tests {
             match delta {
                 Delta::Thinking(text) => heard.0.push_str(text),
                 Delta::Text(text) => heard.1.push_str(text),
-                Delta::Call { .. } => {}
+                Delta::Call { .. } | Delta::Alive => {}
             }
         };
         let mut splitter = Splitter::default();

@@ -6,20 +6,22 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::WIRE;
 use crate::http::{Fault, Flow, Reader, Said};
-use crate::wire::{self, Fields, Ids};
-use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Opaque, Stop, Usage};
+use crate::wire::{self, Fields, Ids, Origin};
+use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
 
 /// The field of an opaque part that says which phase the text after it belongs to: newer models want it back.
 pub(super) const PHASE: &str = "phase_of_next_text";
 
 /// Puts one answer together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ResponsesReader {
+    origin: Origin,
     ids: Ids,
     /// Finished items by their place.
     items: BTreeMap<u64, Box<RawValue>>,
+    /// Text as it was told on the way, for servers that send no item with it.
+    told: String,
     end: Option<End>,
 }
 
@@ -85,8 +87,8 @@ struct Item {
 }
 
 impl ResponsesReader {
-    pub fn new(ids: Ids) -> Self {
-        Self { ids, ..Self::default() }
+    pub fn new(origin: Origin, ids: Ids) -> Self {
+        Self { origin, ids, items: BTreeMap::new(), told: String::new(), end: None }
     }
 
     /// The response at its end. Items that no event brought are taken from it.
@@ -115,7 +117,10 @@ impl Reader for ResponsesReader {
         let event: Event<'_> = serde_json::from_str(data).map_err(bad)?;
         let delta = event.delta.as_ref().and_then(Value::as_str).unwrap_or_default();
         match event.kind.as_str() {
-            "response.output_text.delta" | "response.refusal.delta" if !delta.is_empty() => heard(Delta::Text(delta)),
+            "response.output_text.delta" | "response.refusal.delta" if !delta.is_empty() => {
+                self.told.push_str(delta);
+                heard(Delta::Text(delta));
+            }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if !delta.is_empty() => {
                 heard(Delta::Thinking(delta));
             }
@@ -152,7 +157,7 @@ impl Reader for ResponsesReader {
             return Err(Fault::invalid("the answer is no response"));
         }
         for item in self.items.values() {
-            for part in parts(item).map_err(bad)?.0 {
+            for part in parts(item, &self.origin).map_err(bad)?.0 {
                 match &part {
                     AnswerPart::Text(text) => heard(Delta::Text(text)),
                     AnswerPart::Call(call) => heard(Delta::Call { name: &call.name }),
@@ -168,11 +173,25 @@ impl Reader for ResponsesReader {
         let mut all = Vec::new();
         let mut refused = false;
         for item in self.items.values() {
-            let (parts, refusal) = parts(item).map_err(bad)?;
+            let (parts, refusal) = parts(item, &self.origin).map_err(bad)?;
             all.extend(parts);
             refused |= refusal;
         }
+        // The servers' form of "no arguments"; of an answer that was cut off nobody knows.
+        if end.status == "completed" {
+            for part in &mut all {
+                if let AnswerPart::Call(call) = part
+                    && call.arguments.trim().is_empty()
+                {
+                    call.arguments = "{}".to_owned();
+                }
+            }
+        }
         let mut warnings = Vec::new();
+        if all.is_empty() && !self.told.is_empty() {
+            warnings.push("the answer's text came in pieces only, never as an item".to_owned());
+            all.push(AnswerPart::Text(self.told));
+        }
         self.ids.settle(&mut all, &mut warnings);
         let called = all.iter().any(|part| matches!(part, AnswerPart::Call(_)));
         let stop = match (end.status.as_str(), end.reason.as_deref()) {
@@ -202,12 +221,11 @@ impl Reader for ResponsesReader {
 }
 
 /// The parts of an item, and whether one is a refusal.
-fn parts(raw: &RawValue) -> Result<(Vec<AnswerPart>, bool), serde_json::Error> {
-    let opaque = |raw: String| AnswerPart::Opaque(Opaque { wire: WIRE.to_owned(), raw });
+fn parts(raw: &RawValue, origin: &Origin) -> Result<(Vec<AnswerPart>, bool), serde_json::Error> {
     let kind = Fields::of(raw.get())?.text("type").unwrap_or_default();
     // Only what is read here has a shape to keep to.
     if kind != "message" && kind != "function_call" {
-        return Ok((vec![opaque(raw.get().to_owned())], false));
+        return Ok((vec![origin.opaque(raw.get())], false));
     }
     let item: Item = serde_json::from_str(raw.get())?;
     if kind == "function_call" {
@@ -227,7 +245,8 @@ fn parts(raw: &RawValue) -> Result<(Vec<AnswerPart>, bool), serde_json::Error> {
     }
     let mut parts = Vec::new();
     if !text.is_empty() {
-        parts.extend(item.phase.map(|phase| opaque(format!("{{{}:{}}}", wire::json(PHASE), wire::json(&phase)))));
+        parts
+            .extend(item.phase.map(|phase| origin.opaque(format!("{{{}:{}}}", wire::json(PHASE), wire::json(&phase)))));
         parts.push(AnswerPart::Text(text));
     }
     Ok((parts, refused))
@@ -254,6 +273,6 @@ mod tests {
             "data: {\"type\":\"response.output_item.done\",\"output_index\":2,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"read\",\"arguments\":\"{\\\"p\\\": 1}\"}}\n\n",
             "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[],\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}}\n\n",
         );
-        same_however_cut(stream, || ResponsesReader::new(Ids::default()));
+        same_however_cut(stream, || ResponsesReader::new(Origin::nobody("w"), Ids::default()));
     }
 }

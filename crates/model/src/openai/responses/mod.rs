@@ -12,7 +12,7 @@ use reqwest::header::HeaderMap;
 
 use super::{DIALECT, client, is_openai, models};
 use crate::http::HttpClient;
-use crate::wire::{Body, Dialect, Ids};
+use crate::wire::{self, Body, Dialect, Ids, Origin, Sending};
 use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format's name.
@@ -24,6 +24,7 @@ pub struct OpenAiResponses {
     name: ModelName,
     settings: HttpSettings,
     http: HttpClient,
+    origin: Origin,
     /// The model has no encrypted reasoning: it is not asked for any more.
     plain: AtomicBool,
 }
@@ -36,7 +37,8 @@ impl OpenAiResponses {
     pub fn new(name: ModelName, settings: HttpSettings) -> Result<Self, ModelError> {
         Body::check_extra(&name, &settings.extra, request::OWN_FIELDS)?;
         let http = client(&name, &settings)?;
-        Ok(Self { name, settings, http, plain: AtomicBool::new(false) })
+        let origin = Origin::new(WIRE, &name, http.base());
+        Ok(Self { name, settings, http, origin, plain: AtomicBool::new(false) })
     }
 
     /// The models the server offers, by `/v1/models`.
@@ -47,9 +49,14 @@ impl OpenAiResponses {
         models(&self.http).await
     }
 
-    async fn ask_once(&self, request: &Request<'_>, heard: Heard<'_>, reasoning: bool) -> Result<Answer, ModelError> {
-        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request, reasoning));
-        let reader = answer::ResponsesReader::new(Ids::new(request.conversation, body.clone()));
+    async fn ask_once(
+        &self,
+        request: &Request<'_>,
+        heard: Heard<'_>,
+        style: &request::Style,
+    ) -> Result<Answer, ModelError> {
+        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request, style));
+        let reader = answer::ResponsesReader::new(self.origin.clone(), Ids::new(request.conversation, body.clone()));
         self.http.ask("/responses", HeaderMap::new(), body, reader, heard).await
     }
 }
@@ -75,16 +82,46 @@ impl Model for OpenAiResponses {
 
     async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
         self.fits(&request.tools)?;
-        let reasoning = !self.plain.load(Ordering::Relaxed);
-        match self.ask_once(request, heard, reasoning).await {
-            // Models without reasoning refuse to encrypt it. Nothing has been heard yet.
-            Err(error) if reasoning && error.failure == Failure::BadRequest && speaks_of_encryption(&error.message) => {
-                self.plain.store(true, Ordering::Relaxed);
-                self.ask_once(request, heard, false).await
+        let media = Sending::of(self.settings.media.unwrap_or(true));
+        let before = media.standing(&self.origin, request.conversation, |media| media.word().to_owned());
+        let mut style = request::Style {
+            reasoning: !self.plain.load(Ordering::Relaxed),
+            origin: self.origin.standing(request.conversation, before.word()),
+            media: before,
+        };
+        loop {
+            let asked = self.ask_once(request, heard, &style).await;
+            // Nothing has been heard yet of what is refused.
+            match &asked {
+                // Models without reasoning refuse to encrypt it.
+                Err(error)
+                    if style.reasoning
+                        && error.failure == Failure::BadRequest
+                        && speaks_of_encryption(&error.message) =>
+                {
+                    self.plain.store(true, Ordering::Relaxed);
+                    style.reasoning = false;
+                }
+                // Reasoning of another account, or in an order that is not taken: it stays in the log, and the
+                // conversation goes on without it.
+                Err(error)
+                    if error.failure == Failure::BadRequest
+                        && refuses_reasoning(&error.message)
+                        && style.origin.owns_some(request.conversation) =>
+                {
+                    style.origin = Origin::nobody(WIRE);
+                }
+                Err(error) if style.media.is_refused(error, request.conversation) => style.media = Sending::Refused,
+                _ => return asked.map(|answer| wire::told_of(before, style.media, answer)),
             }
-            asked => asked,
         }
     }
+}
+
+fn refuses_reasoning(message: &str) -> bool {
+    let message = message.to_lowercase();
+    let item = message.contains("of type 'reasoning'") || message.contains("item with id 'rs_");
+    item || message.contains("invalid_encrypted_content") || message.contains("the encrypted content")
 }
 
 fn speaks_of_encryption(message: &str) -> bool {

@@ -4,11 +4,20 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
 use super::answer::PHASE;
 use crate::openai::{LONGEST_NAME, TAKES};
-use crate::wire::{self, Body, FAILED, Fields, NO_OUTPUT, Shown};
+use crate::wire::{self, Body, FAILED, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, UserPart};
+
+/// What differs from request to request besides what is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Style {
+    /// Whether encrypted reasoning is asked for.
+    pub reasoning: bool,
+    /// Whose parts are sent back.
+    pub origin: Origin,
+    pub media: Sending,
+}
 
 /// Fields of a request that are written here.
 pub(super) const OWN_FIELDS: &[&str] = &[
@@ -25,10 +34,10 @@ pub(super) const OWN_FIELDS: &[&str] = &[
 ];
 
 /// The whole body.
-pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, reasoning: bool) -> Vec<u8> {
+pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Vec<u8> {
     let mut body = Body::new();
     body.field("model", model).field("store", &false).field("stream", &true);
-    if reasoning {
+    if style.reasoning {
         body.field("include", &["reasoning.encrypted_content"]);
     }
     body.field("max_output_tokens", &request.max_output_tokens).extra(extra);
@@ -44,21 +53,28 @@ pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_
         body.field("instructions", request.system);
     }
     let off = (request.tools_off && !request.tools.is_empty()).then(|| ("tool_choice", json!("none")));
-    request.conversation.with_rendered(WIRE, render, |input| body.last("input", input, off))
+    let no_answer = said(NO_ANSWER, None).to_string();
+    let render = |message: &Message, out: &mut Vec<u8>| render(message, style, out);
+    let end = |input: &[u8]| body.last("input", input, off);
+    request.conversation.with_turns(&style.origin.rendering(style.media.word()), &no_answer, render, end)
 }
 
 /// One message as the items it consists of.
-fn render(message: &Message, out: &mut Vec<u8>) {
+fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
+    let takes = &style.media.takes(TAKES);
     match message {
         Message::User(parts) => {
             let mut content = Vec::new();
             for part in parts {
                 match part {
-                    UserPart::Result(result) => push(&output(result).to_string(), out),
+                    UserPart::Result(result) => push(&output(result, takes).to_string(), out),
                     UserPart::Text(text) if text.trim().is_empty() => {}
                     UserPart::Text(text) => content.push(input_text(text)),
-                    UserPart::Media(media) => content.push(media_part(media)),
+                    UserPart::Media(media) => content.push(media_part(media, takes)),
                 }
+            }
+            if content.is_empty() && out.is_empty() {
+                content.push(input_text(NO_MESSAGE));
             }
             if !content.is_empty() {
                 push(&json!({"type": "message", "role": "user", "content": content}).to_string(), out);
@@ -66,49 +82,71 @@ fn render(message: &Message, out: &mut Vec<u8>) {
         }
         Message::Assistant(parts) => {
             let mut phase = None;
+            // Reasoning is sent with the item that it led to: one that was cut off before there was any is refused.
+            let mut led_here = Vec::new();
             for part in parts {
-                match part {
-                    AnswerPart::Opaque(opaque) => phase = own(opaque, out).or(phase),
-                    AnswerPart::Text(text) if text.is_empty() => {}
-                    AnswerPart::Text(text) => {
-                        let content = json!([{"type": "output_text", "text": text}]);
-                        let mut item = json!({"type": "message", "role": "assistant", "content": content});
-                        if let Some(phase) = phase.take() {
-                            item["phase"] = Value::String(phase);
+                let part = match part {
+                    AnswerPart::Opaque(opaque) => match own(opaque, &style.origin) {
+                        Some(Own::Phase(of_next)) => {
+                            phase = Some(of_next);
+                            continue;
                         }
-                        push(&item.to_string(), out);
-                    }
-                    AnswerPart::Call(call) => {
-                        let item = json!({
-                            "type": "function_call",
-                            "call_id": wire::wire_id(&call.id),
-                            "name": wire::wire_name(&call.name, LONGEST_NAME),
-                            "arguments": wire::arguments_object(&call.arguments),
-                        });
-                        push(&item.to_string(), out);
-                    }
-                }
+                        Some(Own::Reasoning(raw)) => {
+                            led_here.push(raw);
+                            continue;
+                        }
+                        Some(Own::Item(raw)) => raw.to_owned(),
+                        None => continue,
+                    },
+                    AnswerPart::Text(text) if text.is_empty() => continue,
+                    AnswerPart::Text(text) => said(text, phase.take()).to_string(),
+                    AnswerPart::Call(call) => json!({
+                        "type": "function_call",
+                        "call_id": wire::wire_id(&call.id),
+                        "name": wire::wire_name(&call.name, LONGEST_NAME),
+                        "arguments": wire::arguments_object(&call.arguments),
+                    })
+                    .to_string(),
+                };
+                led_here.drain(..).for_each(|reasoning| push(reasoning, out));
+                push(&part, out);
             }
         }
     }
 }
 
-/// Sends an opaque item back, or gives the phase that the next text has.
-fn own(opaque: &Opaque, out: &mut Vec<u8>) -> Option<String> {
-    let raw = wire::own(opaque, WIRE)?;
-    let fields = Fields::of(raw.get()).ok()?;
-    if let Some(phase) = fields.text(PHASE) {
-        return Some(phase);
+/// Something the model said.
+fn said(text: &str, phase: Option<String>) -> Value {
+    let content = json!([{"type": "output_text", "text": text}]);
+    let mut item = json!({"type": "message", "role": "assistant", "content": content});
+    if let Some(phase) = phase {
+        item["phase"] = Value::String(phase);
     }
-    // Without its content a reasoning item is only a name, and nothing is stored under it.
-    let reasoning = fields.text("type").as_deref() == Some("reasoning");
-    if !reasoning || fields.text("encrypted_content").is_some() {
-        push(raw.get(), out);
-    }
-    None
+    item
 }
 
-fn output(result: &ToolResult) -> Value {
+/// What an opaque part is.
+enum Own<'a> {
+    /// The phase of the text that follows.
+    Phase(String),
+    Reasoning(&'a str),
+    Item(&'a str),
+}
+
+fn own<'a>(opaque: &'a Opaque, origin: &Origin) -> Option<Own<'a>> {
+    let raw = origin.own(opaque)?.get();
+    let fields = Fields::of(raw).ok()?;
+    if let Some(phase) = fields.text(PHASE) {
+        return Some(Own::Phase(phase));
+    }
+    if fields.text("type").as_deref() != Some("reasoning") {
+        return Some(Own::Item(raw));
+    }
+    // Without its content a reasoning item is only a name, and nothing is stored under it.
+    fields.text("encrypted_content").filter(|content| !content.is_empty()).map(|_| Own::Reasoning(raw))
+}
+
+fn output(result: &ToolResult, takes: &Takes) -> Value {
     let call_id = wire::wire_id(&result.call_id);
     let texts: Option<Vec<&str>> = result.parts.iter().map(as_text).collect();
     let output = match texts {
@@ -121,7 +159,7 @@ fn output(result: &ToolResult) -> Value {
             let failed = result.is_error.then(|| input_text(FAILED.trim_end()));
             let parts = result.parts.iter().filter_map(|part| match part {
                 ResultPart::Text(text) => (!text.is_empty()).then(|| input_text(text)),
-                ResultPart::Media(media) => Some(media_part(media)),
+                ResultPart::Media(media) => Some(media_part(media, takes)),
             });
             Value::Array(failed.into_iter().chain(parts).collect())
         }
@@ -140,8 +178,8 @@ fn input_text(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-fn media_part(media: &Media) -> Value {
-    match TAKES.show(media) {
+fn media_part(media: &Media, takes: &Takes) -> Value {
+    match takes.show(media) {
         Shown::Image { mime, base64 } => {
             json!({"type": "input_image", "image_url": format!("data:{mime};base64,{base64}")})
         }
@@ -167,6 +205,9 @@ mod tests {
 
     #[test]
     fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
-        prefix::holds("input", |request| body("m", &Map::new(), request, true));
+        for media in [Sending::Yes, Sending::Refused] {
+            let style = Style { reasoning: true, origin: prefix::origin("openai_responses"), media };
+            prefix::holds("input", |request| body("m", &Map::new(), request, &style));
+        }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use portcullis_model::{AnswerPart, Anthropic, Failure, Message, Model, Opaque, Stop, ToolSpec, Usage, UserPart};
+use portcullis_model::{
+    AnswerPart, Anthropic, Failure, Media, MediaKind, Message, Model, Opaque, ResultPart, Stop, ToolResult, ToolSpec,
+    Usage, UserPart,
+};
 use serde_json::{Value, json};
 
 use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, events, said, settings, tls, tool};
-use crate::providers::talk::{call, long_talk, shares_its_prefix};
+use crate::providers::talk::{call, long_talk, of_anybody, shares_its_prefix};
 
 pub fn model(fake: &Fake) -> Anthropic {
     Anthropic::new("anthropic/claude-x".parse().expect("a name"), fake.settings()).expect("a model")
@@ -71,9 +74,9 @@ async fn issue5_thinking_text_and_parallel_calls_come_whole_and_in_order() {
         }
     );
     let answer = asked.answer();
-    let opaque = |raw: &str| AnswerPart::Opaque(Opaque { wire: "anthropic_messages".to_owned(), raw: raw.to_owned() });
+    let opaque = |raw: &str| AnswerPart::Opaque(Opaque::new("anthropic_messages", raw));
     assert_eq!(
-        answer.parts,
+        of_anybody(&answer.parts),
         vec![
             opaque(r#"{"type":"thinking","thinking":"Let me \"look\" – ü","signature":"c2lnbmF0dXJl=="}"#),
             opaque(r#"{"type":"redacted_thinking","data":"a1b2","more":1.5}"#),
@@ -92,7 +95,8 @@ async fn issue5_thinking_text_and_parallel_calls_come_whole_and_in_order() {
 #[tokio::test]
 async fn issue5_a_block_that_comes_in_one_piece_is_kept_to_the_byte() {
     let raw = r#"{ "type" : "redacted_thinking",  "data":"\u0061b/\/c", "n": 1.50e0 }"#;
-    let stream = hello().replacen(
+    // Before the text: thinking at the end of an answer is not sent back.
+    let stream = hello().replace("\"index\":0", "\"index\":8").replacen(
         "event: content_block_stop",
         &format!("data: {{\"type\":\"content_block_start\",\"index\":7,\"content_block\":{raw}}}\n\nevent: content_block_stop"),
         1,
@@ -101,7 +105,7 @@ async fn issue5_a_block_that_comes_in_one_piece_is_kept_to_the_byte() {
     let model = model(&fake);
     let mut talk = said("go");
     let answer = ask(&model, &talk).await.answer();
-    assert!(answer.parts.contains(&AnswerPart::Opaque(Opaque { wire: model.wire().to_owned(), raw: raw.to_owned() })));
+    assert!(of_anybody(&answer.parts).contains(&AnswerPart::Opaque(Opaque::new(model.wire(), raw))));
     talk.push(Message::Assistant(answer.parts));
     talk.push(Message::User(vec![UserPart::Text("on".to_owned())]));
     ask(&model, &talk).await.answer();
@@ -133,7 +137,7 @@ async fn check_6_3_a_request_is_written_in_order_with_cache_marks_and_its_messag
 #[tokio::test]
 async fn issue5_everything_goes_back_as_the_providers_own_blocks() {
     let fake = Fake::start([Reply::stream(&hello())]).await;
-    ask(&model(&fake), &long_talk()).await.answer();
+    ask(&model(&fake), &long_talk(&fake)).await.answer();
     let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
     let messages = &body["messages"];
     let id = messages[1]["content"][3]["id"].as_str().expect("an id").to_owned();
@@ -164,6 +168,34 @@ async fn issue5_everything_goes_back_as_the_providers_own_blocks() {
 }
 
 #[tokio::test]
+async fn results_come_first_and_a_failed_one_holds_nothing_but_text() {
+    let image = || Media { kind: MediaKind::Image, mime: "image/png".to_owned(), bytes: Arc::from(*b"img") };
+    let result = |id: &str, is_error: bool| {
+        let parts = vec![ResultPart::Text("x".to_owned()), ResultPart::Media(image())];
+        UserPart::Result(ToolResult { call_id: id.to_owned(), name: "read".to_owned(), is_error, parts })
+    };
+    let mut talk = said("go");
+    talk.push(Message::Assistant(vec![call("a", "read", "{}"), call("b", "read", "{}")]));
+    talk.push(Message::User(vec![UserPart::Text("note".to_owned()), result("a", true), result("b", false)]));
+    let fake = Fake::start([Reply::stream(&hello())]).await;
+    ask(&model(&fake), &talk).await.answer();
+    let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let shown = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aW1n"}});
+    let result = |id: &str, is_error: bool, last: Value| json!({"type": "tool_result", "tool_use_id": id, "content": [text("x"), last], "is_error": is_error});
+    assert_eq!(
+        body["messages"][2]["content"],
+        json!([
+            result("a", true, text("[shown after the results]")),
+            result("b", false, shown.clone()),
+            text("note"),
+            text("[from the result of read (a)]"),
+            shown,
+        ])
+    );
+}
+
+#[tokio::test]
 async fn check_6_3_request_n_plus_1_begins_with_the_bytes_of_request_n() {
     shares_its_prefix(model, &hello(), r#""tool_choice":{"type":"none"}"#).await;
 }
@@ -174,7 +206,7 @@ async fn stop_reasons_are_told_apart() {
         ("end_turn", Stop::EndTurn),
         ("stop_sequence", Stop::EndTurn),
         ("max_tokens", Stop::MaxTokens),
-        ("model_context_window_exceeded", Stop::MaxTokens),
+        ("model_context_window_exceeded", Stop::Other("model_context_window_exceeded".to_owned())),
         ("refusal", Stop::Refusal),
         ("pause_turn", Stop::Other("pause_turn".to_owned())),
     ];
@@ -292,4 +324,20 @@ async fn extra_fields_go_before_the_messages() {
     ask(&model, &said("go")).await.answer();
     assert_eq!(fake.seen()[0].path, "/v1/messages", "/v1 in the address is not doubled");
     assert!(fake.seen()[0].body.contains(r#""thinking":{"type":"adaptive"},"tools""#));
+}
+
+#[tokio::test]
+async fn a_window_that_is_full_is_told_as_such_and_an_answer_without_room_is_an_overflow() {
+    let full = hello().replace("end_turn", "model_context_window_exceeded");
+    let silent = events(&[
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "model_context_window_exceeded"}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let fake = Fake::start([Reply::stream(&full), Reply::stream(&silent)]).await;
+    let model = model(&fake);
+    let answer = ask(&model, &said("go")).await.answer();
+    assert!(answer.warnings.concat().contains("it is the conversation that is too long"), "{:?}", answer.warnings);
+    assert_ne!(answer.stop, Stop::MaxTokens, "to raise the limit of one answer would not help");
+    assert_eq!(ask(&model, &said("go")).await.error().failure, Failure::ContextOverflow);
 }

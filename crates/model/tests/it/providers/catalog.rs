@@ -180,6 +180,28 @@ async fn issue5_a_model_that_the_server_does_not_have_is_refused_with_the_choice
 }
 
 #[tokio::test]
+async fn issue5_a_server_that_takes_any_name_keeps_its_own_words_for_what_it_refuses() {
+    let bad = |message: &str| {
+        let body = serde_json::json!({"error": {"code": 400, "message": message, "type": "invalid_request_error"}});
+        Reply::json(400, &body.to_string())
+    };
+    let list = || Reply::json(200, MODELS);
+    let replies = [bad("tools.0: schema not found"), bad("Invalid model: any-model-word"), list()];
+    let fake = Fake::start(replies).await;
+    let environment = environment(&[("OPENAI_BASE_URL", &fake.url)]);
+    let catalog = Catalog::new(settings(), &environment);
+    let model = catalog.open_text("openai-chat/any-model-word").expect("a model");
+    let error = ask(model.as_ref(), &said("go")).await.error();
+    assert!(error.message.contains("schema not found") && !error.message.contains("it has"), "{error}");
+    assert_eq!(fake.seen().len(), 1, "and the list is not asked for");
+    let error = ask(model.as_ref(), &said("go")).await.error();
+    for words in ["Invalid model: any-model-word", "the server has no model `any-model-word`; it has `", "`qwen3:8b`"] {
+        assert!(error.message.contains(words), "its own words and the choices: {error}");
+    }
+    assert_eq!((error.failure, error.status), (Failure::BadRequest, Some(400)));
+}
+
+#[tokio::test]
 async fn gemini_lists_its_models_by_their_ids() {
     let list = r#"{"models":[{"name":"models/gemini-3.6-flash"},{"name":"tunedModels/x"}]}"#;
     let fake = Fake::start([Reply::json(200, list)]).await;
@@ -210,4 +232,21 @@ async fn the_table_of_the_documentation_is_the_table_of_the_code() {
         assert!(row.contains(&format!("`{variable}`")), "{row}");
         assert!(row.ends_with(&format!("| `{}` |", chosen.model.name().id)), "{row}");
     }
+}
+
+#[test]
+fn l69_a_key_that_others_could_read_on_the_way_is_warned_about() {
+    let name = "openai-chat/m".parse().expect("a name");
+    let caution = |url: &str, set: &[(&'static str, &str)]| {
+        let (environment, mut settings) = (environment(set), settings());
+        settings.base_url = Some(url.to_owned());
+        Catalog::new(settings, &environment).caution(&name)
+    };
+    let told = caution("http://llm.example:8080/v1", KEYS).expect("a warning");
+    assert!(told.contains("OPENAI_API_KEY") && told.contains("llm.example") && !told.contains(KEY), "{told}");
+    assert!(caution("http://192.168.1.5:11434", KEYS).is_some(), "also in a network of one's own");
+    for url in ["https://llm.example", "http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"] {
+        assert_eq!(caution(url, KEYS), None, "{url}");
+    }
+    assert_eq!(caution("http://llm.example", &[]), None, "no key, nothing to read");
 }

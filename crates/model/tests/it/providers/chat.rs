@@ -6,7 +6,7 @@ use portcullis_model::{AnswerPart, Failure, Message, Model, Opaque, OpenAiChat, 
 use serde_json::{Value, json};
 
 use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, said, settings, tls, tool};
-use crate::providers::talk::{call, long_talk, shares_its_prefix};
+use crate::providers::talk::{call, long_talk, of_anybody, shares_its_prefix};
 
 pub fn model(fake: &Fake) -> OpenAiChat {
     OpenAiChat::new("openai-chat/m".parse().expect("a name"), fake.settings()).expect("a model")
@@ -50,10 +50,9 @@ async fn issue5_text_reasoning_and_parallel_calls_come_whole_and_in_order() {
     };
     assert_eq!(asked.heard, heard);
     let answer = asked.answer();
-    let reasoning =
-        Opaque { wire: "openai_chat".to_owned(), raw: r#"{"reasoning_content":"Let me look."}"#.to_owned() };
+    let reasoning = Opaque::new("openai_chat", r#"{"reasoning_content":"Let me look."}"#);
     assert_eq!(
-        answer.parts,
+        of_anybody(&answer.parts),
         vec![
             AnswerPart::Opaque(reasoning),
             AnswerPart::Text("Reading both.".to_owned()),
@@ -91,7 +90,7 @@ async fn check_6_3_a_request_is_written_in_order_with_its_messages_last() {
 #[tokio::test]
 async fn issue5_everything_goes_back_as_the_protocol_has_it() {
     let fake = Fake::start([Reply::stream(&hello()), Reply::stream(&hello())]).await;
-    let talk = long_talk();
+    let talk = long_talk(&fake);
     ask(&model(&fake), &talk).await.answer();
     let mut seeing = fake.settings();
     seeing.media = Some(true);

@@ -115,7 +115,7 @@ async fn issue5_arguments_as_an_object_keep_their_text() {
     let answer = answer(&stream.replace("\"OBJECT\"", r#"{"path": "x", "n": 1.50}"#)).await;
     assert_eq!(called(&answer), [("read", r#"{"path": "x", "n": 1.50}"#)]);
     let null = self::answer(&chunks(&[entry(0, "a", "read", Value::Null)], "tool_calls")).await;
-    assert_eq!(called(&null), [("read", "")], "nothing is put in the place of nothing");
+    assert_eq!(called(&null), [("read", "{}")], "as the conversation shows the model what it called with");
 }
 
 #[tokio::test]
@@ -286,5 +286,19 @@ async fn an_error_in_a_chunk_is_the_servers_error() {
         let fake = Fake::start([Reply::stream(&format!("{}data: {data}\n\n", &begun[..first]))]).await;
         let error = ask(&model(&fake), &said("go")).await.error();
         assert_eq!(error.failure, failure, "{}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn issue5_an_answer_that_the_server_broke_off_is_no_answer() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "write", "arguments": "{}"}}]});
+    for (finish, failure) in [
+        ("error", Failure::Server),
+        ("network_error", Failure::Server),
+        ("insufficient_system_resource", Failure::Overloaded),
+    ] {
+        let fake = Fake::start([Reply::stream(&chunks(std::slice::from_ref(&call), finish))]).await;
+        let error = ask(&model(&fake), &said("go")).await.error();
+        assert!(error.failure == failure && error.message.contains(finish), "{error}");
     }
 }

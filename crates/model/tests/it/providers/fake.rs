@@ -199,6 +199,7 @@ pub async fn ask_with(model: &dyn Model, talk: &Conversation, tools_off: bool) -
             Delta::Text(text) => all.text.push_str(text),
             Delta::Thinking(text) => all.thinking.push_str(text),
             Delta::Call { name } => all.calls.push(name.to_owned()),
+            Delta::Alive => {}
         }
     };
     let request = portcullis_model::Request {

@@ -58,6 +58,16 @@ async fn check_5_7_h34_each_status_has_its_class_and_its_pause() {
 }
 
 #[tokio::test]
+async fn a_redirection_is_told_with_its_host_and_the_setting_to_check() {
+    let moved = Reply::json(302, "").header("location", "https://other.example/v1?key=hunter22");
+    let fake = Fake::start([moved]).await;
+    let error = ask(&model(&fake), &said("go")).await.error();
+    let message = &error.message;
+    assert!(message.contains("to https://other.example (HTTP 302)") && message.contains("base_url"), "{message}");
+    assert!(!message.contains("hunter22"), "{message}");
+}
+
+#[tokio::test]
 async fn check_5_7_an_error_in_the_middle_of_a_stream_is_the_providers_error() {
     let begun = &hello()[..hello().find("event: message_delta").expect("a place")];
     let error = events(&[json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})]);

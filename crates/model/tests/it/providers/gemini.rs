@@ -10,27 +10,28 @@ use portcullis_model::{
 use serde_json::{Value, json};
 
 use crate::providers::fake::{Fake, HeardAll, KEY, Piece, Reply, ask, ask_with, said, settings, tls, tool};
+use crate::providers::talk::of_anybody;
 
 fn name(id: &str) -> ModelName {
     format!("gemini/{id}").parse().expect("a name")
 }
 
-fn model(fake: &Fake) -> Gemini {
+pub fn model(fake: &Fake) -> Gemini {
     Gemini::new(name("gemini-3.6-flash"), fake.settings()).expect("a model")
 }
 
 /// Chunks as the API frames them. They are texts, so that a test can see which bytes come back.
-fn chunks(chunks: &[&str]) -> String {
+pub fn chunks(chunks: &[&str]) -> String {
     chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
 }
 
-fn parts(parts: &str) -> String {
+pub fn parts(parts: &str) -> String {
     format!(
         "{{\"candidates\":[{{\"content\":{{\"role\":\"model\",\"parts\":[{parts}]}},\"index\":0}}],\"usageMetadata\":{{\"promptTokenCount\":50}}}}"
     )
 }
 
-const END: &str = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":50,"cachedContentTokenCount":40,"candidatesTokenCount":7,"thoughtsTokenCount":5,"totalTokenCount":62},"modelVersion":"gemini-3.6-flash"}"#;
+pub const END: &str = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":50,"cachedContentTokenCount":40,"candidatesTokenCount":7,"thoughtsTokenCount":5,"totalTokenCount":62},"modelVersion":"gemini-3.6-flash"}"#;
 
 /// Thoughts in two pieces, text in two pieces, two calls of which the first is signed, a part that nobody knows.
 fn rich() -> String {
@@ -48,7 +49,7 @@ fn rich() -> String {
 }
 
 fn opaque(raw: &str) -> AnswerPart {
-    AnswerPart::Opaque(Opaque { wire: "gemini".to_owned(), raw: raw.to_owned() })
+    AnswerPart::Opaque(Opaque::new("gemini", raw))
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> AnswerPart {
@@ -80,7 +81,7 @@ async fn issue5_gemini_streams_thoughts_text_and_calls() {
     assert_eq!(asked.heard, heard);
     let answer = asked.answer();
     assert_eq!(
-        answer.parts,
+        of_anybody(&answer.parts),
         [
             opaque(r#"{"text":"I will look.","thought":true}"#),
             AnswerPart::Text("Reading both.".to_owned()),
@@ -200,15 +201,14 @@ async fn ids_are_made_where_none_were_given_and_where_one_came_twice() {
     let ids: std::collections::HashSet<&str> = answer.calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids.len(), 4, "{ids:?}");
     assert!(!ids.contains(""));
-    assert_eq!(answer.warnings.len(), 3, "{:?}", answer.warnings);
+    assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
     assert!(answer.calls().all(|call| call.arguments == "{}"));
 }
 
 #[tokio::test]
 async fn calls_of_another_model_are_sent_as_its_api_takes_them() {
     let mut talk = said("go");
-    let foreign =
-        AnswerPart::Opaque(Opaque { wire: "anthropic".to_owned(), raw: "{\"type\":\"thinking\"}".to_owned() });
+    let foreign = AnswerPart::Opaque(Opaque::new("anthropic", "{\"type\":\"thinking\"}"));
     talk.push(Message::Assistant(vec![foreign, call("a:1", "read it", "{not json"), call("b", "read", "{}")]));
     talk.push(Message::User(vec![result("a:1", true, vec![]), result("b", false, vec![text("x")])]));
     for (id, signed) in [("gemini-3.6-flash", true), ("gemini-2.5-pro", false)] {
@@ -265,7 +265,7 @@ async fn each_way_to_end_is_told_apart() {
         (ended("MAX_TOKENS"), Stop::MaxTokens, ""),
         (ended("SAFETY"), Stop::Refusal, "SAFETY"),
         (ended("PROHIBITED_CONTENT"), Stop::Refusal, "PROHIBITED_CONTENT"),
-        (ended("MALFORMED_FUNCTION_CALL"), Stop::Other("MALFORMED_FUNCTION_CALL".to_owned()), "why"),
+        (ended("IMAGE_OTHER"), Stop::Other("IMAGE_OTHER".to_owned()), "why"),
         (
             r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":3}}"#
                 .to_owned(),
@@ -389,6 +389,30 @@ async fn what_cannot_work_is_said_before_anything_is_sent() {
     assert!(model.fits(&[tool("mcp.read"), tool("_x")]).is_ok());
 }
 
+#[tokio::test]
+async fn a_gateway_that_ends_every_chunk_is_heard_to_its_end() {
+    let piece = |text: &str| END.replace("\"text\":\"\"", &format!("\"text\":\"{text}\""));
+    let fake = Fake::start([Reply::stream(&chunks(&[&piece("one "), &piece("two")]))]).await;
+    let answer = ask(&model(&fake), &said("go")).await.answer();
+    assert_eq!((answer.text().as_str(), answer.stop), ("one two", Stop::EndTurn));
+}
+
+#[tokio::test]
+async fn a_call_goes_back_under_the_name_it_was_declared_with_or_one_that_is_taken() {
+    let names = [("mcp.read", "mcp.read"), ("1st", "_1st"), ("a b", "a_b"), ("", "unnamed")];
+    for (called, sent) in names {
+        let mut talk = said("go");
+        talk.push(Message::Assistant(vec![call("a", called, "{}")]));
+        let result = ToolResult { call_id: "a".to_owned(), name: called.to_owned(), is_error: false, parts: vec![] };
+        talk.push(Message::User(vec![UserPart::Result(result)]));
+        let fake = Fake::start([Reply::stream(&chunks(&[END]))]).await;
+        ask(&model(&fake), &talk).await.answer();
+        let contents = body(&fake)["contents"].clone();
+        assert_eq!(contents[1]["parts"][0]["functionCall"]["name"], sent);
+        assert_eq!(contents[2]["parts"][0]["functionResponse"]["name"], sent);
+    }
+}
+
 #[test]
 fn an_empty_message_is_no_content() {
     // Nothing but the parts of another wire: Gemini refuses a content without parts.
@@ -401,4 +425,47 @@ fn an_empty_message_is_no_content() {
         ask(&model(&fake), &talk).await.answer();
         assert_eq!(body(&fake)["contents"].as_array().expect("a list").len(), 1);
     });
+}
+
+#[tokio::test]
+async fn issue5_a_call_that_its_provider_could_not_read_is_tried_again_and_nothing_of_it_is_used() {
+    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
+        let called = parts(r#"{"functionCall":{"name":"write","args":{}}}"#);
+        let end = format!(r#"{{"candidates":[{{"finishReason":"{reason}"}}]}}"#);
+        let fake = Fake::start([Reply::stream(&chunks(&[&called, &end]))]).await;
+        let error = ask(&model(&fake), &said("go")).await.error();
+        assert!(error.failure.retryable() && error.message.contains(reason), "{error}");
+    }
+}
+
+/// Some gateways write the end into every piece: an answer that goes on after it is not cut there.
+#[tokio::test]
+async fn issue5_an_end_in_every_piece_is_not_the_end_and_a_break_after_it_is_a_break() {
+    let piece = |text: &str| {
+        let chunk =
+            format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}},"finishReason":"STOP"}}]}}"#);
+        Piece::Bytes(chunks(&[&chunk]).into_bytes())
+    };
+    let fake = Fake::start([
+        Reply::pieces(vec![piece("first "), piece("second")]),
+        Reply::pieces(vec![piece("first "), Piece::Break]),
+    ])
+    .await;
+    let model = model(&fake);
+    assert_eq!(ask(&model, &said("go")).await.answer().text(), "first second");
+    assert_eq!(ask(&model, &said("go")).await.error().failure, Failure::CutOff);
+}
+
+#[tokio::test]
+async fn issue5_thoughts_in_many_pieces_are_put_together_in_the_time_that_their_bytes_take() {
+    let word = "many thoughts ".repeat(70);
+    let thought = parts(&format!(r#"{{"text":"{word}","thought":true}}"#));
+    let pieces: Vec<&str> = std::iter::repeat_n(thought.as_str(), 4_000).chain([END]).collect();
+    let fake = Fake::start([Reply::stream(&chunks(&pieces))]).await;
+    let began = std::time::Instant::now();
+    let answer = ask(&model(&fake), &said("go")).await.answer();
+    let AnswerPart::Opaque(whole) = &answer.parts[0] else { panic!("a thought") };
+    assert_eq!(whole.raw.matches("many").count(), 4_000 * 70, "one thought");
+    // Put together anew for every piece it took minutes.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portcullis_base::Digest;
 use portcullis_model::{
     AnswerPart, Call, Conversation, Media, MediaKind, Message, Model, Opaque, ResultPart, ToolResult, UserPart,
 };
@@ -12,11 +13,28 @@ pub fn call(id: &str, name: &str, arguments: &str) -> AnswerPart {
     AnswerPart::Call(Call { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
 }
 
-/// A conversation with everything in it.
-pub fn long_talk() -> Conversation {
+/// Parts as they compare where it does not matter whose they are.
+pub fn of_anybody(parts: &[AnswerPart]) -> Vec<AnswerPart> {
+    let anybodys = |part: &AnswerPart| match part {
+        AnswerPart::Opaque(opaque) => AnswerPart::Opaque(Opaque { from: None, ..opaque.clone() }),
+        other => other.clone(),
+    };
+    parts.iter().map(anybodys).collect()
+}
+
+/// A conversation with everything in it, as the models of this server have led it.
+pub fn long_talk(fake: &Fake) -> Conversation {
     let image = |mime: &str| Media { kind: MediaKind::Image, mime: mime.to_owned(), bytes: Arc::from(*b"img") };
     let pdf = Media { kind: MediaKind::Pdf, mime: "application/pdf".to_owned(), bytes: Arc::from(*b"pdf") };
-    let opaque = |wire: &str, raw: &str| AnswerPart::Opaque(Opaque { wire: wire.to_owned(), raw: raw.to_owned() });
+    let opaque = |wire: &str, raw: &str| {
+        let (name, path) = match wire {
+            "anthropic_messages" => ("anthropic/claude-x", ""),
+            "openai_responses" => ("openai/gpt-x", "/v1"),
+            _ => ("openai-chat/m", "/v1"),
+        };
+        let from = format!("{name}@{:.12}", Digest::of(format!("{}{path}", fake.url).as_bytes()));
+        AnswerPart::Opaque(Opaque { from: Some(from), ..Opaque::new(wire, raw) })
+    };
     let result = |id: &str, is_error: bool, parts: Vec<ResultPart>| {
         UserPart::Result(ToolResult { call_id: id.to_owned(), name: "read".to_owned(), is_error, parts })
     };
@@ -47,7 +65,7 @@ pub fn long_talk() -> Conversation {
 pub async fn shares_its_prefix<M: Model>(model: impl Fn(&Fake) -> M, answer: &str, off: &str) {
     let fake = Fake::start((0..6).map(|_| Reply::stream(answer))).await;
     let model = model(&fake);
-    let mut talk = long_talk();
+    let mut talk = long_talk(&fake);
     for turn in 0..6 {
         // The last request of a wake has the tools off; what it shares with the others stays.
         let answer = ask_with(&model, &talk, turn == 3).await.answer();

@@ -7,6 +7,7 @@
 mod exec;
 mod job;
 mod live;
+mod looks;
 mod manage;
 mod shells;
 mod sink;

@@ -1,0 +1,279 @@
+//! What a worker did, as a person and as a program reads it (agent-runtime 5.9). Everything in it is a fact of the log or of
+//! the head; `docs/run-json.md` names the fields.
+
+use std::collections::HashSet;
+
+use portcullis::SessionId;
+use portcullis::harness::{Activity, Skip, Stopped, WakeEnd};
+use portcullis_base::{Clock as _, EventId, SystemClock, Timestamp};
+use portcullis_event::facts::text_of;
+use portcullis_event::fold::{Input, Said};
+use portcullis_event::{Body, Event, LOCAL_TENANT, State};
+use portcullis_store::{AskFilter, Head, Log as _};
+use serde_json::{Value, json};
+
+use crate::ask_view;
+use crate::render::{self, Term, safe_line};
+use crate::wake;
+use crate::world::{PAGE, World, key};
+
+/// Characters of a text in a record (5.4).
+const PREVIEW: usize = 240;
+/// Events of a wake in its record, newest last; their count is told beside them.
+const WAKE_EVENTS: usize = 200;
+
+/// One thing that a worker did, kept until it is told.
+pub struct Happened {
+    cycle: u64,
+    session: SessionId,
+    what: What,
+}
+
+enum What {
+    Ran(Box<WakeEnd>, Box<State>),
+    Skipped { reason: Skip, message: Option<String>, again: Option<Timestamp> },
+}
+
+impl From<Activity<'_>> for Happened {
+    fn from(activity: Activity<'_>) -> Self {
+        match activity {
+            Activity::Ran { cycle, session, end, state } => {
+                Self { cycle, session, what: What::Ran(Box::new(end.clone()), Box::new(state.clone())) }
+            }
+            Activity::Skipped { cycle, session, reason, message, again } => {
+                Self { cycle, session, what: What::Skipped { reason, message: message.map(str::to_owned), again } }
+            }
+        }
+    }
+}
+
+impl Happened {
+    /// The session, if it waits for somebody to answer.
+    pub fn waiting(&self) -> Option<SessionId> {
+        let waits = |end: &WakeEnd| matches!(end.stop, Stopped::RequiresAction(_));
+        matches!(&self.what, What::Ran(end, _) if waits(end)).then_some(self.session)
+    }
+
+    /// Lines for a person, or one document. A log that cannot be read any more does not stop the work on others.
+    pub async fn tell(&self, world: &World, term: &Term) {
+        let told = match term.json {
+            true => self.document(world).await.map(|document| vec![format!("{document}\n")]),
+            false => self.lines(world).await,
+        };
+        // Nor does it stop where nobody reads what it says.
+        match told {
+            Ok(told) if term.json => told.iter().for_each(|line| drop(term.bytes(line.as_bytes()))),
+            Ok(told) => told.iter().for_each(|line| drop(term.print(line))),
+            Err(error) => {
+                term.error(&format!("{} was worked on; what it came to cannot be read: {error:#}", self.session))
+            }
+        }
+    }
+
+    async fn lines(&self, world: &World) -> anyhow::Result<Vec<String>> {
+        let session = self.session;
+        let line = |how: &str, more: &str| match more.is_empty() {
+            true => format!("{session} {how}"),
+            false => format!("{session} {how}: {}", safe_line(more, 300)),
+        };
+        let (end, state) = match &self.what {
+            What::Ran(end, state) => (end, state),
+            What::Skipped { reason, message, .. } => {
+                let how = format!("skipped ({})", render::word(reason));
+                return Ok(vec![line(&how, message.as_deref().unwrap_or_default())]);
+            }
+        };
+        Ok(vec![match &end.stop {
+            Stopped::RequiresAction(_) => return self.waits(world, state).await,
+            Stopped::Idle(reason) => {
+                let verdict = end.checked.as_ref().map(|checked| checked.verdict.as_str());
+                let verdict = verdict.map(|verdict| format!(", fact-check: {verdict}")).unwrap_or_default();
+                let how = format!("done ({}{verdict})", render::word(&json!(reason)["type"]));
+                let text = safe_line(&end.text, 100);
+                match wake::no_answer(end) {
+                    Some(words) if text.is_empty() => line(&how, words),
+                    Some(words) => line(&how, &format!("{words}: {text}")),
+                    None => line(&how, &text),
+                }
+            }
+            Stopped::Rescheduled(at) => line(&format!("goes on at {at}"), &safe_line(&end.text, 100)),
+            Stopped::Retrying { error, at } => {
+                line(&format!("failed ({}), tried again at {at}", error.failure.as_str()), &error.message)
+            }
+            Stopped::GaveUp { error } => line(&format!("failed for good ({})", error.failure.as_str()), &error.message),
+            Stopped::Broken => line("broken off; whoever comes next goes on", ""),
+        }])
+    }
+
+    /// What waits, each with the command that shows or answers it.
+    async fn waits(&self, world: &World, state: &State) -> anyhow::Result<Vec<String>> {
+        let session = self.session;
+        let asks = AskFilter { session: Some(session), pending: true };
+        let rows = world.store.asks(LOCAL_TENANT, asks).await?;
+        let asks = rows.iter().map(|row| {
+            let show = world.command(&format!("approvals show {}", row.ask_id));
+            format!("{session} waits for an answer ({}): {show}", ask_view::tool(row))
+        });
+        let custom = state.progress.custom.values().map(|call| {
+            let id = call.event_id;
+            let answer = world.command(&format!("sessions answer {session} --request {id} 'OUTPUT'"));
+            format!("{session} waits for its client ({}): {answer}", safe_line(&call.name, 80))
+        });
+        let mut lines: Vec<String> = asks.chain(custom).collect();
+        if lines.is_empty() {
+            // Somebody was quick.
+            lines.push(format!("{session} waited for an answer, which is there"));
+        }
+        Ok(lines)
+    }
+
+    async fn document(&self, world: &World) -> anyhow::Result<Value> {
+        let head = world.store.head(key(self.session)).await?;
+        let streak = head.as_ref().map(|head| head.failure_streak);
+        let (end, state) = match &self.what {
+            What::Ran(end, state) => (end, state),
+            What::Skipped { reason, message, again } => {
+                return Ok(json!({
+                    "type": "skipped",
+                    "cycle": self.cycle,
+                    "session_id": self.session,
+                    "activation_claim_id": null,
+                    "activation_kind": head.as_ref().and_then(activation_kind),
+                    "reason": reason,
+                    "error_message": message,
+                    "next_retry_at": again,
+                    "failure_streak": streak,
+                    "active_wake_lease": head.as_ref().and_then(lease),
+                }));
+            }
+        };
+        let mut record = wake::record(end, state);
+        let custom = state.progress.custom.values().next();
+        let asks = AskFilter { session: Some(self.session), pending: true };
+        let ask = world.store.asks(LOCAL_TENANT, asks).await?.into_iter().next();
+        merge(
+            &mut record,
+            json!({
+                "type": "ran",
+                "cycle": self.cycle,
+                "session_id": self.session,
+                "activation_claim_id": end.wake_id,
+                "checked": end.checked.as_ref().map(|checked| checked.verdict.as_str()),
+                "processed_event_count": end.processed.len(),
+                "defer_until": head.as_ref().and_then(|head| head.next_due_at),
+                "failure_streak": streak,
+                "pending_wake_count": state.wakes.len(),
+                "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
+                "runnable_pending_event_type": state.inbox.pending().first().map(|input| input.kind()),
+                "pending_tool_confirmation": ask.map(|ask| json!({
+                    "id": ask.ask_id, "tool_name": ask_view::tool(&ask), "permission_policy": ask.kind,
+                })),
+                "pending_custom_tool": custom.map(|call| json!({
+                    "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,
+                })),
+            }),
+        );
+        merge(&mut record, facts(world, self.session, end).await?);
+        Ok(record)
+    }
+}
+
+pub fn merge(record: &mut Value, more: Value) {
+    if let (Value::Object(record), Value::Object(more)) = (record, more) {
+        record.extend(more);
+    }
+}
+
+/// What made a session due (5.2).
+fn activation_kind(head: &Head) -> Option<&'static str> {
+    match (head.work_due_at, head.wake.as_ref()) {
+        (Some(_), _) => Some("pending_events"),
+        (None, Some(_)) => Some("queued_wake"),
+        (None, None) => None,
+    }
+}
+
+fn lease(head: &Head) -> Option<Value> {
+    let (owner, until) = (head.lease_owner.as_ref()?, head.lease_until?);
+    (until > SystemClock::new().now()).then(|| json!({"owner": owner.to_string(), "until": until, "fence": head.fence}))
+}
+
+/// What the log says of a wake that ended: what it took up, what it queued, which events it wrote.
+pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::Result<Value> {
+    let mut read = Read { wanted: end.processed.iter().copied().collect(), ..Read::default() };
+    let mut last = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
+    // Backwards: a wake is at the end of its log, however long that is.
+    while last > 0 && !(read.begun && read.wanted.is_empty()) {
+        let after = last.saturating_sub(PAGE as u64);
+        let page = world.store.read(key(session), after, usize::try_from(last - after).unwrap_or(PAGE)).await?;
+        page.iter().rev().for_each(|event| read.take(event, end));
+        last = after;
+    }
+    let requeue = match &end.stop {
+        Stopped::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
+        Stopped::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),
+        _ => Value::Null,
+    };
+    read.inputs.reverse();
+    read.wakes.reverse();
+    read.events.reverse();
+    Ok(json!({
+        "queued_wake_count": read.wakes.len(),
+        "queued_wake_summaries": read.wakes,
+        "requeue": requeue,
+        "consumed_inputs": read.inputs,
+        "wake_event_count": read.count,
+        "wake_events": read.events,
+    }))
+}
+
+/// What was read so far, newest first.
+#[derive(Default)]
+struct Read {
+    wanted: HashSet<EventId>,
+    /// The beginning of the wake was met.
+    begun: bool,
+    inputs: Vec<String>,
+    wakes: Vec<Value>,
+    events: Vec<Value>,
+    count: usize,
+}
+
+impl Read {
+    fn take(&mut self, event: &Event, end: &WakeEnd) {
+        let of_wake = event.wake_id == Some(end.wake_id);
+        if of_wake {
+            self.count += 1;
+            if self.events.len() < WAKE_EVENTS {
+                self.events.push(json!({"seq": event.seq, "id": event.id, "type": event.kind.as_str()}));
+            }
+        }
+        let consumed = self.wanted.remove(&event.id);
+        if !of_wake && !consumed {
+            return;
+        }
+        let body = event.body();
+        match &body {
+            Body::SpanStarted(span) if span.span_id == end.wake_id => self.begun = true,
+            Body::WakeQueued(wake) if of_wake => self.wakes.push(json!({
+                "id": wake.queued_wake_id, "due_at": wake.due_at, "reason": preview(&wake.reason),
+                "note": wake.note.as_deref().map(preview), "priority": wake.priority,
+            })),
+            _ => {}
+        }
+        if consumed {
+            let said = Input::of(event, &body).map(|input| match input.said {
+                Said::Message { content } | Said::System { content } | Said::CustomResult { content, .. } => {
+                    text_of(&content)
+                }
+                Said::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
+            });
+            self.inputs.push(preview(&said.unwrap_or_else(|| event.kind.as_str().to_owned())));
+        }
+    }
+}
+
+/// The beginning of a text, on one line.
+pub fn preview(text: &str) -> String {
+    safe_line(text, PREVIEW - 1)
+}

@@ -1,0 +1,38 @@
+//! What `doctor` says of models: which would work in a `run`, and why. Nobody is asked anything.
+
+use std::sync::Arc;
+
+use portcullis::SystemClock;
+use portcullis::model::{AtHand, Catalog, ModelSettings};
+
+use crate::config::ModelChoice;
+use crate::run::model as run_model;
+
+/// The model that a run would take, in words; an error says what to do.
+pub fn model(chosen: &ModelChoice) -> Result<String, String> {
+    let mut settings = ModelSettings::new(Arc::new(SystemClock::new()));
+    settings.base_url.clone_from(&chosen.base_url);
+    let environment = |name: &str| std::env::var(name).ok();
+    let catalog = Catalog::new(settings, &environment);
+    if let Some(name) = &chosen.name {
+        run_model::tls();
+        return match catalog.open_text(name) {
+            Ok(model) => Ok(format!("{} (by your configuration); it was not asked anything", model.name())),
+            Err(error) => Err(error.to_string()),
+        };
+    }
+    let found = catalog.at_hand();
+    let Some(first) = found.first() else {
+        return Err("none is configured; `portcullis demo` needs none".to_owned());
+    };
+    let others: Vec<&str> = found[1..].iter().map(|other| other.provider).collect();
+    let others = if others.is_empty() { String::new() } else { format!("; also configured: {}", others.join(", ")) };
+    Ok(format!("{} ({}){others}", name(first), first.because))
+}
+
+fn name(of: &AtHand) -> String {
+    match of.default_model {
+        Some(model) => format!("{}/{model}", of.provider),
+        None => format!("{}, with the first model that its server lists", of.provider),
+    }
+}

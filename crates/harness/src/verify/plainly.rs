@@ -1,0 +1,169 @@
+//! Roundabout words in plain ones: "no tests are failing" as "tests passing", "the build and the tests pass" as "the build
+//! passes and the tests pass".
+
+use super::clauses::is_so;
+use super::prose::{Prose, is_path, pattern};
+
+/// Things of one list that are each taken to be meant.
+const LIST_MAX: usize = 8;
+
+pub(super) const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy|(?:exits?|returns?|returned|exited)(?: with)?(?: code| status)? (?:0|zero)|(?:prints?|reports?|outputs?|says) ok)";
+/// Words between a subject and what it is, that change nothing about it.
+pub(super) const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|has|been|it|back|out|up|comes?|came|runs?|ran|completes?|completed|finish(?:es|ed)?|both|\d+|suites?|cases?|too|step|checks?|output|reports?|reported|status|results?|of|them|verified|confirmed|as|shown|to be|do|does|indeed|script|gone|from red to|to completion))*:?";
+
+// "I can confirm that" says that it is so.
+pattern!(
+    ASSURED,
+    r"\b(?:i|we|you) can (?:now |also )*(?:confirm|verify|see|report|say)(?: that)?\b|\bas you can see\b|\byou(?:'ll| will) be (?:glad|happy|pleased|relieved|delighted) to (?:hear|know|see|learn)(?: that)?\b|\b(?:i am|i'm|we are|we're) (?:glad|happy|pleased|proud) to (?:say|report|confirm|announce)(?: that)?\b|\b(?:i|we)(?:'ve| have)?(?: also| now| then)* (?:made sure|ensured|confirmed|verified|double-checked)(?: that)? (?:$|\b)"
+);
+// What says neither more nor less.
+pattern!(
+    NOISE,
+    r"\b(?:most importantly|as expected|as (?:you |we )?(?:asked|requested|wanted|discussed|instructed))\b,?|\b(?:with the (?:contents?|text) )?(?:that |which )?you (?:mentioned|reported|asked for|asked about|requested|described|pointed out)(?: as \w+)?\b"
+);
+// "❌ 0 failed".
+pattern!(NOT_ONE, r"⟦x⟧ failed:? (?:0|no|zero|none)\b");
+pattern!(
+    VERIFIED_BY,
+    r"\b(?:verified|confirmed|validated)(?: (?:it|this|that|the (?:fix|change|result|edit)|everything|them))? (with|by running|using|via|against)\b"
+);
+pattern!(
+    FAILURE_FIXED,
+    r"\b(?:test )?failures? ((?:is|are|was|were|has been|have been)(?: now| all)?) (fixed|resolved|solved|corrected|addressed)\b"
+);
+pattern!(
+    NO_ISSUES,
+    r"^(?:(?:and )?there (?:are|were) )?no (?:issues?|problems?|regressions?|errors?)(?: found| left| remain(?:ing)?)?\b"
+);
+pattern!(REQUIRED, r"\ball (?:required|relevant|existing|available) (tests?|checks?)\b");
+// "I managed to get the tests passing".
+pattern!(
+    MADE_PASS,
+    r"\b(?:i|we)(?:'ve| have)?(?: now| finally| also)? (?:(?:was|were) able to|managed to|could)? ?(?:make|made|get|got|gotten) ((?:all |all of |every |both )?(?:the |our |your )?(?:\w+ )?(?:tests?|suite|specs?|build)(?: suite)?)(?: to)? (pass|passing|green|succeed)\b"
+);
+pattern!(IS, r"('s| got)( now| all)? (fixed|resolved|solved|repaired|corrected|committed|pushed|gone|passing|green)\b");
+pattern!(BUT, r"\b(tests?|specs?|checks?|suites?|everything|all|files?) but (for |one\b|two\b|the\b|\d|⟦)");
+pattern!(A_WHILE, r"\ba while(?: ago| back)?\b");
+pattern!(GOT_RID, r"\bgot rid of\b");
+pattern!(
+    REPAIRED_TEST,
+    r"\b(?:(?:previously|formerly|once|earlier|originally|only|last|remaining|one)[ -])?(?:failing|failed|broken) ((?:\w+ )?(?:tests?|suite|specs?|cases?|build|check|assertions?))\b"
+);
+pattern!(
+    NO_FAILING,
+    r"\b(?:there (?:is|are) )?(?:no|not a single|zero|0) (?:failing|failed|broken) (?:tests?|specs?|cases?)\b(?: left| remaining| any ?more)?"
+);
+pattern!(
+    NO_LONGER,
+    r"\b(?:no longer (?:fail(?:s|ing)?|break(?:s|ing)?|crash(?:es|ing)?|errors?|broken|red|occurs?|happens?|appears?|panics?|leaks?|hangs?|reproduc(?:es|ible))|(?:does|do)(?: not|n't) (?:fail|break|crash|occur|happen|appear|panic|leak|hang) (?:any ?more|any longer))\b"
+);
+pattern!(
+    CLEANLY,
+    r"\b(?:without(?: any| a single)?|with (?:no|zero|0)) (?:\w+ )?(?:errors?|failures?|issues?|problems?|warnings?|complaints?)\b"
+);
+pattern!(
+    REPORTS_NONE,
+    r"\b(?:reports?|reported|shows?|showed|finds?|found|gives?|gave|has|had|got|produces?|produced|(?:comes?|came) back with) (?:no|zero|0) (?:\w+ )?(?:errors?|failures?|issues?|problems?|warnings?|complaints?)\b"
+);
+pattern!(
+    WERE_FAILING,
+    r"\b((?:tests?|suite|specs?|build)) (?:that|which) (?:(?:was|were|had been|used to be) (?:\w+ )?(?:failing|broken|red)|failed|used to fail)(?: before| earlier| at first| previously)?\b"
+);
+pattern!(MANAGED, r"\b(?:(?:was|were|am|are) (?:now )?able|managed) to (?:fix|resolve|solve|repair|correct)\b");
+pattern!(RAN_LIST, r"\b(ran|re-?ran|executed|running) (⟦m\d+⟧)(?:, and|,? then| and|,|;) ⟦m(\d+)⟧");
+pattern!(
+    NONE_FAIL,
+    r"\b(?:not a single|no|none of the|zero|0) (?:\w+ )?(?:tests?|specs?|cases?)(?: are| is| were| was)?(?: now| currently)? (?:fail(?:s|ed|ing)?|broken|red)\b|\b(?:no|zero|0)(?: more| remaining)? (?:failing tests?|test failures?|failed tests?|failures|failed)\b|\bnothing (?:fails|is failing|is red)(?: any ?more| now)?\b|\bnot a single (?:test )?failure(?: remains| is left| left)?\b"
+);
+pattern!(
+    NO_COMPLAINTS,
+    r"\b(?:no|zero|0)(?: more| remaining)? (lint(?:er|ing)?|clippy|eslint|type|typing|compil(?:e|er|ation)|build) (?:errors?|warnings?|issues?|failures?)\b"
+);
+pattern!(
+    ALL_GOOD,
+    r"\b((?:tests?|suite|specs?)\b(?: \w+){0,2}?) (?:went|go|goes|gone) through\b|\b((?:tests?|suite|specs?)\b(?: is| are)?):? (?:all )?(?:clear|good|fine)\b|(⟦m\d+⟧)(?: →| ->|:| is| are| was)* (?:all )?(?:good|fine|clear|ok)\b"
+);
+pattern!(MENTIONS_TESTS, r"\b(?:tests?|specs?|suite|unit tests)\b");
+/// What may be said to pass.
+const SUBJECT: &str =
+    r"(?:tests?|test suite|specs?|builds?|lint|linter|linting|clippy|type[ -]?checks?|type[ -]?checker|ci|checks)";
+// "The build, the linter and the tests pass": all of them do.
+pattern!(
+    TOGETHER,
+    &format!(r"\b({SUBJECT})(?:, and|,| and| &)((?: both| all| the| our| its| unit)* {SUBJECT}\b{BETWEEN} ({GOOD}))\b")
+);
+pattern!(
+    ASIDE,
+    r"\b(?:after|before|for|with|without|during|in|on|since|from|by|of|besides|beside|unlike|like|about|to)(?: the| all| both| our| its| my| your| a| each| every)* $"
+);
+
+/// A sentence in words that the table knows.
+pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
+    let sentence = NOT_ONE.replace_all(sentence, "no");
+    let sentence = VERIFIED_BY.replace_all(&sentence, "tested it $1");
+    let sentence = ASSURED.replace_all(&sentence, "");
+    let sentence = NOISE.replace_all(&sentence, "");
+    let sentence = REQUIRED.replace_all(&sentence, "all $1");
+    let sentence = MADE_PASS.replace_all(&sentence, "$1 $2");
+    let sentence = FAILURE_FIXED.replace_all(&sentence, "bug $1 $2");
+    let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = IS.replace_all(&sentence, " is$2 $3");
+    let sentence = BUT.replace_all(&sentence, "$1 except $2");
+    let sentence = A_WHILE.replace_all(&sentence, "long ago");
+    let sentence = GOT_RID.replace_all(&sentence, "deleted");
+    let sentence = CLEANLY.replace_all(&sentence, "cleanly");
+    let sentence = REPORTS_NONE.replace_all(&sentence, "is clean");
+    let sentence = NO_ISSUES.replace_all(&sentence, "clean");
+    let sentence = MANAGED.replace_all(&sentence, "fixed");
+    let sentence = NO_FAILING.replace_all(&sentence, "tests passing");
+    let sentence = NONE_FAIL.replace_all(&sentence, "tests passing");
+    let sentence = ALL_GOOD.replace_all(&sentence, "$1$2$3 passed");
+    let sentence = WERE_FAILING.replace_all(&sentence, "$1");
+    let sentence = REPAIRED_TEST.replace_all(&sentence, "$1");
+    let sentence = NO_COMPLAINTS.replace_all(&sentence, |found: &regex::Captures<'_>| match &found[1] {
+        "type" | "typing" => "types clean",
+        kind if kind.starts_with("compil") || kind == "build" => "build clean",
+        _ => "lint clean",
+    });
+    let good = if MENTIONS_TESTS.is_match(&sentence) { "passes" } else { "now works" };
+    let sentence = NO_LONGER.replace_all(&sentence, good);
+    ran_each(together(sentence.trim().to_owned()), prose)
+}
+
+/// "`a` and `b` pass" as "`a` pass and `b` pass", where that is said to be so.
+fn together(mut sentence: String) -> String {
+    for _ in 0..LIST_MAX {
+        let Some(next) = TOGETHER.captures(&sentence).and_then(|found| {
+            let whole = found.get(0).filter(|whole| is_so(&sentence, whole.end()))?;
+            // "After the build, tests pass" says nothing of the build.
+            if ASIDE.is_match(&sentence[..whole.start()]) {
+                return None;
+            }
+            let each = format!("{} {} and{}", &found[1], &found[3], &found[2]);
+            Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
+        }) else {
+            break;
+        };
+        sentence = next;
+    }
+    sentence
+}
+
+/// "Ran `a` and `b`" as "ran `a` and ran `b`".
+fn ran_each(mut sentence: String, prose: &Prose) -> String {
+    for _ in 0..LIST_MAX {
+        let is_command = |found: &regex::Captures<'_>| {
+            let number = found[3].parse::<usize>().ok();
+            number.and_then(|number| prose.aside.get(number)).is_some_and(|code| !is_path(code))
+        };
+        let Some(next) = RAN_LIST.captures(&sentence).filter(is_command).and_then(|found| {
+            let whole = found.get(0)?;
+            let each = format!("{0} {1} and {0} ⟦m{2}⟧", &found[1], &found[2], &found[3]);
+            Some(format!("{}{each}{}", &sentence[..whole.start()], &sentence[whole.end()..]))
+        }) else {
+            break;
+        };
+        sentence = next;
+    }
+    sentence
+}
