@@ -16,6 +16,7 @@ use crate::patch::Patch;
 use crate::process;
 use crate::repo::Repo;
 use crate::scratch::Scratch;
+use crate::suite;
 
 pub const HELP: &str = "\
 Applies each patch of mutants/ in turn; the tests it names must fail.
@@ -171,7 +172,7 @@ fn attempt(repo: &Repo, scratch: &Scratch, patch: &Patch, paths: &Paths) -> Resu
 /// `--tests` is the library, the binaries and the integration tests, without the examples in the documentation.
 fn cargo_test(scratch: &Scratch, package: &str) -> Command {
     let mut command = scratch.cargo();
-    command.args(["test", "--locked", "--package", package, "--tests"]);
+    suite::seeded(command.args(["test", "--locked", "--package", package, "--tests"]));
     command
 }
 

@@ -19,6 +19,9 @@ others run as ever. ARGS go to the runner (cargo nextest if installed, else carg
 matching tests: `cargo xtask soak fuzz_` runs the fuzz targets alone (command parser, path resolver, shell framing, the
 wire to the launcher) with PROPTEST_CASES=100000. May run for hours; not a part of CI.
 
+Property tests draw other cases each time, from a seed that is printed. PROPTEST_RNG_SEED in the environment brings them
+again, here and in `cargo xtask test`.
+
 Without ARGS the tests of the feature `otel` are run first: they need a build of their own, which is too long for
 `cargo xtask test`. `cargo xtask soak otel` runs them alone.";
 
@@ -33,5 +36,6 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     // Property tests that name no count of their own, all `fuzz_` targets among them, take it from here.
     let tests = &mut suite::tests(&repo);
+    suite::seeded_anew(tests);
     process::run(tests.args(args).env("PORTCULLIS_SOAK", "1").env("PROPTEST_CASES", CASES))
 }

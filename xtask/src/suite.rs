@@ -3,11 +3,37 @@
 use std::fmt;
 use std::ops::AddAssign;
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 
 use crate::process;
 use crate::repo::Repo;
+
+/// What property tests draw their cases from.
+const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
+
+/// The seed of every run that judges a change: the same cases each time, so that a change is red because of what it
+/// changes, and a failure is there again when somebody looks. `cargo xtask soak` draws others.
+const SEED: &str = "20261117";
+
+/// The seed in the environment, if somebody asked for one.
+fn asked_seed() -> Option<String> {
+    std::env::var(SEED_VARIABLE).ok()
+}
+
+/// Has the property tests of a command draw the cases that judge a change, or those of the seed in the environment.
+pub fn seeded(command: &mut Command) -> &mut Command {
+    command.env(SEED_VARIABLE, asked_seed().as_deref().unwrap_or(SEED))
+}
+
+/// Has the property tests of a command draw cases that nobody has seen yet, and says how to have them again.
+pub fn seeded_anew(command: &mut Command) -> &mut Command {
+    let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
+    let seed = asked_seed().unwrap_or_else(seconds);
+    println!("{SEED_VARIABLE}={seed} draws these cases again");
+    command.env(SEED_VARIABLE, seed)
+}
 
 /// How many tests passed and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,6 +78,7 @@ fn runner(repo: &Repo) -> Command {
         // Doc tests have a run of their own; `--tests` leaves them out here.
         command.args(["test", "--tests", "--no-fail-fast"]);
     }
+    seeded(&mut command);
     command
 }
 
