@@ -5,7 +5,7 @@ use brush_parser::{ParserOptions, Token, uncached_tokenize_str};
 
 use super::plan::{Builtin, Joiner, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX};
 use super::word::{self, Word};
-use super::{screen, stage};
+use super::{cut, screen, stage};
 
 /// Words in a line.
 const WORDS_MAX: usize = 1_000;
@@ -53,10 +53,11 @@ impl ReadPlan {
 /// Cuts a line that was screened.
 pub(super) fn tokens(line: &str) -> Result<Vec<Token>, String> {
     // Not the cached form: it would keep what was typed for the life of the process.
-    uncached_tokenize_str(line, &ParserOptions::default().tokenizer_options()).map_err(|error| {
+    let tokens = uncached_tokenize_str(line, &ParserOptions::default().tokenizer_options()).map_err(|error| {
         let said: String = error.to_string().chars().take(120).collect();
         format!("the line cannot be parsed ({said})")
-    })
+    })?;
+    if cut::agrees(&tokens) { Ok(tokens) } else { Err("the line cannot be parsed (its quotes)".to_owned()) }
 }
 
 /// Refuses what the tokenizer passed over, such as a comment: nothing but blanks may stand between tokens.

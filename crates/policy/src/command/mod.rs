@@ -7,6 +7,7 @@
 mod analyse;
 mod builtin;
 mod cover;
+mod cut;
 mod find;
 mod git;
 mod given;

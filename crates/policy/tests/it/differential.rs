@@ -134,7 +134,7 @@ fn unescaped(text: &str, which: &str) -> String {
     out
 }
 
-fn claimed(plan: &ReadPlan) -> Vec<Vec<Option<String>>> {
+pub(crate) fn claimed(plan: &ReadPlan) -> Vec<Vec<Option<String>>> {
     let stages = plan.pipelines().iter().flat_map(|(_, pipeline)| pipeline.stages());
     stages
         .map(|stage| {
@@ -266,7 +266,7 @@ fn command() -> impl Strategy<Value = String> {
         })
 }
 
-fn line() -> impl Strategy<Value = String> {
+pub(crate) fn line() -> impl Strategy<Value = String> {
     let joiner = prop_oneof![
         12 => proptest::sample::select(vec![" | ", "|", " && ", "&&", " || ", "; ", ";"]),
         1 => proptest::sample::select(vec![" & ", "\n", " # ", " |& ", "\r", " ;; ", "\u{a0}", "\\\n"]),
@@ -292,6 +292,10 @@ fn everything(line: &str) {
     let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let _ = ReadPlan::from_argv(&words[0], &words[1..]);
     let _ = unwrapped(&words);
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("PORTCULLIS_SOAK").is_some() { 100_000 } else { 3_000 }
 }
 
 /// Of a build without optimization, on a busy machine.
@@ -380,7 +384,7 @@ fn no_line_takes_long_or_deep() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn check34_what_is_called_read_only_is_what_another_parser_reads(line in line()) {

@@ -16,4 +16,5 @@ mod neighbours;
 mod oracle;
 mod quiet;
 mod read_only;
+mod real_shell;
 mod worlds;
