@@ -26,57 +26,45 @@ pub(super) fn agrees(tokens: &[Token]) -> bool {
 fn is_one_word(raw: &str) -> bool {
     let mut rest = raw.chars();
     while let Some(c) = rest.next() {
-        match c {
-            // Where no quote ends a shell reads on beyond the word.
-            '\'' => {
-                if !rest.any(|c| c == '\'') {
-                    return false;
-                }
-            }
+        let goes_on = match c {
+            // Where no quote ends it a shell reads on beyond the word.
+            '\'' => rest.any(|c| c == '\''),
             '"' => match ends(&mut rest, '"') {
-                End::Found => {}
-                End::Missing => return false,
+                End::Found => true,
+                End::Missing => false,
                 End::Substitution => return nothing_like_it(rest.as_str()),
             },
-            '\\' => {
-                if rest.next() == Some('$') && rest.as_str().starts_with('\'') && !plain_quote(&mut rest) {
-                    return false;
-                }
-            }
+            '\\' => rest.next() != Some('$') || same_end(&mut rest),
             '$' => match rest.as_str().chars().next() {
                 Some('\'') => {
                     rest.next();
-                    if !matches!(ends(&mut rest, '\''), End::Found) {
-                        return false;
-                    }
+                    matches!(ends(&mut rest, '\''), End::Found)
                 }
                 Some('$') => {
                     rest.next();
-                    if rest.as_str().starts_with('\'') && !plain_quote(&mut rest) {
-                        return false;
-                    }
+                    same_end(&mut rest)
                 }
                 Some('(' | '{' | '[') => return nothing_like_it(rest.as_str()),
-                _ => {}
+                _ => true,
             },
             '`' | '(' => return nothing_like_it(rest.as_str()),
-            ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>' => return false,
-            _ => {}
+            ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>' => false,
+            _ => true,
+        };
+        if !goes_on {
+            return false;
         }
     }
     true
 }
 
-/// At a quote that only looks like the start of `$'…'`: whether both readings end at the same place.
-fn plain_quote(rest: &mut std::str::Chars<'_>) -> bool {
-    rest.next();
-    loop {
-        match rest.next() {
-            Some('\'') => return true,
-            Some('\\') | None => return false,
-            Some(_) => {}
-        }
+/// Behind a dollar that opens nothing: whether a quote there, if there is one, ends at the same place in both readings.
+fn same_end(rest: &mut std::str::Chars<'_>) -> bool {
+    if !rest.as_str().starts_with('\'') {
+        return true;
     }
+    rest.next();
+    rest.find(|c| matches!(c, '\'' | '\\')) == Some('\'')
 }
 
 enum End {
