@@ -3,6 +3,8 @@
 //! Owns: what is sent to a provider and what comes back, byte by byte. Knows nothing of: what tools mean, sessions,
 //! storage. A conversation is sent as the provider's own blocks, and what was sent once is sent again in the same bytes.
 
+#[cfg(feature = "http")]
+mod adapter;
 mod answer;
 #[cfg(feature = "http")]
 mod anthropic;

@@ -9,9 +9,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::adapter::{Adapter, Provider};
 use crate::http::{HttpClient, Place};
-use crate::wire::{self, Body, Dialect, Ids, Origin, Sending};
-use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::wire::{Body, Dialect, Ids, Sending};
+use crate::{Answer, Failure, Heard, HttpSettings, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format's name.
 pub(crate) const WIRE: &str = "anthropic_messages";
@@ -35,10 +36,7 @@ const DIALECT: Dialect = Dialect {
 /// A model behind the Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
-    name: ModelName,
-    settings: HttpSettings,
-    http: HttpClient,
-    origin: Origin,
+    provider: Provider,
     /// The server does not know the mark at the top: it is not sent any more.
     unmarked: AtomicBool,
 }
@@ -61,88 +59,63 @@ impl Anthropic {
         });
         let settings = HttpSettings { base_url, ..settings };
         let http = HttpClient::new(&name, PLACE, &settings)?;
-        let origin = Origin::new(WIRE, &name, http.base());
-        Ok(Self { name, settings, http, origin, unmarked: AtomicBool::new(false) })
+        Ok(Self { provider: Provider::new(WIRE, name, settings, http), unmarked: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait]
+impl Adapter for Anthropic {
+    const WIRE: &'static str = WIRE;
+    type Style = request::Style;
+
+    fn provider(&self) -> &Provider {
+        &self.provider
     }
 
-    /// How this server has shown that it is spoken to.
+    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        DIALECT.check(&self.provider.name, tools)
+    }
+
     fn style(&self, request: &Request<'_>) -> request::Style {
-        let media = Sending::of(self.settings.media.unwrap_or(true));
-        let media = media.standing(&self.origin, request.conversation, |media| media.word().to_owned());
-        let origin = self.origin.standing(request.conversation, media.word());
+        let Provider { settings, origin, .. } = &self.provider;
+        let media = Sending::of(settings.media.unwrap_or(true));
+        let media = media.standing(origin, request.conversation, |media| media.word().to_owned());
+        let origin = origin.standing(request.conversation, media.word());
         request::Style { origin, media, marked: !self.unmarked.load(Ordering::Relaxed) }
     }
 
-    /// Changes what the server has refused, before a word was said; false if that is nothing that can be changed.
-    fn adapt(&self, style: &mut request::Style, request: &Request<'_>, error: &ModelError) -> bool {
-        let refused = error.failure == Failure::BadRequest;
-        // What it once thought stays in the log: a conversation must not end because it is not taken back.
-        if refused && refuses_thinking(&error.message) && style.origin.owns_some(request.conversation) {
-            style.origin = Origin::nobody(WIRE);
-        } else if style.marked && refused && refuses_mark(&error.message) {
+    fn adapt(&self, style: &mut request::Style, error: &ModelError) -> bool {
+        let refused = style.marked && error.failure == Failure::BadRequest && refuses_mark(&error.message);
+        if refused {
             self.unmarked.store(true, Ordering::Relaxed);
             style.marked = false;
-        } else if style.media.is_refused(error, request.conversation) {
-            style.media = Sending::Refused;
-        } else {
-            return false;
         }
-        true
+        refused
     }
 
-    async fn ask_once(
+    /// Not about the setting of that name.
+    fn refuses_parts(message: &str) -> bool {
+        ["`thinking` block", "`redacted_thinking`", "cannot be `thinking`", "`signature`"]
+            .iter()
+            .any(|w| message.contains(w))
+    }
+
+    async fn send(
         &self,
         request: &Request<'_>,
         heard: Heard<'_>,
         style: &request::Style,
     ) -> Result<Answer, ModelError> {
-        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request, style));
+        let Provider { name, settings, http, origin } = &self.provider;
+        let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
         let ids = Ids::new(request.conversation, body.clone());
-        let reader = answer::AnthropicReader::new(self.origin.clone(), ids);
+        let reader = answer::AnthropicReader::new(origin.clone(), ids);
         let version = (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
-        self.http.ask("/v1/messages", HeaderMap::from_iter([version]), body, reader, heard).await
-    }
-}
-
-#[async_trait]
-impl Model for Anthropic {
-    fn name(&self) -> &ModelName {
-        &self.name
-    }
-
-    fn wire(&self) -> &'static str {
-        WIRE
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.settings.window
-    }
-
-    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        DIALECT.check(&self.name, tools)
-    }
-
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
-        self.fits(&request.tools)?;
-        let mut style = self.style(request);
-        let before = style.media;
-        loop {
-            match self.ask_once(request, heard, &style).await {
-                Err(error) if self.adapt(&mut style, request, &error) => {}
-                asked => return asked.map(|answer| wire::told_of(before, style.media, answer)),
-            }
-        }
+        http.ask("/v1/messages", HeaderMap::from_iter([version]), body, reader, heard).await
     }
 }
 
 /// Whether a compatible server does not know the mark at the top of a request; Anthropic's own does.
 fn refuses_mark(message: &str) -> bool {
     message.contains("cache_control") && !message.contains("cache_control.")
-}
-
-/// Whether a refusal is about thinking that was sent back, and not about the setting of that name.
-fn refuses_thinking(message: &str) -> bool {
-    ["`thinking` block", "`redacted_thinking`", "cannot be `thinking`", "`signature`"]
-        .iter()
-        .any(|w| message.contains(w))
 }

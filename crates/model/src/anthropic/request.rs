@@ -6,17 +6,24 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::adapter;
 use crate::wire::{self, Body, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, ToolSpec, UserPart};
 
 /// What differs from server to server, and by what was refused.
 #[derive(Debug, Clone)]
-pub(super) struct Style {
+pub(crate) struct Style {
     /// Whose parts are sent back.
     pub origin: Origin,
     pub media: Sending,
     /// Whether the mark for the prompt cache stands at the top.
     pub marked: bool,
+}
+
+impl adapter::Style for Style {
+    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
+        (&mut self.origin, &mut self.media)
+    }
 }
 
 /// Names of tools, and so of calls.

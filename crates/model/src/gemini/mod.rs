@@ -8,10 +8,11 @@ use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
 use self::answer::GeminiReader;
+use crate::adapter::{Adapter, Provider};
 use crate::catalog::Listing;
 use crate::http::{HttpClient, HttpSettings, Place};
-use crate::wire::{self, Dialect, Ids, Origin, Sending, is_word};
-use crate::{Answer, Failure, Heard, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::wire::{Dialect, Ids, is_word};
+use crate::{Answer, Failure, Heard, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format of its opaque parts.
 const WIRE: &str = "gemini";
@@ -42,12 +43,9 @@ const LONGEST_ID: usize = 200;
 /// A model of the Gemini API.
 #[derive(Debug)]
 pub struct Gemini {
-    name: ModelName,
+    provider: Provider,
     /// Where it is asked.
     path: String,
-    settings: HttpSettings,
-    http: HttpClient,
-    origin: Origin,
 }
 
 impl Gemini {
@@ -68,87 +66,70 @@ impl Gemini {
         let folder = if name.id.contains('/') { "" } else { "models/" };
         let path = format!("/{folder}{}:streamGenerateContent?alt=sse", name.id);
         let http = HttpClient::new(&name, PLACE, &settings)?;
-        let origin = Origin::new(WIRE, &name, http.base());
-        Ok(Self { name, path, settings, http, origin })
-    }
-
-    async fn ask_once(
-        &self,
-        request: &Request<'_>,
-        heard: Heard<'_>,
-        style: &request::Style,
-    ) -> Result<Answer, ModelError> {
-        let body = Bytes::from(request::body(&self.settings, request, style));
-        let reader = GeminiReader::new(self.origin.clone(), Ids::new(request.conversation, body.clone()).optional());
-        self.http.ask(&self.path, HeaderMap::new(), body, reader, heard).await
+        Ok(Self { provider: Provider::new(WIRE, name, settings, http), path })
     }
 }
 
 #[async_trait]
-impl Model for Gemini {
-    fn name(&self) -> &ModelName {
-        &self.name
+impl Adapter for Gemini {
+    const WIRE: &'static str = WIRE;
+    type Style = request::Style;
+
+    fn provider(&self) -> &Provider {
+        &self.provider
     }
 
-    fn wire(&self) -> &'static str {
-        WIRE
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.settings.window
-    }
-
-    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        DIALECT.check(&self.name, tools)?;
+    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        let name = &self.provider.name;
+        DIALECT.check(name, tools)?;
         match tools.iter().find(|tool| !begins_well(&tool.name)) {
             None => Ok(()),
             Some(tool) => {
                 let what = format!(
-                    "{}: the tool name `{}` is not taken: names begin with a letter or `_`; rename the tool",
-                    self.name, tool.name
+                    "{name}: the tool name `{}` is not taken: names begin with a letter or `_`; rename the tool",
+                    tool.name
                 );
                 Err(ModelError::new(Failure::Unfit, what))
             }
         }
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
-        self.fits(&request.tools)?;
-        let mut style = request::Style::of(&self.name.id, &self.settings, self.origin.clone());
-        style.media = style.media.standing(&self.origin, request.conversation, |media| style.name(media));
-        style.origin = self.origin.standing(request.conversation, &style.name(style.media));
-        let before = style.media;
-        let answer = loop {
-            match self.ask_once(request, heard, &style).await {
-                // A signature that is not taken back stays in the log: the conversation goes on without it.
-                Err(error)
-                    if error.failure == Failure::BadRequest
-                        && refuses_signature(&error.message)
-                        && style.origin.owns_some(request.conversation) =>
-                {
-                    style.origin = Origin::nobody(WIRE);
-                }
-                Err(error) if style.media.is_refused(&error, request.conversation) => style.media = Sending::Refused,
-                answer => break answer.map(|answer| wire::told_of(before, style.media, answer)),
-            }
-        };
-        answer.map_err(|error| match error {
-            // It says 400 where others say 401.
-            error if error.failure == Failure::BadRequest && error.message.contains("API key") => {
-                let what = format!("{}: the key was refused. Check {}", self.name, PLACE.key_variable);
-                ModelError { failure: Failure::Auth, message: what, ..error }
-            }
-            error => error,
-        })
+    fn style(&self, request: &Request<'_>) -> request::Style {
+        let Provider { name, settings, origin, .. } = &self.provider;
+        let mut style = request::Style::of(&name.id, settings, origin.clone());
+        style.media = style.media.standing(origin, request.conversation, |media| style.name(media));
+        style.origin = origin.standing(request.conversation, &style.name(style.media));
+        style
+    }
+
+    fn refuses_parts(message: &str) -> bool {
+        let message = message.to_lowercase();
+        ["thought signature", "thought_signature", "thoughtsignature"].iter().any(|word| message.contains(word))
+    }
+
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        heard: Heard<'_>,
+        style: &request::Style,
+    ) -> Result<Answer, ModelError> {
+        let Provider { settings, http, origin, .. } = &self.provider;
+        let body = Bytes::from(request::body(settings, request, style));
+        let reader = GeminiReader::new(origin.clone(), Ids::new(request.conversation, body.clone()).optional());
+        http.ask(&self.path, HeaderMap::new(), body, reader, heard).await
+    }
+
+    /// It says 400 where others say 401.
+    fn classed(&self, error: ModelError) -> ModelError {
+        if error.failure != Failure::BadRequest || !error.message.contains("API key") {
+            return error;
+        }
+        let what = format!("{}: the key was refused. Check {}", self.provider.name, PLACE.key_variable);
+        ModelError { failure: Failure::Auth, message: what, ..error }
     }
 }
 
 /// Names of functions begin with a letter or `_`.
 fn begins_well(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-fn refuses_signature(message: &str) -> bool {
-    let message = message.to_lowercase();
-    ["thought signature", "thought_signature", "thoughtsignature"].iter().any(|word| message.contains(word))
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+use crate::adapter;
 use crate::wire::{
     Body, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes, arguments_object, is_word,
     json as text_of, wire_id, wire_name,
@@ -81,11 +82,17 @@ pub(super) fn body(settings: &HttpSettings, request: &Request<'_>, style: &Style
 
 /// What messages are rendered by, besides themselves.
 #[derive(Debug, Clone)]
-pub(super) struct Style {
+pub(crate) struct Style {
     generation: Generation,
     pub media: Sending,
     /// Whose parts are sent back.
     pub origin: Origin,
+}
+
+impl adapter::Style for Style {
+    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
+        (&mut self.origin, &mut self.media)
+    }
 }
 
 /// What depends on how new a model is.

@@ -14,9 +14,9 @@ use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
 use super::{DIALECT, client, is_openai, models};
-use crate::http::HttpClient;
-use crate::wire::{self, Body, Dialect, Ids, Origin, Sending};
-use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::adapter::{Adapter, Provider};
+use crate::wire::{Body, Dialect, Ids, Sending};
+use crate::{Answer, Failure, Heard, HttpSettings, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format's name.
 pub(crate) const WIRE: &str = "openai_chat";
@@ -24,10 +24,7 @@ pub(crate) const WIRE: &str = "openai_chat";
 /// A model behind Chat Completions.
 #[derive(Debug)]
 pub struct OpenAiChat {
-    name: ModelName,
-    settings: HttpSettings,
-    http: HttpClient,
-    origin: Origin,
+    provider: Provider,
     openai: bool,
     /// The server has refused `stream_options`: it is not asked to count any more.
     uncounted: AtomicBool,
@@ -48,9 +45,8 @@ impl OpenAiChat {
         Body::check_extra(&name, &settings.extra, request::OWN_FIELDS)?;
         let http = client(&name, &settings)?;
         let openai = is_openai(&settings);
-        let origin = Origin::new(WIRE, &name, http.base());
         let [uncounted, renamed, strict, nine] = [(); 4].map(|()| AtomicBool::new(false));
-        Ok(Self { name, settings, http, origin, openai, uncounted, renamed, strict, nine })
+        Ok(Self { provider: Provider::new(WIRE, name, settings, http), openai, uncounted, renamed, strict, nine })
     }
 
     /// The models the server offers, by `/v1/models`.
@@ -58,27 +54,40 @@ impl OpenAiChat {
     /// # Errors
     /// Whatever stood in the way of the list.
     pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        models(&self.http).await
+        models(&self.provider.http).await
+    }
+}
+
+#[async_trait]
+impl Adapter for OpenAiChat {
+    const WIRE: &'static str = WIRE;
+    type Style = request::Style;
+
+    fn provider(&self) -> &Provider {
+        &self.provider
     }
 
-    /// How this server has shown that it is spoken to.
+    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        let most_tools = DIALECT.most_tools.filter(|_| self.openai);
+        Dialect { most_tools, ..DIALECT }.check(&self.provider.name, tools)
+    }
+
     fn style(&self, request: &Request<'_>) -> request::Style {
+        let Provider { settings, origin, .. } = &self.provider;
         let mut style = request::Style {
             limit: request::Limit::of(self.openai != self.renamed.load(Ordering::Relaxed)),
             counted: !self.uncounted.load(Ordering::Relaxed),
-            media: Sending::of(self.settings.media.unwrap_or(self.openai)),
+            media: Sending::of(settings.media.unwrap_or(self.openai)),
             strict: self.strict.load(Ordering::Relaxed),
             nine: self.nine.load(Ordering::Relaxed),
-            origin: self.origin.clone(),
+            origin: origin.clone(),
         };
-        style.media = style.media.standing(&self.origin, request.conversation, |media| style.rendered(media));
-        style.origin = self.origin.standing(request.conversation, &style.rendered(style.media));
+        style.media = style.media.standing(origin, request.conversation, |media| style.rendered(media));
+        style.origin = origin.standing(request.conversation, &style.rendered(style.media));
         style
     }
 
-    /// Changes what the server has refused; false if that is nothing that can be changed. Refused is refused before a
-    /// word was said: nothing has been heard that would be heard twice.
-    fn adapt(&self, style: &mut request::Style, request: &Request<'_>, error: &ModelError) -> bool {
+    fn adapt(&self, style: &mut request::Style, error: &ModelError) -> bool {
         let refused = error.failure == Failure::BadRequest;
         if style.counted && refused && error.message.contains("stream_options") {
             self.uncounted.store(true, Ordering::Relaxed);
@@ -92,65 +101,30 @@ impl OpenAiChat {
         } else if !style.nine && demands_nine(&error.message) {
             self.nine.store(true, Ordering::Relaxed);
             style.nine = true;
-        } else if refused && refuses_reasoning(&error.message) && style.origin.owns_some(request.conversation) {
-            style.origin = Origin::nobody(WIRE);
-        } else if style.media.is_refused(error, request.conversation) {
-            style.media = Sending::Refused;
         } else {
             return false;
         }
         true
     }
 
-    async fn ask_once(
+    /// In the words of any provider that a server may pass on.
+    fn refuses_parts(message: &str) -> bool {
+        let message = message.to_lowercase();
+        ["reasoning", "thinking", "signature"].iter().any(|word| message.contains(word))
+    }
+
+    async fn send(
         &self,
         request: &Request<'_>,
         heard: Heard<'_>,
         style: &request::Style,
     ) -> Result<Answer, ModelError> {
-        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request, style));
+        let Provider { name, settings, http, origin } = &self.provider;
+        let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
         let tools = request.tools.iter().map(|tool| tool.name.clone()).collect();
-        let reader = answer::ChatReader::new(self.origin.clone(), Ids::new(request.conversation, body.clone()), tools);
-        self.http.ask("/chat/completions", HeaderMap::new(), body, reader, heard).await
+        let reader = answer::ChatReader::new(origin.clone(), Ids::new(request.conversation, body.clone()), tools);
+        http.ask("/chat/completions", HeaderMap::new(), body, reader, heard).await
     }
-}
-
-#[async_trait]
-impl Model for OpenAiChat {
-    fn name(&self) -> &ModelName {
-        &self.name
-    }
-
-    fn wire(&self) -> &'static str {
-        WIRE
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.settings.window
-    }
-
-    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        let most_tools = DIALECT.most_tools.filter(|_| self.openai);
-        Dialect { most_tools, ..DIALECT }.check(&self.name, tools)
-    }
-
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
-        self.fits(&request.tools)?;
-        let mut style = self.style(request);
-        let before = style.media;
-        loop {
-            match self.ask_once(request, heard, &style).await {
-                Err(error) if self.adapt(&mut style, request, &error) => {}
-                asked => return asked.map(|answer| wire::told_of(before, style.media, answer)),
-            }
-        }
-    }
-}
-
-/// Whether a refusal is about what was thought, in the words of any provider that a server may pass on.
-fn refuses_reasoning(message: &str) -> bool {
-    let message = message.to_lowercase();
-    ["reasoning", "thinking", "signature"].iter().any(|word| message.contains(word))
 }
 
 /// Whether a server wants ids of calls as Mistral makes them.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::{EXTRA, SENT_BACK};
+use crate::adapter;
 use crate::openai::{LONGEST_NAME, TAKES};
 use crate::wire::{self, Body, FAILED, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, UserPart};
@@ -15,7 +16,7 @@ pub(super) const OWN_FIELDS: &[&str] = &["model", "stream", "stream_options", "t
 
 /// What differs from server to server.
 #[derive(Debug, Clone)]
-pub(super) struct Style {
+pub(crate) struct Style {
     pub limit: Limit,
     pub counted: bool,
     pub media: Sending,
@@ -27,9 +28,15 @@ pub(super) struct Style {
     pub origin: Origin,
 }
 
+impl adapter::Style for Style {
+    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
+        (&mut self.origin, &mut self.media)
+    }
+}
+
 /// What the length of an answer is limited by: OpenAI's newer models take only the one, many other servers only the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Limit {
+pub(crate) enum Limit {
     Completion,
     Any,
 }

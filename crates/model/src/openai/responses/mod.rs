@@ -11,9 +11,9 @@ use bytes::Bytes;
 use reqwest::header::HeaderMap;
 
 use super::{DIALECT, client, is_openai, models};
-use crate::http::HttpClient;
-use crate::wire::{self, Body, Dialect, Ids, Origin, Sending};
-use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::adapter::{Adapter, Provider};
+use crate::wire::{Body, Dialect, Ids, Sending};
+use crate::{Answer, Failure, Heard, HttpSettings, ModelError, ModelName, Request, ToolSpec};
 
 /// The wire format's name.
 pub(crate) const WIRE: &str = "openai_responses";
@@ -21,10 +21,7 @@ pub(crate) const WIRE: &str = "openai_responses";
 /// A model behind the Responses API.
 #[derive(Debug)]
 pub struct OpenAiResponses {
-    name: ModelName,
-    settings: HttpSettings,
-    http: HttpClient,
-    origin: Origin,
+    provider: Provider,
     /// The model has no encrypted reasoning: it is not asked for any more.
     plain: AtomicBool,
 }
@@ -37,8 +34,7 @@ impl OpenAiResponses {
     pub fn new(name: ModelName, settings: HttpSettings) -> Result<Self, ModelError> {
         Body::check_extra(&name, &settings.extra, request::OWN_FIELDS)?;
         let http = client(&name, &settings)?;
-        let origin = Origin::new(WIRE, &name, http.base());
-        Ok(Self { name, settings, http, origin, plain: AtomicBool::new(false) })
+        Ok(Self { provider: Provider::new(WIRE, name, settings, http), plain: AtomicBool::new(false) })
     }
 
     /// The models the server offers, by `/v1/models`.
@@ -46,82 +42,60 @@ impl OpenAiResponses {
     /// # Errors
     /// Whatever stood in the way of the list.
     pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        models(&self.http).await
+        models(&self.provider.http).await
+    }
+}
+
+#[async_trait]
+impl Adapter for OpenAiResponses {
+    const WIRE: &'static str = WIRE;
+    type Style = request::Style;
+
+    fn provider(&self) -> &Provider {
+        &self.provider
     }
 
-    async fn ask_once(
+    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
+        let most_tools = DIALECT.most_tools.filter(|_| is_openai(&self.provider.settings));
+        Dialect { most_tools, ..DIALECT }.check(&self.provider.name, tools)
+    }
+
+    fn style(&self, request: &Request<'_>) -> request::Style {
+        let Provider { settings, origin, .. } = &self.provider;
+        let media = Sending::of(settings.media.unwrap_or(true));
+        let media = media.standing(origin, request.conversation, |media| media.word().to_owned());
+        let origin = origin.standing(request.conversation, media.word());
+        request::Style { reasoning: !self.plain.load(Ordering::Relaxed), origin, media }
+    }
+
+    /// Models without reasoning refuse to encrypt it.
+    fn adapt(&self, style: &mut request::Style, error: &ModelError) -> bool {
+        let refused = style.reasoning && error.failure == Failure::BadRequest && speaks_of_encryption(&error.message);
+        if refused {
+            self.plain.store(true, Ordering::Relaxed);
+            style.reasoning = false;
+        }
+        refused
+    }
+
+    /// Reasoning of another account, or in an order that is not taken.
+    fn refuses_parts(message: &str) -> bool {
+        let message = message.to_lowercase();
+        let item = message.contains("of type 'reasoning'") || message.contains("item with id 'rs_");
+        item || message.contains("invalid_encrypted_content") || message.contains("the encrypted content")
+    }
+
+    async fn send(
         &self,
         request: &Request<'_>,
         heard: Heard<'_>,
         style: &request::Style,
     ) -> Result<Answer, ModelError> {
-        let body = Bytes::from(request::body(&self.name.id, &self.settings.extra, request, style));
-        let reader = answer::ResponsesReader::new(self.origin.clone(), Ids::new(request.conversation, body.clone()));
-        self.http.ask("/responses", HeaderMap::new(), body, reader, heard).await
+        let Provider { name, settings, http, origin } = &self.provider;
+        let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
+        let reader = answer::ResponsesReader::new(origin.clone(), Ids::new(request.conversation, body.clone()));
+        http.ask("/responses", HeaderMap::new(), body, reader, heard).await
     }
-}
-
-#[async_trait]
-impl Model for OpenAiResponses {
-    fn name(&self) -> &ModelName {
-        &self.name
-    }
-
-    fn wire(&self) -> &'static str {
-        WIRE
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.settings.window
-    }
-
-    fn fits(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        let most_tools = DIALECT.most_tools.filter(|_| is_openai(&self.settings));
-        Dialect { most_tools, ..DIALECT }.check(&self.name, tools)
-    }
-
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
-        self.fits(&request.tools)?;
-        let media = Sending::of(self.settings.media.unwrap_or(true));
-        let before = media.standing(&self.origin, request.conversation, |media| media.word().to_owned());
-        let mut style = request::Style {
-            reasoning: !self.plain.load(Ordering::Relaxed),
-            origin: self.origin.standing(request.conversation, before.word()),
-            media: before,
-        };
-        loop {
-            let asked = self.ask_once(request, heard, &style).await;
-            // Nothing has been heard yet of what is refused.
-            match &asked {
-                // Models without reasoning refuse to encrypt it.
-                Err(error)
-                    if style.reasoning
-                        && error.failure == Failure::BadRequest
-                        && speaks_of_encryption(&error.message) =>
-                {
-                    self.plain.store(true, Ordering::Relaxed);
-                    style.reasoning = false;
-                }
-                // Reasoning of another account, or in an order that is not taken: it stays in the log, and the
-                // conversation goes on without it.
-                Err(error)
-                    if error.failure == Failure::BadRequest
-                        && refuses_reasoning(&error.message)
-                        && style.origin.owns_some(request.conversation) =>
-                {
-                    style.origin = Origin::nobody(WIRE);
-                }
-                Err(error) if style.media.is_refused(error, request.conversation) => style.media = Sending::Refused,
-                _ => return asked.map(|answer| wire::told_of(before, style.media, answer)),
-            }
-        }
-    }
-}
-
-fn refuses_reasoning(message: &str) -> bool {
-    let message = message.to_lowercase();
-    let item = message.contains("of type 'reasoning'") || message.contains("item with id 'rs_");
-    item || message.contains("invalid_encrypted_content") || message.contains("the encrypted content")
 }
 
 fn speaks_of_encryption(message: &str) -> bool {

@@ -5,18 +5,25 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::answer::PHASE;
+use crate::adapter;
 use crate::openai::{LONGEST_NAME, TAKES};
 use crate::wire::{self, Body, FAILED, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, UserPart};
 
 /// What differs from request to request besides what is asked.
 #[derive(Debug, Clone)]
-pub(super) struct Style {
+pub(crate) struct Style {
     /// Whether encrypted reasoning is asked for.
     pub reasoning: bool,
     /// Whose parts are sent back.
     pub origin: Origin,
     pub media: Sending,
+}
+
+impl adapter::Style for Style {
+    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
+        (&mut self.origin, &mut self.media)
+    }
 }
 
 /// Fields of a request that are written here.
