@@ -45,7 +45,7 @@ impl Span {
     }
 }
 
-/// Times of a call, as its events came.
+/// Times of a call in one wake, as its events came.
 #[derive(Debug)]
 struct Call {
     tool: String,
@@ -56,6 +56,8 @@ struct Call {
     started: Option<Timestamp>,
     completed: Option<Timestamp>,
     observed: Option<(Timestamp, String)>,
+    /// When the wake ended that left it to another.
+    paused: Option<Timestamp>,
 }
 
 /// One wake as it is read.
@@ -141,12 +143,35 @@ impl Reader {
                 if let Body::Asked(asked) = &body {
                     self.asks.insert(asked.ask_id, asked.intent_id);
                 }
+                let owner =
+                    of_call.filter(|_| runs(&body)).and_then(|intent| self.taken_up(owner?, event, intent)).or(owner);
                 if let Some(wake) = owner.and_then(|at| self.wakes.get_mut(at)) {
                     wake.take(event.id, at, body, of_call);
                 }
             }
         }
     }
+}
+
+impl Reader {
+    /// A call that waited in one wake and gets on in another: in the first it was blocked, and in the other it runs
+    /// (agent-runtime 3.5). The place of the other.
+    fn taken_up(&mut self, owner: usize, event: &Event, intent: IntentId) -> Option<usize> {
+        let here = event.wake_id?;
+        let here = self.wakes.iter().rposition(|wake| wake.id == here).filter(|here| *here != owner)?;
+        let left = self.wakes.get_mut(owner)?;
+        let ended = left.span.to?;
+        let call = left.calls.get_mut(&intent)?;
+        call.paused = Some(ended);
+        let rest = Call::new(call.tool.clone(), event.at);
+        self.wakes.get_mut(here)?.calls.insert(intent, rest);
+        Some(here)
+    }
+}
+
+/// Whether a call gets on by it, other than by somebody's answer.
+fn runs(body: &Body) -> bool {
+    matches!(body, Body::Scheduled(_) | Body::Started(_) | Body::Completed(_) | Body::Observed(_))
 }
 
 fn intent_of(body: &Body, asks: &BTreeMap<AskId, IntentId>) -> Option<IntentId> {
@@ -180,17 +205,7 @@ impl Wake {
                 }
             }
             Body::IntentProposed(intent) => {
-                let call = Call {
-                    tool: intent.tool.clone(),
-                    proposed: at,
-                    asked: None,
-                    answered: None,
-                    scheduled: None,
-                    started: None,
-                    completed: None,
-                    observed: None,
-                };
-                self.calls.insert(intent.intent_id, call);
+                self.calls.insert(intent.intent_id, Call::new(intent.tool.clone(), at));
             }
             body => {
                 let Some(call) = intent.and_then(|intent| self.calls.get_mut(&intent)) else { return };
@@ -218,11 +233,26 @@ impl Wake {
 }
 
 impl Call {
+    fn new(tool: String, proposed: Timestamp) -> Self {
+        Self {
+            tool,
+            proposed,
+            asked: None,
+            answered: None,
+            scheduled: None,
+            started: None,
+            completed: None,
+            observed: None,
+            paused: None,
+        }
+    }
+
     fn span(self, id: IntentId) -> Span {
         let mut span = Span::new("call", safe_line(&self.tool, 60), self.proposed);
         span.id = Some(id.to_string());
-        span.to = self.observed.as_ref().map(|(at, _)| *at);
+        span.to = self.observed.as_ref().map(|(at, _)| *at).or(self.paused);
         span.result = self.observed.as_ref().map(|(_, code)| code.clone());
+        span.result = span.result.or_else(|| self.paused.map(|_| "blocked".to_owned()));
         let end = span.to;
         let mut phase = |kind, from: Option<Timestamp>, to: Option<Timestamp>| {
             if let Some(from) = from {

@@ -232,3 +232,21 @@ fn a_trace_draws_the_wake_its_requests_and_its_calls_from_the_log() {
     }
     world.run(&["sessions", "trace", &session, "--wake", "wake_00000000000000000000000001"]).ends(1);
 }
+
+#[test]
+fn a_trace_shows_an_approved_call_blocked_where_it_asked_and_run_where_it_ran() {
+    let (world, model) = scripted(
+        "[[turn]]\ncalls = [{ name = \"write\", input = { file_path = \"new.txt\", content = \"made\" } }, { name = \"glob\", \
+         input = { pattern = \"*\" } }]\n[[turn]]\ntext = \"Done.\"\n",
+    );
+    let session = told(&world, "make it");
+    world.run(&["sessions", "wake", &session, "--model", &model, "--approvals", "allow"]).ends(0).says("Done.");
+    let all = world.run(&["sessions", "trace", &session, "--all", "--json"]).ends(0).json();
+    let calls = |wake: usize| -> Vec<(String, String)> {
+        let spans = all["wakes"][wake]["spans"].as_array().expect("a list").iter();
+        let word = |span: &serde_json::Value, field: &str| span[field].as_str().unwrap_or_default().to_owned();
+        spans.filter(|span| span["kind"] == "call").map(|span| (word(span, "name"), word(span, "result"))).collect()
+    };
+    assert_eq!(calls(0), [("write".to_owned(), "blocked".to_owned())], "{all:#}");
+    assert_eq!(calls(1), [("write".to_owned(), "ok".to_owned()), ("glob".to_owned(), "ok".to_owned())], "{all:#}");
+}
