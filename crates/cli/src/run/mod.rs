@@ -139,7 +139,8 @@ fn prompt(args: &RunArgs, term: &Term) -> anyhow::Result<Option<String>> {
     match text {
         Some(text) if text.trim().is_empty() => Err(usage("the prompt is empty; say what is to be done")),
         None if !resumes && !term.interactive() => Err(usage(
-            "what is to be done? portcullis run \"PROMPT\"; without one a terminal is needed, or --continue to go on",
+            "what is to be done? portcullis run \"PROMPT\", or - to read it from standard input; without one a terminal is \
+             needed, or --continue to go on",
         )),
         text => Ok(text),
     }
