@@ -110,6 +110,9 @@ pub const LEASE_TTL: Duration = Duration::from_secs(30);
 pub const LEASE_RENEW: Duration = Duration::from_secs(10);
 /// A holder that could not renew stops itself this long before its lease ends.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// How long a holder asks once more that comes too late, because it was stopped for longer than its lease lasts: nobody may
+/// have come meanwhile. Well within the margin for one whose store does not answer.
+pub const LEASE_LAST_ASK: Duration = Duration::from_secs(1);
 /// After a lease ran out whose holder may live, nothing that conflicts with what it had begun starts for this long: a holder
 /// that lost its lease needs some time to stop.
 pub const EFFECT_GRACE: Duration = Duration::from_secs(10);

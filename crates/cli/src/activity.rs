@@ -193,7 +193,8 @@ fn activation_kind(head: &Head) -> Option<&'static str> {
     }
 }
 
-fn lease(head: &Head) -> Option<Value> {
+/// The lease of a session, if it has not run out.
+pub fn lease(head: &Head) -> Option<Value> {
     let (owner, until) = (head.lease_owner.as_ref()?, head.lease_until?);
     (until > SystemClock::new().now()).then(|| json!({"owner": owner.to_string(), "until": until, "fence": head.fence}))
 }

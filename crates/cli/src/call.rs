@@ -176,6 +176,22 @@ pub fn input(text: &str) -> anyhow::Result<String> {
     }
 }
 
+/// What a person says on standard input, whole: words have no gate behind them that would refuse what was cut.
+pub fn said() -> anyhow::Result<String> {
+    whole(bounded(io::stdin().lock(), "standard input")?)
+}
+
+fn whole(text: String) -> anyhow::Result<String> {
+    if text.len() <= limits::INPUT_MAX {
+        return Ok(text);
+    }
+    Err(usage(format!(
+        "standard input is longer than {} bytes, the most that one message holds; put it into a file of the workspace and \
+         name that file",
+        limits::INPUT_MAX
+    )))
+}
+
 /// At most a little more than the gate takes: it refuses what is longer, and says so.
 fn bounded(from: impl Read, name: &str) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
@@ -354,5 +370,13 @@ mod tests {
         assert!(bounded(long.as_bytes(), "x").expect("kept").len() > limits::INPUT_MAX);
         assert!(bounded(&[0xff, 0xfe][..], "x").is_err());
         assert_eq!(bounded(&b"{}"[..], "x").expect("kept"), "{}");
+    }
+
+    #[test]
+    fn words_that_are_too_long_are_refused_and_never_cut() {
+        let most = "x".repeat(limits::INPUT_MAX);
+        assert_eq!(whole(most.clone()).expect("kept"), most);
+        let error = whole(most + "x").expect_err("too long").to_string();
+        assert!(error.contains("1048576 bytes") && error.contains("file of the workspace"), "{error}");
     }
 }

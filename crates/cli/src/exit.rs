@@ -297,6 +297,7 @@ fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
                 | StoreError::Ambiguous(_)
                 | StoreError::Corrupt(_)
                 | StoreError::FenceLost { .. }
+                | StoreError::LeaseRanOut(_)
                 | StoreError::LockHeld { .. }
         ),
         None => cause.is::<KeyFileError>() || cause.is::<io::Error>(),

@@ -76,7 +76,7 @@ pub async fn answer(
     (output, error): (&str, bool),
     term: &Term,
 ) -> anyhow::Result<()> {
-    let output = if output == "-" { call::input("-")? } else { output.to_owned() };
+    let output = if output == "-" { call::said()? } else { output.to_owned() };
     let (world, runtime) = opened(globals, session).await?;
     let event = runtime.answer(session, &person::login(), request, (&output, error)).await?;
     told(&world, session, event, "answered", term).await
@@ -90,7 +90,7 @@ async fn opened(globals: &Globals, session: SessionId) -> anyhow::Result<(World,
 
 /// What was typed, or came in; nothing at all is a mistake.
 fn words(text: &str) -> anyhow::Result<String> {
-    let text = if text == "-" { call::input("-")? } else { text.to_owned() };
+    let text = if text == "-" { call::said()? } else { text.to_owned() };
     match text.trim().is_empty() {
         true => Err(usage("the message is empty; say what the session is to do")),
         false => Ok(text),

@@ -177,8 +177,8 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     line("workspace", &render::exact(created.workspace.as_deref().unwrap_or("-"), 4_096));
     line("status", &render::word(&head_reads_as(&head)));
     line("events", &format!("{}, last {}", head.last_seq, head.last_hash));
-    if let Some(owner) = &head.lease_owner {
-        line("held by", &owner.to_string());
+    if let Some((label, value)) = status::holder(world, session, &head) {
+        line(label, &value);
     }
     let rows = intents.iter().map(|row| call_line(row, observed.get(&row.intent_id))).collect();
     text.push('\n');

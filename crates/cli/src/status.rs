@@ -10,8 +10,19 @@ use portcullis_pipeline::folded;
 use portcullis_store::{AskFilter, Head, Log as _, StoreError};
 use serde_json::{Value, json};
 
+use crate::activity;
 use crate::render::{self, BOLD, Term, safe_line, styled};
 use crate::world::{World, key};
+
+/// Who holds a session, or held it and went without giving it back: then whoever comes next goes on with it.
+pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'static str, String)> {
+    let owner = head.lease_owner.as_ref()?;
+    if activity::lease(head).is_some() {
+        return Some(("held by", owner.to_string()));
+    }
+    let next = world.command(&format!("sessions wake {session}"));
+    Some(("left by", format!("{owner}, whose lease ran out; go on with: {next}")))
+}
 
 /// The newest wake of the activation journal (5.3): how it began, and how it ended if it has.
 type Activation = Option<(SpanStarted, Option<SpanCompleted>)>;
@@ -48,7 +59,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         "retry_streak": head.failure_streak,
         "pending_queued_wakes": state.wakes.len(),
         "next_queued_wake_at": state.wakes.next().map(|(due, _)| due),
-        "lease": head.lease_owner.as_ref().map(|owner| json!({"owner": owner.to_string(), "until": head.lease_until})),
+        "lease": activity::lease(&head),
         "resilience": {
             "retryable_tries": resilience.retryable_tries,
             "other_tries": resilience.other_tries,
@@ -106,8 +117,8 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     for wake in state.wakes.pending() {
         line("wakes at", format!("{}: {}", wake.due_at, safe_line(&wake.reason, 100)));
     }
-    if let Some(owner) = &head.lease_owner {
-        line("held by", owner.to_string());
+    if let Some((label, value)) = holder(world, session, &head) {
+        line(label, value);
     }
     for invocation in &progress.unknown {
         line("unknown", format!("{invocation}: nobody knows how it ended"));

@@ -73,7 +73,7 @@ pub struct Conversation {
 }
 
 impl Clone for Conversation {
-    /// The same messages; what was rendered of them is not copied.
+    /// The same messages; what was rendered of them is not copied, see [`Conversation::hand_over`].
     fn clone(&self) -> Self {
         Self { messages: self.messages.clone(), rendered: Mutex::default() }
     }
@@ -82,10 +82,8 @@ impl Clone for Conversation {
 #[derive(Debug, Default)]
 struct Rendered {
     wire: String,
-    /// How many messages are in `text`.
-    upto: usize,
-    /// Whether the newest of them that is seen there is the user's.
-    users_last: bool,
+    /// Where each message ends in `text`, and whether the newest that is seen there is the user's.
+    ends: Vec<(usize, bool)>,
     /// Messages as elements of a JSON array, commas between them.
     text: Vec<u8>,
 }
@@ -106,6 +104,16 @@ impl Conversation {
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Gives what was rendered to another conversation, as far as that begins with the same messages. Of two copies one
+    /// goes on; the other need not render again what it learns of later, and still knows how it was rendered.
+    pub fn hand_over(&self, to: &Self) {
+        let mut rendered = std::mem::take(&mut *self.rendered.lock().unwrap_or_else(PoisonError::into_inner));
+        let both = self.messages.iter().zip(&to.messages).take(rendered.ends.len());
+        let same = both.take_while(|(ours, theirs)| ours == theirs).count();
+        rendered.cut(same);
+        *to.rendered.lock().unwrap_or_else(PoisonError::into_inner) = rendered;
     }
 
     /// Whether it was rendered under this name the last time.
@@ -145,24 +153,26 @@ impl Conversation {
         render: impl Fn(&Message, &mut Vec<u8>),
         take: impl FnOnce(&[u8]) -> T,
     ) -> T {
-        // What is rendered is whole after every message, so a panic in between leaves nothing half written that counts:
-        // the text is cut back to it.
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         if rendered.wire != wire {
             *rendered = Rendered { wire: wire.to_owned(), ..Rendered::default() };
         }
-        let from = rendered.upto;
+        let from = rendered.ends.len();
         for message in &self.messages[from..] {
+            // A panic in here leaves nothing half written: the text grows by whole messages.
             let mut element = Vec::new();
             render(message, &mut element);
+            let mut users_last = rendered.users_last();
             if !element.is_empty() {
                 let users = matches!(message, Message::User(_));
-                if let Some(no_answer) = no_answer.filter(|_| users && rendered.users_last && !has_results(message)) {
-                    rendered.add(no_answer.as_bytes(), false);
+                if let Some(no_answer) = no_answer.filter(|_| users && users_last && !has_results(message)) {
+                    rendered.add(no_answer.as_bytes());
                 }
-                rendered.add(&element, users);
+                rendered.add(&element);
+                users_last = users;
             }
-            rendered.upto += 1;
+            let end = rendered.text.len();
+            rendered.ends.push((end, users_last));
         }
         take(&rendered.text)
     }
@@ -174,12 +184,21 @@ fn has_results(message: &Message) -> bool {
 }
 
 impl Rendered {
-    fn add(&mut self, element: &[u8], users: bool) {
+    fn add(&mut self, element: &[u8]) {
         if !self.text.is_empty() {
             self.text.push(b',');
         }
         self.text.extend_from_slice(element);
-        self.users_last = users;
+    }
+
+    fn users_last(&self) -> bool {
+        self.ends.last().is_some_and(|(_, users)| *users)
+    }
+
+    /// Leaves the first messages only.
+    fn cut(&mut self, messages: usize) {
+        self.ends.truncate(messages);
+        self.text.truncate(self.ends.last().map_or(0, |(end, _)| *end));
     }
 }
 
@@ -220,5 +239,40 @@ mod tests {
         assert_eq!(rendered.get(), 8);
         #[cfg(feature = "http")]
         assert_eq!(talk.with_turns("z", "-", render, <[u8]>::to_vec), b"a,-,b,-,c", "the sides take turns");
+    }
+
+    #[test]
+    fn check_6_3_what_was_rendered_is_handed_to_a_copy_as_far_as_both_are_the_same() {
+        let rendered = Cell::new(0);
+        let render = |message: &Message, out: &mut Vec<u8>| {
+            rendered.set(rendered.get() + 1);
+            out.extend_from_slice(format!("{message:?}").as_bytes());
+        };
+        let whole = |talk: &Conversation| talk.with_rendered("x", render, <[u8]>::to_vec);
+        let mut first = Conversation::new();
+        first.push(said("a"));
+        let mut second = first.clone();
+        first.push(said("b"));
+        let expected = whole(&first);
+        assert_eq!(rendered.get(), 2);
+        // One that knows less gets less, and renders the rest.
+        first.hand_over(&second);
+        second.push(said("b"));
+        assert_eq!((whole(&second), rendered.get()), (expected.clone(), 3));
+        // One that went another way gets what both have.
+        let mut third = Conversation::new();
+        third.push(said("a"));
+        third.push(said("c"));
+        second.hand_over(&third);
+        let told = whole(&third);
+        assert_eq!(rendered.get(), 4);
+        assert_eq!(told, whole(&third.clone()), "as if it had been rendered from its start");
+        #[cfg(feature = "http")]
+        {
+            // How it was rendered is known even where nothing is the same yet.
+            let fresh = Conversation::new();
+            third.hand_over(&fresh);
+            assert!(fresh.was_rendered("x") && !third.was_rendered("x"));
+        }
     }
 }

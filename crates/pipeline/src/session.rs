@@ -201,6 +201,11 @@ impl SessionShared {
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is
     /// offered again, and the log knows it by its event ids.
     pub(crate) async fn try_commit(&self, commit: Commit) -> Result<(), StoreError> {
+        // Its fence may still be the newest: nobody came yet. But whoever comes finds what this process left (5.3), and
+        // a call that it would settle as cancelled now could not be taken up any more.
+        if self.lost.is_cancelled() {
+            return Err(StoreError::LeaseRanOut(self.key.session));
+        }
         let mut tries = 0;
         loop {
             match self.gate.store.commit(commit.clone()).await {
@@ -421,7 +426,7 @@ pub(crate) fn keep_lease(shared: &Arc<SessionShared>, claimed: Duration) -> Arc<
             let asked = session.gate.clock.monotonic();
             let left = good_until.saturating_sub(asked);
             let renewing = session.gate.store.renew(session.key, session.lease.fence, limits::LEASE_TTL);
-            match tokio::time::timeout(left, renewing).await {
+            match tokio::time::timeout(left.max(limits::LEASE_LAST_ASK), renewing).await {
                 Ok(Ok(_)) => good_until = asked + limits::LEASE_TTL - limits::LEASE_MARGIN,
                 Ok(Err(StoreError::FenceLost { .. })) | Err(_) => return session.lost.cancel(),
                 Ok(Err(_)) if left.is_zero() => return session.lost.cancel(),

@@ -17,7 +17,7 @@ pub(crate) enum Step<Next> {
 /// The log refused a write. Nothing reaches a model until this is settled; the turn halts.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Halt {
-    /// Another process took the session over. This one writes nothing more.
+    /// Another process took the session over, or may have. This one writes nothing more.
     #[error("{0}")]
     FenceLost(StoreError),
     /// The store could not keep a fact.
@@ -31,7 +31,7 @@ pub enum Halt {
 impl From<StoreError> for Halt {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::FenceLost { .. } => Self::FenceLost(error),
+            StoreError::FenceLost { .. } | StoreError::LeaseRanOut(_) => Self::FenceLost(error),
             other => Self::PersistFailed(other),
         }
     }

@@ -25,6 +25,9 @@ pub enum StoreError {
     /// Another worker took the session over. The holder stops for good: it writes nothing more.
     #[error("session {session} was taken over by another process (fence {found}, ours was {ours})")]
     FenceLost { session: SessionId, ours: u64, found: u64 },
+    /// The holder could not renew its lease in time. Somebody else may be at work by now, so it writes nothing more.
+    #[error("the lease of session {0} ran out before it could be renewed: this process has stopped its work on it")]
+    LeaseRanOut(SessionId),
     /// A conflicting scheduler key is held; wait for it or recover its session. With a time, nobody holds it any more: it
     /// is free by itself then.
     #[error("`{key}` is held by session {session}")]

@@ -132,7 +132,7 @@ fn unsent(drive: &mut Drive<'_>) {
 /// What is to be done, in the user's words.
 fn prompt(args: &RunArgs, term: &Term) -> anyhow::Result<Option<String>> {
     let text = match args.prompt.as_deref() {
-        Some("-") => Some(call::input("-")?),
+        Some("-") => Some(call::said()?),
         other => other.map(str::to_owned),
     };
     let resumes = args.session.is_some() || args.resume;

@@ -195,3 +195,46 @@ fn h36_a_call_of_a_killed_wake_is_unknown_until_a_person_says_what_became_of_it(
     assert_eq!(count(&log, "tool.invocation.resolved"), 1);
     world.run(&["sessions", "unknown"]).ends(0).warns("no call has an unknown outcome");
 }
+
+const SLEEPS_THEN_WRITES: &str = r#"
+[[turn]]
+calls = [{ name = "bash", input = { command = "echo begun > begun.txt; sleep 600" } },
+         { name = "write", input = { file_path = "second.txt", content = "x" } }]
+[[turn]]
+text = "I do not know how that ended."
+"#;
+
+#[test]
+fn h36_the_model_is_told_of_an_unknown_call_also_where_somebody_must_answer_first() {
+    let (world, model) = scripted(SLEEPS_THEN_WRITES);
+    world.configure(driven::SHELL_RUNS);
+    let session = told(&world, "wait");
+    let mut child = world.command(&["sessions", "wake", &session, "--model", &model]).spawn().expect("it starts");
+    comes("the command began", || world.workspace.join("begun.txt").exists());
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().expect("it is dead");
+    // The second call of the answer asks, before the model hears anything.
+    wake(&world, &session, &model).ends(3);
+    world.run(&["sessions", "wake", &session, "--model", &model, "--approvals", "allow"]).ends(0);
+    let log = events(&world, &session);
+    let requests = log.iter().filter(|event| event["type"] == "span.model_request_start");
+    let newest = requests.last().expect("it was asked").to_string();
+    assert!(newest.contains("[crash-recovery]"), "{newest}");
+}
+
+const WRITES_THEN_SLEEPS: &str = r#"
+[[turn]]
+calls = [{ name = "write", input = { file_path = "a.txt", content = "x" } }]
+[[turn]]
+text = """Later. <portcullis-session-loop>{"outcome":"sleep","queuedWakes":[{"reason":"look","delaySeconds":600}]}</portcullis-session-loop>"""
+"#;
+
+#[test]
+fn a_session_that_goes_on_by_itself_tells_of_no_stop_that_is_over() {
+    let (world, model) = scripted(WRITES_THEN_SLEEPS);
+    let session = told(&world, "write it");
+    world.run(&["sessions", "wake", &session, "--model", &model, "--approvals", "allow"]).ends(0);
+    let status = status(&world, &session);
+    assert_eq!(status["status"], "rescheduling", "{status}");
+    assert!(status["stop_reason"].is_null(), "{status}");
+}

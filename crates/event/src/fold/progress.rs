@@ -59,6 +59,8 @@ pub struct Progress {
     pub enforced: bool,
     /// Calls that were settled as unknown, and nobody said what became of them.
     pub unknown: Vec<portcullis_base::InvocationId>,
+    /// One was settled so since the model was last asked: the next request tells of it (H36).
+    pub untold_unknown: bool,
     /// Where somebody refused a call and wanted the session to stop, until it has (R4).
     pub stop_wished: Option<u64>,
     /// Up to here the messages gave way to a summary.
@@ -82,6 +84,7 @@ impl Progress {
             Body::SpanCompleted(span) => self.close(span),
             Body::ModelRequestStart(started) => {
                 self.request = Some(OpenRequest { event_id: event.id, started: (**started).clone() });
+                self.untold_unknown = false;
                 self.usage.turns += 1;
                 if let Some(open) = &mut self.open {
                     open.turns += 1;
@@ -106,6 +109,8 @@ impl Progress {
                 }
                 self.last_stop = Some(idle.stop_reason.clone());
             }
+            // It goes on by itself: what it stopped for before is over (3.4).
+            Body::StatusRescheduled(_) => self.last_stop = None,
             Body::Replied(replied) if replied.reply == Reply::DenyAndStop => self.stop_wished = Some(event.seq),
             Body::CustomToolUse(used) => {
                 let request = CustomRequest {
@@ -129,7 +134,10 @@ impl Progress {
                 self.custom.retain(|_, request| request.intent_id != Some(observed.intent_id));
                 self.arrived.remove(&observed.intent_id);
             }
-            Body::Recovered(recovered) => self.unknown.push(recovered.invocation_id),
+            Body::Recovered(recovered) => {
+                self.unknown.push(recovered.invocation_id);
+                self.untold_unknown = true;
+            }
             Body::InvocationResolved(resolved) => self.unknown.retain(|id| *id != resolved.invocation_id),
             Body::ContextCompacted(compacted) => self.kept_from_seq = compacted.kept_from_seq,
             Body::LearningCaptured(learning) => self.learnt.push(learning.dedupe_key.clone()),

@@ -176,9 +176,18 @@ impl Context {
         }
     }
 
-    /// The same conversation for somebody who goes on with it alone.
+    /// The same conversation for somebody who goes on with it alone. What was rendered goes with it, until it is given
+    /// [back](Self::give_back).
     pub(crate) fn copied(&self) -> Self {
-        Self { pages: self.pages.copied(), ..self.clone() }
+        let copy = Self { pages: self.pages.copied(), ..self.clone() };
+        self.conversation.hand_over(&copy.conversation);
+        copy
+    }
+
+    /// Gives what was rendered to the fold that it was copied from: the next wake renders only what is new, and knows
+    /// what the provider has refused.
+    pub(crate) fn give_back(&self, to: &Self) {
+        self.conversation.hand_over(&to.conversation);
     }
 
     pub(crate) fn hash(&self) -> Digest {

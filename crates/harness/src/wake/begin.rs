@@ -97,7 +97,6 @@ impl<'a> Wake<'a> {
         session.catch_up().await?;
         let now = harness.clock.now();
         let mut found = session.with_state(|state| found(state, now, whom));
-        let known_before = session.with_state(|state| state.progress.unknown.len());
         if session.with_state(|state| state.session.status) == SessionStatus::Terminated {
             return Ok(None);
         }
@@ -179,11 +178,11 @@ impl<'a> Wake<'a> {
             }
             wake.reload().await?;
         }
-        // What a dead process left is told, whether it ran a wake or not.
-        let unknown = session.with_state(|state| state.progress.unknown.clone());
-        if found.open.is_some() || unknown.len() > known_before {
-            wake.unknown = unknown;
-        }
+        // What a dead process left is told, whether it ran a wake or not, and however often somebody must answer first.
+        wake.unknown = session.with_state(|state| match found.open.is_some() || state.progress.untold_unknown {
+            true => state.progress.unknown.clone(),
+            false => Vec::new(),
+        });
         Ok(Some(wake))
     }
 
@@ -308,6 +307,7 @@ impl<'a> Wake<'a> {
     /// Others wrote to the log: the conversation is what it says now.
     async fn reload(&mut self) -> Result<(), Halt> {
         self.folded.go_on(self.session).await?;
+        self.context.give_back(&self.folded.context);
         self.context = self.folded.context.copied();
         Ok(())
     }

@@ -228,6 +228,7 @@ impl Harness {
         };
         let ended = wake.run().await;
         spans::asked(wake.turns);
+        wake.context.give_back(&wake.folded.context);
         self.known.0.keep(session.key().session, wake.folded);
         session.enter_wake(None);
         ended.map(|end| Woken::Executed(Box::new(end)))

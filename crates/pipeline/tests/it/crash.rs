@@ -13,7 +13,7 @@ use portcullis_event::facts::{Exit, Reply};
 use portcullis_event::{Body, Chain, CheckpointKey, IntentState, State};
 use portcullis_pipeline::{Disposition, Halt};
 use portcullis_store::testkit::{Fault, FaultKind, FaultyStore, FixedLiveness};
-use portcullis_store::{AskFilter, Claim, Liveness, LocalArtifacts, Store};
+use portcullis_store::{AskFilter, Claim, Liveness, LocalArtifacts, Store, StoreError};
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
 
 fn tools(effects: &Effects) -> [(&'static str, portcullis_contract::Tool); 3] {
@@ -392,9 +392,34 @@ async fn l42_s04_a_lease_runs_from_before_its_claim_was_sent() {
     let session = process.gate.hold(lease, asked, "tester").await.expect("held");
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert!(store.struck(), "it tried to renew at once");
-    let (seen, _) = call_in(&session, "change", r#"{"text":"late"}"#).await.expect("no halt");
-    assert_eq!(common::observed(&seen).code.known(), Some(Code::CancelledBeforeStart));
+    let before = world.events().await.len();
+    let halted = call_in(&session, "change", r#"{"text":"late"}"#).await;
+    assert!(matches!(halted, Err(Halt::FenceLost(StoreError::LeaseRanOut(_)))), "{halted:?}");
     assert_eq!(world.effects.count(), 0, "another may be at work on the same keys by now");
+    assert_eq!(world.events().await.len(), before, "nothing is settled that whoever comes next could take up");
+}
+
+#[tokio::test]
+async fn s04_a_holder_that_was_stopped_past_its_lease_goes_on_if_nobody_came() {
+    for somebody_came in [false, true] {
+        let world = World::new().await;
+        let process = world.process(tools(&world.effects));
+        let asked = world.clock.monotonic();
+        let claim =
+            world.store.claim_session(world.key(), process.owner.clone(), limits::LEASE_TTL).await.expect("claimed");
+        let Claim::Granted(lease) = claim else { panic!("nobody else holds it") };
+        world.clock.advance(limits::LEASE_TTL * 2);
+        if somebody_came {
+            world.liveness.set(process.owner.worker, Liveness::Dead);
+            drop(world.process(tools(&world.effects)).open().await);
+        }
+        let session = process.gate.hold(lease, asked, "tester").await.expect("held");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        assert_eq!(session.lost().is_cancelled(), somebody_came);
+        let called = call_in(&session, "change", r#"{"text":"late"}"#).await;
+        assert_eq!(called.is_ok(), !somebody_came, "{called:?}");
+        assert_eq!(world.effects.count(), usize::from(!somebody_came));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Options as GNU programs read them, held against a list of those that are known. What is not on the
 //! list is refused: an unknown letter in a bundle, an abbreviated long name, a value where none belongs.
 
+use super::place;
+
 /// What an option's value must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
@@ -20,6 +22,8 @@ pub(super) enum Value {
     Name,
     /// A format, in which no width is large.
     Format,
+    /// Names of files whose content is shown: none that says that it holds secrets.
+    Names,
 }
 
 /// Digits in a row that a format may hold: a width of a million prints a million blanks.
@@ -43,6 +47,7 @@ impl Value {
             Self::Key => all(text, &|c| c.is_ascii_digit() || ",.bdfghiMnrV".contains(c)),
             Self::Scale => matches!(text, "none" | "auto" | "si" | "iec" | "iec-i"),
             Self::Name => all(text, &|c| c.is_ascii_alphanumeric()),
+            Self::Names => !place::picks_secret(text),
             Self::Format => {
                 let mut run = 0;
                 text.chars().all(|c| {

@@ -58,6 +58,15 @@ pub(crate) fn may_match_secret(pattern: &str) -> bool {
         && name != "*"
 }
 
+/// Whether a pattern that picks files for a search picks one of those: there a wildcard matches a leading dot too. One
+/// without a letter picks everything, as a search without it does.
+pub(crate) fn picks_secret(pattern: &str) -> bool {
+    let name = pattern.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_lowercase();
+    !pattern.starts_with('!')
+        && name.contains(char::is_alphabetic)
+        && SECRETS.iter().chain(&[".env.local"]).any(|secret| fits(&name, secret))
+}
+
 /// Whether `pattern` matches `name`, whose length is below 32; a bracket stands for anything from there
 /// on, which can only match more.
 fn fits(pattern: &str, name: &str) -> bool {
@@ -93,6 +102,18 @@ mod tests {
         assert_eq!(join("/", "../.."), "/");
         assert!(within("/workspace", "/workspace") && within("/workspace/a", "/workspace/"));
         assert!(!within("/workspace-evil/a", "/workspace") && !within("/", "/workspace"));
+    }
+
+    #[test]
+    fn check34_a_search_picks_no_secret_by_its_name() {
+        for pattern in [".env", "**/.env", ".ENV*", "*.env", "id_rsa", "id_*", ".e?v", "[.]env", "/a/.netrc"] {
+            assert!(picks_secret(pattern), "{pattern}");
+        }
+        for pattern in
+            ["*", "*.*", "**/*", "*.rs", "!.env", "*.{ts,tsx}", "src/**", "Makefile", "*.toml", "*.env.example"]
+        {
+            assert!(!picks_secret(pattern), "{pattern}");
+        }
     }
 
     #[test]

@@ -63,6 +63,11 @@ fn readable(program: &Program, word: &Word) -> Result<(), NotReadOnly> {
         let what = format!("`{text}` would be a list of words to read; write `./{text}` if it is a file");
         return Err(refuse(program, &what));
     }
+    // `+1f` is an old way to write `-n +1 -f`, which never ends.
+    let follows = |text: &str| text.strip_prefix('+').is_some_and(|rest| !rest.bytes().all(|b| b.is_ascii_digit()));
+    if program.name == "tail" && follows(text) {
+        return Err(refuse(program, &format!("`{text}` may follow for ever; write `./{text}` if it is a file")));
+    }
     if program.shows_content { content_readable(program.name, word) } else { Ok(()) }
 }
 

@@ -124,7 +124,7 @@ const GREP: Options = opts(
         ("before-context", Value::Number),
         ("context", Value::Number),
         ("max-count", Value::Number),
-        ("include", Value::Text),
+        ("include", Value::Names),
         ("exclude", Value::Text),
     ],
 );
@@ -138,7 +138,7 @@ const RG: Options = opts(
         ('B', Value::Number),
         ('C', Value::Number),
         ('m', Value::Number),
-        ('g', Value::Text),
+        ('g', Value::Names),
         ('t', Value::Name),
     ],
     &[
@@ -163,7 +163,7 @@ const RG: Options = opts(
         ("before-context", Value::Number),
         ("context", Value::Number),
         ("max-count", Value::Number),
-        ("glob", Value::Text),
+        ("glob", Value::Names),
         ("type", Value::Name),
     ],
 );

@@ -270,3 +270,23 @@ fn h03_no_word_stands_for_words_in_a_file() {
     assert!(ReadPlan::from_argv("strings", &["@x".to_owned()]).is_err());
     assert!(read_only("strings ./@x").is_ok());
 }
+
+#[test]
+fn check34_a_search_by_names_shows_no_secret_and_a_tail_ends() {
+    for line in [
+        "grep -rh . . --include=.env",
+        "grep -r --include '*.env' API .",
+        "rg --hidden -g .env .",
+        "rg -gid_rsa S",
+        "rg --glob=**/.netrc x",
+        "tail +1f a.txt",
+        "tail -- +f",
+    ] {
+        assert!(read_only(line).is_err(), "{line}");
+    }
+    for line in
+        ["grep -rn --include='*.rs' fn src", "rg -g '*.toml' name", "rg -g '!.env' x", "tail +3 a.txt", "tail -n +3 a"]
+    {
+        assert!(read_only(line).is_ok(), "{line}: {:?}", read_only(line));
+    }
+}
