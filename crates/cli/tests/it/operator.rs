@@ -196,17 +196,17 @@ fn h36_a_call_of_a_killed_wake_is_unknown_until_a_person_says_what_became_of_it(
     world.run(&["sessions", "unknown"]).ends(0).warns("no call has an unknown outcome");
 }
 
-const SLEEPS_THEN_WRITES: &str = r#"
+const SLEEPS_THEN_ASKS: &str = r#"
 [[turn]]
 calls = [{ name = "bash", input = { command = "echo begun > begun.txt; sleep 600" } },
-         { name = "write", input = { file_path = "second.txt", content = "x" } }]
+         { name = "bash", input = { command = "touch second.txt" } }]
 [[turn]]
 text = "I do not know how that ended."
 "#;
 
 #[test]
 fn h36_the_model_is_told_of_an_unknown_call_also_where_somebody_must_answer_first() {
-    let (world, model) = scripted(SLEEPS_THEN_WRITES);
+    let (world, model) = scripted(SLEEPS_THEN_ASKS);
     world.configure(driven::SHELL_RUNS);
     let session = told(&world, "wait");
     let mut child = world.command(&["sessions", "wake", &session, "--model", &model]).spawn().expect("it starts");

@@ -402,7 +402,9 @@ async fn l42_s04_a_lease_runs_from_before_its_claim_was_sent() {
 #[tokio::test]
 async fn s04_a_holder_that_was_stopped_past_its_lease_goes_on_if_nobody_came() {
     for somebody_came in [false, true] {
-        let world = World::new().await;
+        // A store that takes its time to answer, as every real one does.
+        let folder = tempfile::tempdir().expect("a folder");
+        let world = sqlite_world(folder.path()).await;
         let process = world.process(tools(&world.effects));
         let asked = world.clock.monotonic();
         let claim =

@@ -17,6 +17,8 @@ pub struct Brain {
     name: ModelName,
     answers: Mutex<VecDeque<Result<Vec<AnswerPart>, ModelError>>>,
     requests: Mutex<Vec<String>>,
+    /// Messages that were rendered for it, each as often as it was.
+    rendered: AtomicUsize,
     menus: Mutex<Vec<Vec<String>>>,
     window: Option<u64>,
     usage: Usage,
@@ -43,6 +45,7 @@ impl Brain {
             name: "fake/brain".parse().expect("a name"),
             answers: Mutex::new(answers.into_iter().collect()),
             requests: Mutex::default(),
+            rendered: AtomicUsize::new(0),
             menus: Mutex::default(),
             window: Some(1_000_000),
             usage: Usage { input: 10, output: 5, ..Usage::default() },
@@ -53,6 +56,11 @@ impl Brain {
             pieces: usize::MAX,
             reads: usize::MAX,
         }
+    }
+
+    /// How often a message was rendered for it.
+    pub fn rendered(&self) -> usize {
+        self.rendered.load(Ordering::Relaxed)
     }
 
     pub fn with_usage(mut self, usage: Usage) -> Self {
@@ -133,6 +141,7 @@ impl Model for Brain {
 
     async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
         let render = |message: &Message, out: &mut Vec<u8>| {
+            self.rendered.fetch_add(1, Ordering::Relaxed);
             out.extend_from_slice(serde_json::to_string(message).expect("JSON").as_bytes());
         };
         let sent =

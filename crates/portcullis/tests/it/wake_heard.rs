@@ -292,3 +292,23 @@ async fn l71_a_remembered_conversation_and_one_read_anew_are_the_same_bytes() {
         assert!(pair[1].starts_with(&pair[0]), "{}\n{}", pair[0], pair[1]);
     }
 }
+
+#[tokio::test]
+async fn check36_a_wake_that_goes_on_with_an_answer_renders_only_what_is_new() {
+    let asks = (0..6).map(|n| {
+        let input = serde_json::json!({"file_path": format!("{n}.txt"), "content": "x\n"}).to_string();
+        vec![call(&format!("c{n}"), "write", &input)]
+    });
+    let world = world(Brain::new(asks.chain([vec![said("Done.")]]))).await;
+    world.say("write six files").await;
+    executed(world.wake().await);
+    for _ in 0..6 {
+        let ask = pending(&world).await;
+        world.runtime.reply(ask, Answer::by("me", Reply::AllowOnce)).await.expect("a reply");
+        executed(world.wake().await);
+    }
+    assert_eq!(world.brain.requests().len(), 7);
+    // What was asked for, and an answer and a result for each file; and one message of each wake once more, which its fold
+    // had not read yet when it was given back.
+    assert_eq!(world.brain.rendered(), 1 + 2 * 6 + 6, "rendered anew in each wake it would be 49");
+}
