@@ -61,14 +61,21 @@ pub(crate) fn may_match_secret(pattern: &str) -> bool {
 /// Whether a pattern that picks files for a search picks one of those: there a wildcard matches a leading dot too. One
 /// without a letter picks everything, as a search without it does.
 pub(crate) fn picks_secret(pattern: &str) -> bool {
+    if let Some((before, rest)) = pattern.split_once('{') {
+        // Each of what stands in braces; braces in braces are too much to follow.
+        let Some((inside, behind)) = rest.split_once('}') else { return true };
+        return inside.contains('{')
+            || behind.contains('{')
+            || inside.split(',').any(|one| picks_secret(&format!("{before}{one}{behind}")));
+    }
     let name = pattern.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_lowercase();
     !pattern.starts_with('!')
         && name.contains(char::is_alphabetic)
         && SECRETS.iter().chain(&[".env.local"]).any(|secret| fits(&name, secret))
 }
 
-/// Whether `pattern` matches `name`, whose length is below 32; a bracket stands for anything from there
-/// on, which can only match more.
+/// Whether `pattern` matches `name`, whose length is below 32; a bracket stands for any character, and for anything from
+/// there on if it is not plain, both of which can only match more.
 fn fits(pattern: &str, name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     // Bit n: the pattern so far matches the first n characters.
@@ -81,7 +88,13 @@ fn fits(pattern: &str, name: &str) -> bool {
                 continue;
             }
             '?' => None,
-            '[' => return reached & ((2 << name.len()) - 1) != 0,
+            '[' => match behind_bracket(chars.as_str()) {
+                Some(rest) => {
+                    chars = rest.chars();
+                    None
+                }
+                None => return reached & ((2 << name.len()) - 1) != 0,
+            },
             '\\' => chars.next(),
             c => Some(c),
         };
@@ -89,6 +102,15 @@ fn fits(pattern: &str, name: &str) -> bool {
         reached = (0..name.len()).filter(|at| next(*at)).fold(0, |all, at| all | (2 << at));
     }
     reached & (1 << name.len()) != 0
+}
+
+/// What follows a bracket whose inside this is, if it holds nothing but characters: no class, no escape.
+fn behind_bracket(inside: &str) -> Option<&str> {
+    let first = inside.strip_prefix(['!', '^']).unwrap_or(inside);
+    // A bracket that closes at once is one of the characters.
+    let skipped = first.chars().next()?.len_utf8();
+    let end = skipped + first[skipped..].find(']')?;
+    (!first[..end].contains(['[', '\\'])).then(|| &first[end + 1..])
 }
 
 #[cfg(test)]
@@ -106,7 +128,20 @@ mod tests {
 
     #[test]
     fn check34_a_search_picks_no_secret_by_its_name() {
-        for pattern in [".env", "**/.env", ".ENV*", "*.env", "id_rsa", "id_*", ".e?v", "[.]env", "/a/.netrc"] {
+        for pattern in [
+            ".env",
+            "**/.env",
+            ".ENV*",
+            "*.env",
+            "id_rsa",
+            "id_*",
+            ".e?v",
+            "[.]env",
+            "/a/.netrc",
+            "{a,.env}",
+            ".e{nv,x}",
+            "{a,{.env}}",
+        ] {
             assert!(picks_secret(pattern), "{pattern}");
         }
         for pattern in
@@ -124,10 +159,10 @@ mod tests {
         for path in ["env", ".env.example", "a.env", ".environment"] {
             assert!(!is_secret(path), "{path}");
         }
-        for pattern in ["./.e*v", ".*", ".en?", "id_*", ".[e]nv", "a/.env*"] {
+        for pattern in ["./.e*v", ".*", ".en?", "id_*", ".[e]nv", "a/.env*", "[[:punct:]]env", ".[!x]nv", ".e[n-]v*"] {
             assert!(may_match_secret(pattern), "{pattern}");
         }
-        for pattern in ["*.rs", "*", "src/*.txt", ".c*", "?env"] {
+        for pattern in ["*.rs", "*", "src/*.txt", ".c*", "?env", "[ab].txt", "[Rr]EADME.md", "src/[m]ain.rs", "[]a]b"] {
             assert!(!may_match_secret(pattern), "{pattern}");
         }
     }
