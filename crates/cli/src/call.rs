@@ -156,7 +156,10 @@ pub async fn of_session(
                 return Err(usage(text));
             }
         } else if elsewhere {
-            term.note(&format!("session {session} works in {}, not here", render::exact(&made_in, 4_096)));
+            term.note(&format!(
+                "session {session} works in {}, not here: it goes on there",
+                render::exact(&made_in, 4_096)
+            ));
         }
     }
     world.runtime_of(session, called).await

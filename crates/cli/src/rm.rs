@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::exit::{Ended, failed, fault, usage};
 use crate::render::{self, Term};
 use crate::world::{World, key};
-use crate::{person, spinner};
+use crate::{person, spinner, tree};
 
 /// The lease of an erasure: it is one transaction.
 const TTL: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ pub async fn run(
     if term.json {
         let document = json!({
             "session_id": session, "events": erased, "files": files, "files_left": left, "asks_withdrawn": waiting,
-            "copies_left": stays.copies, "grants_left": stays.grants,
+            "copies_left": stays.copies, "grants_left": stays.grants, "forks_left": stays.forks,
         });
         return term.document(&document);
     }
@@ -75,6 +75,10 @@ pub async fn run(
             "a copy of it stays, which an export made: {}",
             render::exact(&copy.display().to_string(), 4_096)
         ));
+    }
+    for fork in &stays.forks {
+        let erase = world.command(&format!("sessions rm {fork}"));
+        term.note(&format!("a fork of it stays, with what it held up to there; to erase it too: {erase}"));
     }
     for grant in &stays.grants {
         let revoke = world.command(&format!("grants revoke {grant}"));
@@ -96,6 +100,8 @@ struct Stays {
     copies: Vec<PathBuf>,
     /// Allows that were remembered in it, for itself or for its project, and are in force.
     grants: Vec<GrantId>,
+    /// Sessions that were forked from it, which have what it held up to there.
+    forks: Vec<SessionId>,
 }
 
 impl Stays {
@@ -117,7 +123,8 @@ impl Stays {
         };
         let grants = GrantBook::new(world.store.clone(), LOCAL_TENANT).all().await?;
         let grants = grants.iter().filter(|found| of_it(found)).map(|found| found.grant.id).collect();
-        Ok(Self { copies: copies(&world.settings.home.evidence(), session), grants })
+        let forks = tree::forks_of(world, session).await?;
+        Ok(Self { copies: copies(&world.settings.home.evidence(), session), grants, forks })
     }
 
     /// For the question: empty if nothing stays.
@@ -128,7 +135,8 @@ impl Stays {
             n => Some(format!("{n} exported copies")),
         };
         let grants = (!self.grants.is_empty()).then(|| render::count(self.grants.len() as u64, "remembered allow"));
-        match copies.into_iter().chain(grants).collect::<Vec<_>>().join(" and ") {
+        let forks = (!self.forks.is_empty()).then(|| render::count(self.forks.len() as u64, "fork"));
+        match copies.into_iter().chain(forks).chain(grants).collect::<Vec<_>>().join(" and ") {
             none if none.is_empty() => none,
             what => format!("; not erased with it: {what}"),
         }

@@ -91,10 +91,8 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         let _ = writeln!(text, "  {label:<13}{value}");
     };
     let reason = progress.last_stop.as_ref().map(|stop| render::word(&json!(stop)["type"])).unwrap_or_default();
-    line(
-        "status",
-        format!("{} {}", render::word(&status), if reason.is_empty() { reason } else { format!("({reason})") }),
-    );
+    let reason = if reason.is_empty() { reason } else { format!(" ({reason})") };
+    line("status", format!("{}{reason}", render::word(&status)));
     if let Some(summary) = &progress.last_summary {
         line("last wake", safe_line(summary, 200));
     }

@@ -49,6 +49,12 @@ async fn forks(world: &World, all: &[SessionSummary]) -> anyhow::Result<BTreeMap
     Ok(found)
 }
 
+/// The sessions that were forked from this one, as far as the newest are looked at.
+pub async fn forks_of(world: &World, session: SessionId) -> anyhow::Result<Vec<SessionId>> {
+    let all = world.store.sessions(LOCAL_TENANT, SHOWN).await?;
+    Ok(forks(world, &all).await?.into_iter().filter(|(_, from)| *from == session).map(|(fork, _)| fork).collect())
+}
+
 pub async fn run(world: &World, of: Option<SessionId>, term: &Term) -> anyhow::Result<()> {
     let all = world.store.sessions(LOCAL_TENANT, SHOWN).await?;
     let cut = all.len() == SHOWN;

@@ -158,7 +158,9 @@ fn show(
     }
     match &end.stop {
         Stopped::Idle(StopReason::Interrupted) => term.note("it was interrupted"),
-        Stopped::Rescheduled(at) => term.note(&format!("it goes on by itself at {at}")),
+        Stopped::Rescheduled(at) => term.note(&format!(
+            "it is due again at {at}: a running `portcullis worker` takes it up then, or `sessions wake`"
+        )),
         Stopped::Retrying { error, at } => {
             term.error(&format!("the model failed: {}; it is tried again at {at}", safe_line(&error.message, 300)));
         }

@@ -184,6 +184,11 @@ impl Drive<'_> {
     }
 
     /// Asks of this session that wait.
+    /// Whether somebody must answer before the model hears anything.
+    pub async fn waits(&self) -> anyhow::Result<bool> {
+        Ok(!self.pending().await?.is_empty())
+    }
+
     async fn pending(&self) -> anyhow::Result<Vec<Ask>> {
         let mut asks = Ask::pending(self.world).await?;
         asks.retain(|ask| ask.row.session_id == self.session);

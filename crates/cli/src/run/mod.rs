@@ -102,6 +102,11 @@ async fn once(work: &Work<'_>, drive: &mut Drive<'_>, prompt: Option<&str>, bega
         Some(prompt) => Some(work.say(prompt).await?),
         None => None,
     };
+    if said.is_some() && drive.waits().await? {
+        drive
+            .term
+            .note("an ask waits in this session: what you said is kept, and the model hears it when that is answered");
+    }
     if drive.term.interactive() && terminal::in_front() {
         drive.typed = Some(Typed::new(&drive.term));
     }

@@ -250,3 +250,26 @@ fn a_trace_shows_an_approved_call_blocked_where_it_asked_and_run_where_it_ran() 
     assert_eq!(calls(0), [("write".to_owned(), "blocked".to_owned())], "{all:#}");
     assert_eq!(calls(1), [("write".to_owned(), "ok".to_owned()), ("glob".to_owned(), "ok".to_owned())], "{all:#}");
 }
+
+#[test]
+fn erasing_a_session_names_the_forks_that_still_hold_it() {
+    let (world, _, session) = looked();
+    let fork = world.run(&["sessions", "fork", &session, "--at", "9"]).ends(0).id("sesn_");
+    world.run(&["sessions", "rm", &session]).ends(2).warns("not erased with it: 1 fork");
+    let erased = world.run(&["sessions", "rm", &session, "--yes"]).ends(0);
+    erased.warns("a fork of it stays").warns(&format!("sessions rm {fork}"));
+    let erased = world.run(&["sessions", "rm", &fork, "--yes", "--json"]).ends(0).json();
+    assert_eq!(erased["forks_left"], serde_json::json!([]), "{erased}");
+}
+
+#[test]
+fn what_is_said_while_an_ask_waits_is_told_to_be_kept() {
+    let (world, model) = scripted(
+        "[[turn]]\ncalls = [{ name = \"write\", input = { file_path = \"a.txt\", content = \"x\" } }]\n[[turn]]\ntext = \"Done.\"\n",
+    );
+    world.run(&["run", "make it", "--model", &model]).ends(3);
+    let ran = world.run(&["run", "--continue", "and the docs", "--model", &model]).ends(3);
+    ran.warns("what you said is kept, and the model hears it when that is answered");
+    let ran = world.run(&["run", "--continue", "--model", &model, "--approvals", "allow"]).ends(0);
+    assert!(!ran.err.contains("is kept"), "{}", ran.err);
+}

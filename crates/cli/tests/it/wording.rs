@@ -72,7 +72,7 @@ fn a_session_used_from_elsewhere_says_where_it_works_and_one_of_the_root_has_a_n
     let session = world.run(&["call", "read", read]).ends(0).id("sesn_");
     let output = world.command(&["call", "read", read, "--session", &session]).current_dir("/").output();
     let elsewhere = Ran::from(output.expect("runs")).ends(0).says("alpha");
-    elsewhere.warns(&format!("session {session} works in {}, not here", world.workspace.display()));
+    elsewhere.warns(&format!("session {session} works in {}, not here: it goes on there", world.workspace.display()));
     let here = world.run(&["call", "read", read, "--session", &session]).ends(0);
     assert!(!here.err.contains("not here"), "{}", here.err);
     let root = world.command(&["call", "read", read]).current_dir("/").output();

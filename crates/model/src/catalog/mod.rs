@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{Clock, nearest};
+use portcullis_base::{Clock, edits, nearest};
 use portcullis_secret::SecretText;
 use serde_json::{Map, Value};
 
@@ -20,6 +20,36 @@ pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
 use crate::request::SCRIPTED;
 use crate::{Failure, HttpSettings, Model, ModelError, ModelName, Scripted};
+
+/// Names that people know a provider by, or a server that speaks like it.
+const OTHER_NAMES: [(&str, &[&str]); 4] = [
+    ("anthropic", &["claude"]),
+    ("openai", &["gpt", "chatgpt"]),
+    ("gemini", &["google", "vertex"]),
+    (
+        "openai-chat",
+        &[
+            "ollama",
+            "llama",
+            "llama.cpp",
+            "llamacpp",
+            "vllm",
+            "lmstudio",
+            "lm-studio",
+            "local",
+            "openrouter",
+            "mistral",
+            "groq",
+            "deepseek",
+            "azure",
+            "together",
+            "xai",
+        ],
+    ),
+];
+
+/// Letters in which a mistyped name may differ; more of them are another name.
+const MISTYPED: usize = 3;
 
 /// What a person has set for models, by flag or file. It beats the environment.
 #[derive(Clone)]
@@ -140,7 +170,8 @@ impl<'e> Catalog<'e> {
         }
         let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key).collect();
         let what = format!(
-            "no model is configured: set one of {}, or name a server of your own with --base-url URL; `portcullis demo` needs none",
+            "no model is configured: give --model PROVIDER/MODEL, set one of {}, or name a server of your own with --base-url URL \
+             (docs/models.md); `portcullis demo` needs none",
             keys.join(", ")
         );
         Err(ModelError::new(Failure::Config, what))
@@ -200,9 +231,14 @@ impl<'e> Catalog<'e> {
     fn provider(&self, name: &ModelName) -> Result<&'static Provider, ModelError> {
         let known = || PROVIDERS.iter().map(|provider| provider.name).chain([SCRIPTED]);
         PROVIDERS.iter().find(|provider| provider.name == name.provider).ok_or_else(|| {
-            let near = nearest(&name.provider, known()).unwrap_or_default();
+            let meant = OTHER_NAMES.iter().find(|(_, names)| names.contains(&name.provider.as_str())).map(|(meant, _)| *meant);
+            let near = || nearest(&name.provider, known()).filter(|near| edits(&name.provider, near) <= MISTYPED);
+            let meant = meant.or_else(near).map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
             let all = known().collect::<Vec<_>>().join(", ");
-            let what = format!("{name}: there is no provider `{}`; did you mean `{near}`? Known: {all}", name.provider);
+            let what = format!(
+                "{name}: there is no provider `{}`; {meant}Known: {all}. A server of your own is openai-chat/MODEL with --base-url URL",
+                name.provider
+            );
             ModelError::new(Failure::Config, what)
         })
     }

@@ -69,6 +69,10 @@ fn what_is_no_name_or_no_provider_is_refused_with_the_nearest() {
     let error = refused("antropic/claude-sonnet-5", KEYS);
     assert!(error.message.contains("did you mean `anthropic`?"), "{error}");
     assert!(refused("open-ai/x", KEYS).message.contains("did you mean `openai`?"));
+    let local = refused("ollama/qwen", KEYS).message;
+    assert!(local.contains("did you mean `openai-chat`?") && local.contains("--base-url URL"), "{local}");
+    let strange = refused("zzzzzzzz/x", KEYS).message;
+    assert!(!strange.contains("did you mean") && strange.contains("Known: anthropic"), "{strange}");
 }
 
 #[test]
