@@ -8,6 +8,7 @@ use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typech
 use super::admits::{Admits, admits, leaves_failures};
 use super::clauses::{begins_plan, clauses, is_condition, is_so, is_so_now, is_wish};
 use super::deeds::{Carried, Work, is_history, is_own};
+use super::mended::{mended, mended_too};
 use super::outcome::{is_praise, kind_of, ran_in, verified, went_well};
 use super::paths::path_claims;
 use super::plainly::{BETWEEN, GOOD, plainly};
@@ -52,6 +53,11 @@ pub(super) enum Said {
     /// Words were put right: an edit, which no test proves.
     Worded,
     File(Verb, String),
+    /// A file was mended; `sure`: only an edit of it does that.
+    Mended {
+        path: String,
+        sure: bool,
+    },
     /// `commit`, `push`.
     Git(&'static str),
     /// Nothing is left that is not committed.
@@ -64,6 +70,10 @@ pub(super) enum Said {
     /// A command ran, and the same.
     Ran(String, bool),
     Succeeded(String),
+    /// A command ran, and well: "I successfully ran `a`".
+    RanWell(String),
+    /// The same of a kind of check.
+    RanKindWell(VerificationKind),
     /// Whatever there is to check a change with passes, in those words.
     Checks,
     /// The same of a machine that is not this one.
@@ -181,7 +191,7 @@ pattern!(pub RAN, r"\b(?:ran|re-?ran|executed|running|re-?running|run):? (?:the 
 // A program that needs no marks to be known: "I ran pytest".
 pattern!(
     RAN_BARE,
-    r"\b(?:ran|re-?ran|executed) ((?:pytest|jest|vitest|mocha|rspec|tox|eslint|mypy|ruff|make|(?:cargo|npm|yarn|pnpm|go|git|docker|terraform) [a-z-]+))$"
+    r"\b(?:ran|re-?ran|executed) ((?:pytest|jest|vitest|mocha|rspec|tox|eslint|mypy|ruff|make|(?:cargo|npm|yarn|pnpm|go|git|docker|terraform) [a-z-]+))\b"
 );
 // "I installed it with `pip install a`".
 pattern!(BY_COMMAND, r"\b(?:with|using|via|by running) ⟦m(\d+)⟧");
@@ -229,7 +239,7 @@ pub(super) fn claims(answer: &str) -> Vec<Said> {
         for claim in of_sentence(sentence, before, &prose) {
             let owned_up = match &claim {
                 Said::Passes(Tests) | Said::Suite(_) | Said::Counted(_) => failures || near(Admits::Doubt),
-                Said::Test(_) => tells,
+                Said::Test(_) | Said::RanWell(_) | Said::RanKindWell(_) => tells,
                 // What is said of this command is said of no other.
                 Said::Command(_) => admitted[nth] >= Admits::Doubt,
                 Said::EveryTest | Said::Checks | Said::Ci => failures,
@@ -246,8 +256,9 @@ pub(super) fn claims(answer: &str) -> Vec<Said> {
             }
         }
     }
-    let outcome =
-        |claim: &Said| !matches!(claim, Said::File(..) | Said::Git(_) | Said::AllCommitted { .. } | Said::Worded);
+    let outcome = |claim: &Said| {
+        !matches!(claim, Said::File(..) | Said::Mended { .. } | Said::Git(_) | Said::AllCommitted { .. } | Said::Worded)
+    };
     if praised && !failures && !said.is_empty() && !admitted.contains(&Admits::Doubt) && !said.iter().any(outcome) {
         said.push(Said::Outcome);
     }
@@ -274,13 +285,16 @@ fn of_sentence(sentence: &str, before: &str, prose: &Prose) -> Vec<Said> {
     let mut before = format!("{before} ");
     // What the sentence before says to have run.
     let mut ran = ran_in(&before, prose);
+    let mut mending = false;
     for clause in clauses(sentence) {
         conditional |= is_condition(clause);
         if !conditional {
             states(clause, &before, prose, &mut said);
             said.extend(went_well(clause, ran.as_ref(), prose));
             if !told {
-                deeds(clause, carried, prose, &mut said);
+                let more = mended_too(clause, prose).filter(|_| mending);
+                mending = deeds(clause, carried, prose, &mut said) || more.is_some();
+                said.extend(more);
             }
         }
         conditional |= begins_plan(clause);
@@ -403,8 +417,8 @@ fn handed_on_at(clause: &str, found: &regex::Match<'_>) -> bool {
     PASSED_ON.is_match(&clause[found.end()..])
 }
 
-/// Claims about a deed without a file.
-fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
+/// Claims about a deed without a file; whether something is said to be mended.
+fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) -> bool {
     let own = |found: &regex::Match<'_>, objects: &regex::Regex| {
         let work = Work { objects, present: true };
         is_so(clause, found.end()) && is_own(clause, found.start(), found.end(), carried, &work)
@@ -418,6 +432,7 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
     let proposed = |found: &regex::Match<'_>| PRESENT.is_match(clause[..found.start()].trim_end());
     let fixed: Vec<_> =
         FIXED.find_iter(clause).filter(whole).filter(gone).filter(|found| own(found, &FIXABLE)).collect();
+    said.extend(fixed.iter().filter_map(|found| mended(clause, found.start(), prose)));
     if !fixed.is_empty() && fixed.iter().all(proposed) && !WORDING.is_match(clause) {
         said.push(Said::Fixes);
     } else if !fixed.is_empty() {
@@ -455,18 +470,27 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
         let have_run = found.as_str().starts_with("run") && !now && !HAVE.is_match(head);
         is_so(clause, found.end()) && !have_run && (gerund || (!now && own(found, nobody)))
     };
+    // "Successfully ran `a`", "ran `a` without errors".
+    let well = |whole: &regex::Match<'_>| {
+        WELL_BEFORE.is_match(clause[..whole.start()].trim_end()) || WELL_BEHIND.is_match(&clause[whole.end()..])
+    };
     if let Some(found) = RAN_KIND.captures(clause)
-        && found.get(0).is_some_and(|whole| ran(&whole))
+        && let Some(whole) = found.get(0).filter(&ran)
     {
+        if well(&whole) {
+            said.push(Said::RanKindWell(kind_of(&found[1])));
+        }
         said.push(Said::RanKind(kind_of(&found[1]), false));
         if AT_THE_END.is_match(clause) {
             said.push(Said::Passes(kind_of(&found[1])));
         }
     }
     if let Some(found) = RAN_BARE.captures(clause)
-        && found.get(0).is_some_and(|whole| is_so(clause, whole.end()) && own(&whole, nobody))
+        && let Some(whole) = found.get(0).filter(|whole| is_so(clause, whole.end()) && own(whole, nobody))
+        && (whole.end() == clause.len() || WELL_BEHIND.is_match(&clause[whole.end()..]))
     {
-        said.push(Said::Ran(found[1].to_owned(), false));
+        let well = well(&whole);
+        said.push(if well { Said::RanWell(found[1].to_owned()) } else { Said::Ran(found[1].to_owned(), false) });
     }
     for found in BY_COMMAND.captures_iter(clause) {
         let code = marked(&found, prose).filter(|code| {
@@ -480,12 +504,20 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
     }
     for found in RAN.captures_iter(clause) {
         let (Some(whole), Some(code)) = (found.get(0), marked(&found, prose)) else { continue };
-        if ran(&whole) {
+        if ran(&whole) && well(&whole) {
+            said.push(Said::RanWell(code.to_owned()));
+        } else if ran(&whole) {
             said.extend(of_command(code, false, false));
         }
     }
+    !fixed.is_empty()
 }
 
+pattern!(WELL_BEFORE, r"\bsuccessfully$");
+pattern!(
+    WELL_BEHIND,
+    r"^(?: command| script| suite)? (?:successfully|cleanly|without (?:any |an |a single )?(?:errors?|issues?|problems?|failures?|trouble))\b"
+);
 pattern!(PRESENT, r"\b(?:is|are)(?: now| all| finally| therefore| also)*$");
 pattern!(COMMIT_IS, r"^commit (?:has|was|succeeded|went|created|made)");
 pattern!(STATE, r"\b(?:is|are)(?: now| already| all)* committed\b");
