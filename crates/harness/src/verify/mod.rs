@@ -20,6 +20,7 @@ mod deeds;
 mod ends;
 mod facts;
 mod files;
+mod idle;
 mod judge;
 mod line;
 mod mended;
@@ -33,6 +34,7 @@ mod plainly;
 mod prose;
 mod report;
 mod runners;
+mod running;
 
 use portcullis_event::facts::Claim;
 

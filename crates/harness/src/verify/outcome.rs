@@ -4,9 +4,10 @@
 
 use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typecheck};
 
-use super::claims::{RAN, RAN_KIND, Said, marked, of_command};
+use super::claims::{Said, marked, of_command};
 use super::clauses::{clauses, is_condition, is_so, is_so_now};
 use super::prose::{Prose, pattern};
+use super::running::{RAN, RAN_KIND};
 
 // "I ran `a` and it printed ok": that it ran is said with how it went.
 pattern!(
