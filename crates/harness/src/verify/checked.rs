@@ -150,7 +150,7 @@ pub(super) fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came, output: &
         .map(|(check, ended, reached)| {
             let (mut verdict, mut not_passed) = match (came, ended) {
                 (Came::NotRun(_), _) => (Verdict::NotRun, false),
-                (Came::Stopped(_), _) => (Verdict::Inconclusive, true),
+                (Came::Stopped(_), _) => (Verdict::Inconclusive, reached),
                 // The shell did not find the program, or could not run it.
                 (Came::Ended(126 | 127), Ended::Failed) => (Verdict::NotRun, false),
                 (_, Ended::Ok) => (Verdict::Passed, false),

@@ -35,7 +35,10 @@ pattern!(
     )
 );
 // Behind these words a file is only spoken of.
-pattern!(ASIDE, r"\b(?:by|with|that|which|when|where|how|if|using|so|because|from|caused|reading|whether|while)\b");
+pattern!(
+    ASIDE,
+    r"\b(?:by|with|that|which|when|where|how|if|using|so|because|from|caused|reading|whether|while|mentioned|described|listed|reported|documented|noted|shown|seen|found|tracked|discussed|logged)\b"
+);
 pattern!(
     WORDING,
     r"\b(?:typos?|spelling|wording|formatting|comments?|docs?|documentation|grammar|indentation|whitespace|heading|headings|link|links|example|examples)\b"

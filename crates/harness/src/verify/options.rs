@@ -192,7 +192,15 @@ const WHERE: [&str; 9] = ["_URL", "_URI", "_DSN", "_HOST", "_PORT", "_USER", "_P
 
 /// Whether `NAME=value` leaves no test out.
 pub(super) fn is_harmless_variable(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or(word).trim_end_matches('+');
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    let name = name.trim_end_matches('+');
+    // Folders of tools beside those that there are.
+    let tools = |part: &str| matches!(part, "$PATH" | "${PATH}") || part.ends_with("bin") || part.ends_with("shims");
+    if name == "PATH" {
+        // A word that is not literal is given as it is written.
+        let value = value.replace('"', "");
+        return value.contains("PATH") && value.split(':').all(tools);
+    }
     has(HARMLESS, name) || name.starts_with("LC_") || WHERE.iter().any(|ending| name.ends_with(ending))
 }
 
@@ -248,7 +256,7 @@ mod tests {
         ] {
             assert!(!is(line), "{line}");
         }
-        for word in ["CI=1", "LC_ALL=C", "DATABASE_URL=postgres://x", "RUST_LOG+=x"] {
+        for word in ["CI=1", "LC_ALL=C", "DATABASE_URL=postgres://x", "RUST_LOG+=x", "PATH=$HOME/.cargo/bin:$PATH"] {
             assert!(is_harmless_variable(word), "{word}");
         }
         for word in ["MAKEFLAGS=-n", "PYTEST_ADDOPTS=--co", "GOFLAGS=-run=NONE", "PATH=/x", "MAVEN_ARGS=-DskipTests"] {

@@ -36,7 +36,7 @@ pattern!(
     WELL_BEHIND,
     r"^(?: command| script| suite)? (?:successfully|cleanly|without (?:any |an |a single )?(?:errors?|issues?|problems?|failures?|trouble))\b"
 );
-pattern!(HAVE, r"\b(?:i've|we've|have|has been|have been)(?: now| also| already| then)*$");
+pattern!(HAVE, r"\b(?:i've|we've|have|has been|have been)(?: now| also| already| then| successfully)*$");
 
 /// What a clause says to have run.
 pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {

@@ -39,6 +39,8 @@ fn l76_a_test_that_may_not_have_been_reached_did_not_fail() {
             assert_ne!(verdict(&[edit("sum.sh"), again.clone()], claim), Supported, "{line}: {claim}");
         }
     }
+    let stopped = shell_came_to("git fetch && make test", Code::Timeout, Phase::Execute);
+    assert_eq!(verdict(&[edit("sum.sh"), stopped], "The tests pass."), Unsupported, "it may never have begun");
     let harmless = [edit("sum.sh"), shell("make test", 0, "ok"), shell("which nope && make test", 1, "")];
     assert_eq!(verdict(&harmless, "The tests pass."), Supported, "the earlier pass holds");
 }
@@ -90,6 +92,12 @@ fn l76_only_what_surely_ran_is_said_to_have_run() {
     ] {
         assert_eq!(verdict(&[shell(line, exit, "")], claim), Supported, "{line}: {claim}");
     }
+    let search = [shell("grep -rn nothing .", 1, "")];
+    assert_eq!(
+        verdict(&search, "I ran `grep -rn nothing .`, all good: there is none."),
+        Supported,
+        "no match is no failure"
+    );
     let twice = [shell("./deploy.sh", 0, ""), shell("cd nope && ./deploy.sh", 1, "")];
     assert_eq!(verdict(&twice, "I ran `./deploy.sh`."), Supported, "the first time");
 }
@@ -102,6 +110,9 @@ fn l76_what_ran_well_ended_well() {
         "Successfully ran `./deploy.sh prod`.",
         "I ran `./deploy.sh prod` without errors.",
         "I have successfully executed `./deploy.sh prod`.",
+        "I have successfully run `./deploy.sh prod`.",
+        "I ran `./deploy.sh prod` and it succeeded.",
+        "I ran `./deploy.sh prod` and it exited with 0.",
     ];
     for answer in answers {
         assert_eq!(verdict(&[shell("./deploy.sh prod", 1, "")], answer), Contradicted, "{answer}");

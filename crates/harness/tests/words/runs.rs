@@ -66,6 +66,7 @@ fn l76_a_run_with_words_that_are_known_is_a_run_of_all_tests() {
     for line in [
         "make -j4 -k test",
         "CI=1 make test",
+        "export PATH=\"$HOME/.cargo/bin:$PATH\" && cargo test",
         "RUST_BACKTRACE=1 LC_ALL=C cargo test --workspace --locked -q",
         "cargo test --all-features -- --nocapture",
         "pytest -xvs --tb=short tests/",
@@ -108,6 +109,9 @@ fn l76_what_is_said_to_be_fixed_was_touched() {
         "I fixed the bug in `sum.sh` that showed in `README.md`.",
         "I fixed the handling of `config.toml` in `sum.sh`.",
         "I fixed the crash that came from `data.json`.",
+        "I fixed the bug described in `docs/bug.md`. The tests pass.",
+        "I fixed the sum, and `README.md` explains it.",
+        "I fixed the error that `build.log` shows.",
     ] {
         assert_eq!(verdict(&calls, honest), Supported, "{honest} {:?}", claims(&calls, honest));
     }
