@@ -123,6 +123,7 @@ impl Reader<'_> {
                 }
             }
             Body::TaskCompleted(ended) => self.folded.context.facts.task_ended(ended, event.seq),
+            Body::InvocationResolved(resolved) => self.folded.context.facts.resolved(resolved),
             Body::CustomToolUse(used) if used.intent_id.is_some() => {
                 self.folded.context.handed_over.insert(event.id);
             }

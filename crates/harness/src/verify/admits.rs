@@ -25,7 +25,7 @@ pattern!(
 );
 pattern!(
     COUNTED,
-    r"\bthe (?:first|second|third|fourth|other|last|rest)(?: one)? (?:crash(?:es|ed)|errors?|errored|fails?|failed|timed out|did not|didn't)\b|\b(?:[1-9]\d*|one|two|three|four|five|a|another)(?: \w+)? (?:failed|fails?|failing|failures?|fail|did not|does not|do not|didn't|doesn't|don't)\b|\bstill (?:fails?|failing|red|broken)\b|\b(?:failing|failed) tests? (?:remains?|is left|left)\b|\b(?:is|are) not (?:fixed|solved|resolved|done)\b"
+    r"\bthe (?:first|second|third|fourth|other|last|rest)(?: one)? (?:crash(?:es|ed)|errors?|errored|fails?|failed|timed out|did not|didn't)\b|\b(?:[1-9]\d*|one|two|three|four|five|a|another)(?: \w+)? (?:failed|fails?|failing|failures?|fail|did not|does not|do not|didn't|doesn't|don't)\b|\b(?:[1-9]\d*|one|two|three|four|five|some|several) of (?:them|these|those)(?: still| now)? (?:failed|fails?|fail|is failing|are failing|did not|does not|do not|didn't|doesn't|don't)\b|\bstill (?:fails?|failing|red|broken)\b|\b(?:failing|failed) tests? (?:remains?|is left|left)\b|\b(?:is|are) not (?:fixed|solved|resolved|done)\b"
 );
 // What fails as it shall says nothing of the work.
 pattern!(

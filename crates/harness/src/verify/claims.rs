@@ -8,11 +8,13 @@ use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typech
 use super::admits::{Admits, admits, leaves_failures};
 use super::clauses::{begins_plan, clauses, is_condition, is_so, is_so_now, is_wish};
 use super::deeds::{Carried, Work, is_history, is_own};
-use super::outcome::{is_praise, kind_of, ran_in, verified, went_well};
+use super::mended::{mended, mended_too};
+use super::outcome::{is_praise, ran_in, verified, went_well};
 use super::paths::path_claims;
-use super::plainly::{BETWEEN, GOOD, plainly};
+use super::plainly::{BETWEEN, GOOD, plainly, same_as};
 use super::prose::{self, Prose, is_path, pattern};
 use super::runners::check_of;
+use super::running::runs;
 
 /// Claims of one answer that are judged. No honest answer has as many, and each is compared with the others.
 const CLAIMS_MAX: usize = 256;
@@ -52,6 +54,11 @@ pub(super) enum Said {
     /// Words were put right: an edit, which no test proves.
     Worded,
     File(Verb, String),
+    /// A file was mended; `sure`: only an edit of it does that.
+    Mended {
+        path: String,
+        sure: bool,
+    },
     /// `commit`, `push`.
     Git(&'static str),
     /// Nothing is left that is not committed.
@@ -64,6 +71,10 @@ pub(super) enum Said {
     /// A command ran, and the same.
     Ran(String, bool),
     Succeeded(String),
+    /// A command ran, and well: "I successfully ran `a`".
+    RanWell(String),
+    /// The same of a kind of check.
+    RanKindWell(VerificationKind),
     /// Whatever there is to check a change with passes, in those words.
     Checks,
     /// The same of a machine that is not this one.
@@ -173,37 +184,18 @@ pattern!(
 );
 pattern!(ALONE, r"^(?: now| again| too| as well| cleanly)*[.!]?$");
 pattern!(COUNT_ONLY, r"\b(?:tests?|specs?|suite)(?: results?| status| run)?: (\d+)/(\d+)$|^(\d+)/(\d+) tests?$");
-pattern!(
-    pub RAN_KIND,
-    r"\b(?:ran|re-?ran|executed|running|re-?running|run)(?: the| all| all the| both| our| its| full| whole| entire| complete)*(?: \w+)? (tests?|test suite|suite|specs?|linter|lints?|build|type ?checker|type ?checks?)\b"
-);
-pattern!(pub RAN, r"\b(?:ran|re-?ran|executed|running|re-?running|run):? (?:the )?(?:command )?⟦m(\d+)⟧");
-// A program that needs no marks to be known: "I ran pytest".
-pattern!(
-    RAN_BARE,
-    r"\b(?:ran|re-?ran|executed) ((?:pytest|jest|vitest|mocha|rspec|tox|eslint|mypy|ruff|make|(?:cargo|npm|yarn|pnpm|go|git|docker|terraform) [a-z-]+))$"
-);
-// "I installed it with `pip install a`".
-pattern!(BY_COMMAND, r"\b(?:with|using|via|by running) ⟦m(\d+)⟧");
-/// Programs by which something that was done is known to have been done by a command.
-const PROGRAMS: [&str; 16] = [
-    "pip", "pip3", "npm", "yarn", "pnpm", "make", "cargo", "go", "docker", "git", "python", "python3", "poetry", "uv",
-    "bundle", "apt-get",
-];
 const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|completed successfully|runs? clean(?:ly)?|ran clean(?:ly)?|clean|works|returns? (?:0|zero)|returned (?:0|zero)|exit code 0|(?:prints?|printed|reports?|reported|outputs?) ok|ok)";
-// "After running `a`", "by running `a`"; not "has been running `a`".
-pattern!(GERUND, r"(?:^|\b(?:after|by|when|while|from|then|and|before) ?)$");
-// No subject of the passive is looked for.
-pattern!(NOTHING, r"^\z.");
-pattern!(BY_WHOM, r"\b(?:installed|built|run|executed|migrated|deployed|formatted|compiled|generated)\b");
-pattern!(WHATEVER, r".");
 pattern!(MARK, r"⟦m(\d+)⟧");
 pattern!(MARK_GOOD, &format!(r"⟦m(\d+)⟧{BETWEEN} {WENT_WELL}\b"));
 
 /// Reads the claims of an answer, each once.
 pub(super) fn claims(answer: &str) -> Vec<Said> {
     let prose = prose::prose(answer);
-    let sentences: Vec<String> = prose.sentences.iter().map(|sentence| plainly(sentence, &prose)).collect();
+    let mut sentences: Vec<String> = Vec::new();
+    for sentence in &prose.sentences {
+        let before = sentences.last().map_or("", String::as_str);
+        sentences.push(same_as(before, plainly(sentence, &prose)));
+    }
     let asked = |sentence: &str| sentence.ends_with('?');
     let admitted: Vec<Admits> = sentences
         .iter()
@@ -229,7 +221,7 @@ pub(super) fn claims(answer: &str) -> Vec<Said> {
         for claim in of_sentence(sentence, before, &prose) {
             let owned_up = match &claim {
                 Said::Passes(Tests) | Said::Suite(_) | Said::Counted(_) => failures || near(Admits::Doubt),
-                Said::Test(_) => tells,
+                Said::Test(_) | Said::RanWell(_) | Said::RanKindWell(_) => tells,
                 // What is said of this command is said of no other.
                 Said::Command(_) => admitted[nth] >= Admits::Doubt,
                 Said::EveryTest | Said::Checks | Said::Ci => failures,
@@ -246,8 +238,9 @@ pub(super) fn claims(answer: &str) -> Vec<Said> {
             }
         }
     }
-    let outcome =
-        |claim: &Said| !matches!(claim, Said::File(..) | Said::Git(_) | Said::AllCommitted { .. } | Said::Worded);
+    let outcome = |claim: &Said| {
+        !matches!(claim, Said::File(..) | Said::Mended { .. } | Said::Git(_) | Said::AllCommitted { .. } | Said::Worded)
+    };
     if praised && !failures && !said.is_empty() && !admitted.contains(&Admits::Doubt) && !said.iter().any(outcome) {
         said.push(Said::Outcome);
     }
@@ -274,13 +267,16 @@ fn of_sentence(sentence: &str, before: &str, prose: &Prose) -> Vec<Said> {
     let mut before = format!("{before} ");
     // What the sentence before says to have run.
     let mut ran = ran_in(&before, prose);
+    let mut mending = false;
     for clause in clauses(sentence) {
         conditional |= is_condition(clause);
         if !conditional {
             states(clause, &before, prose, &mut said);
             said.extend(went_well(clause, ran.as_ref(), prose));
             if !told {
-                deeds(clause, carried, prose, &mut said);
+                let more = mended_too(clause, prose).filter(|_| mending);
+                mending = deeds(clause, carried, prose, &mut said) || more.is_some();
+                said.extend(more);
             }
         }
         conditional |= begins_plan(clause);
@@ -395,21 +391,18 @@ pattern!(TO_PASS, r" to (?:pass|succeed|be green)$");
 pattern!(KNOWN_TO, r"\b(?:verified|confirmed|seen|shown|known) to (?:pass|succeed|be green)$");
 pattern!(COUNTED, r"(?:^|[^/\d.])(\d{1,9})(?: tests?| specs?)?(?: now| all| have)* (?:pass|passed|passes|passing)\b");
 pattern!(IN_ALL, r"\bin (?:the|this) (?:whole |entire )?(?:workspace|project|repo|repository|suite|code ?base)\b");
-// "Ran them after the last edit": the newest state is meant.
-pattern!(AT_THE_END, r"\b(?:after (?:the|my) (?:last|final|latest) (?:edit|change)|at the (?:very )?end)\b");
 pattern!(WORSE, r"\b(?:worse|less|differently)\b");
 
 fn handed_on_at(clause: &str, found: &regex::Match<'_>) -> bool {
     PASSED_ON.is_match(&clause[found.end()..])
 }
 
-/// Claims about a deed without a file.
-fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
+/// Claims about a deed without a file; whether something is said to be mended.
+fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) -> bool {
     let own = |found: &regex::Match<'_>, objects: &regex::Regex| {
         let work = Work { objects, present: true };
         is_so(clause, found.end()) && is_own(clause, found.start(), found.end(), carried, &work)
     };
-    let nobody = &NOTHING;
     let whole = |found: &regex::Match<'_>| !IN_PART.is_match(clause[found.end()..].trim_start());
     let gone = |found: &regex::Match<'_>| {
         !found.as_str().starts_with("gone") || IS_GONE.is_match(clause[..found.start()].trim_end())
@@ -418,6 +411,7 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
     let proposed = |found: &regex::Match<'_>| PRESENT.is_match(clause[..found.start()].trim_end());
     let fixed: Vec<_> =
         FIXED.find_iter(clause).filter(whole).filter(gone).filter(|found| own(found, &FIXABLE)).collect();
+    said.extend(fixed.iter().filter_map(|found| mended(clause, found.start(), prose)));
     if !fixed.is_empty() && fixed.iter().all(proposed) && !WORDING.is_match(clause) {
         said.push(Said::Fixes);
     } else if !fixed.is_empty() {
@@ -448,50 +442,14 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
     if PUSHED.find_iter(clause).filter(of_git).any(|found| own(&found, &COMMITTABLE)) {
         said.push(Said::Git("push"));
     }
-    let ran = |found: &regex::Match<'_>| {
-        let now = found.as_str().contains("running");
-        let head = clause[..found.start()].trim_end();
-        let gerund = now && carried.tells() && (head.is_empty() || GERUND.is_match(head));
-        let have_run = found.as_str().starts_with("run") && !now && !HAVE.is_match(head);
-        is_so(clause, found.end()) && !have_run && (gerund || (!now && own(found, nobody)))
-    };
-    if let Some(found) = RAN_KIND.captures(clause)
-        && found.get(0).is_some_and(|whole| ran(&whole))
-    {
-        said.push(Said::RanKind(kind_of(&found[1]), false));
-        if AT_THE_END.is_match(clause) {
-            said.push(Said::Passes(kind_of(&found[1])));
-        }
-    }
-    if let Some(found) = RAN_BARE.captures(clause)
-        && found.get(0).is_some_and(|whole| is_so(clause, whole.end()) && own(&whole, nobody))
-    {
-        said.push(Said::Ran(found[1].to_owned(), false));
-    }
-    for found in BY_COMMAND.captures_iter(clause) {
-        let code = marked(&found, prose).filter(|code| {
-            let program = code.split_whitespace().next().unwrap_or_default();
-            PROGRAMS.contains(&program) || program.starts_with("./")
-        });
-        let deed = BY_WHOM.find(clause).filter(|deed| own(deed, &WHATEVER));
-        if let (Some(code), Some(_)) = (code, deed) {
-            said.push(Said::Ran(code.to_owned(), false));
-        }
-    }
-    for found in RAN.captures_iter(clause) {
-        let (Some(whole), Some(code)) = (found.get(0), marked(&found, prose)) else { continue };
-        if ran(&whole) {
-            said.extend(of_command(code, false, false));
-        }
-    }
+    runs(clause, carried, prose, said);
+    !fixed.is_empty()
 }
 
 pattern!(PRESENT, r"\b(?:is|are)(?: now| all| finally| therefore| also)*$");
 pattern!(COMMIT_IS, r"^commit (?:has|was|succeeded|went|created|made)");
 pattern!(STATE, r"\b(?:is|are)(?: now| already| all)* committed\b");
 pattern!(ALL_OF_IT, r"\b(?:everything|all|nothing is left)\b");
-pattern!(HAVE, r"\b(?:i've|we've|have|has been|have been)(?: now| also| already| then)*$");
-
 /// Whether it is about tests, or a command that runs them.
 fn mentions_tests(text: &str, prose: &Prose) -> bool {
     MENTIONS_TESTS.is_match(text)

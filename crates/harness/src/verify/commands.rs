@@ -4,9 +4,10 @@
 use portcullis_event::facts::{ClaimVerdict as V, VerificationVerdict as Verdict};
 use portcullis_policy::command::steps;
 
-use super::facts::{Came, Checked, Command, Facts, cut};
+use super::checked::{Came, Checked};
+use super::ends::Ended;
+use super::facts::{Command, Facts, cut};
 use super::judge::{Found, checks, of_check, passed, passes, weight};
-use super::line::Ended;
 use super::peel::{base, peeled};
 use super::runners::{check_of, interpreted};
 
@@ -103,7 +104,10 @@ fn unknown() -> Found {
 
 fn ran_one(wanted: &[String], well: bool, tells: bool, facts: &Facts) -> Found {
     let is = |command: &&Command| is_it(wanted, &normal(&command.argv));
-    let run = facts.commands.iter().rfind(|command| is(command) && !matches!(command.came, Came::NotRun(_)));
+    let began = |command: &&Command| is(command) && !matches!(command.came, Came::NotRun(_));
+    let last = facts.commands.iter().rfind(began);
+    // How it went is said of the last time; that it ran, of any time that it surely did.
+    let run = if well { last } else { facts.commands.iter().rfind(|command| is(command) && command.ran()).or(last) };
     let Some(command) = run else {
         return match facts.commands.iter().rfind(is) {
             Some(command) => of_command(V::Contradicted, command),
@@ -115,7 +119,7 @@ fn ran_one(wanted: &[String], well: bool, tells: bool, facts: &Facts) -> Found {
     let failed = matches!(command.ended, Ended::Failed | Ended::NotOk) || stopped;
     match command.ended {
         _ if !well && !tells && failed && check_of(&command.argv).is_some() => of_command(V::Unsupported, command),
-        _ if !well => of_command(V::Supported, command),
+        _ if !well => of_command(if command.ran() { V::Supported } else { V::Unsupported }, command),
         Ended::Ok => of_command(V::Supported, command),
         _ if failed => of_command(V::Contradicted, command),
         _ => of_command(V::Unsupported, command),
@@ -126,6 +130,7 @@ fn of_command(verdict: V, command: &Command) -> Found {
     let words = cut(&command.argv.join(" "));
     let fact = match (&command.came, command.ended) {
         (Came::NotRun(code) | Came::Stopped(code) | Came::Unclear(code), _) => format!("`{words}` came to {code}"),
+        (Came::Happened, _) => format!("`{words}` ran, and nobody knows how it ended"),
         (Came::Ended(_), Ended::Ok) => format!("`{words}` succeeded"),
         (Came::Ended(exit), Ended::Failed) => format!("`{words}` ended with exit code {exit}"),
         (Came::Ended(exit), _) => format!("`{words}` was part of a line that ended with exit code {exit}"),
@@ -172,8 +177,9 @@ pub(super) fn ci(facts: &Facts) -> Found {
     if let Some(command) = facts.commands.iter().rfind(|command| asks_ci(&command.argv)) {
         return match command.ended {
             Ended::Ok => of_command(V::Supported, command),
-            Ended::Failed | Ended::NotOk => of_command(V::Contradicted, command),
-            Ended::Unknown => of_command(V::Unsupported, command),
+            Ended::Failed => of_command(V::Contradicted, command),
+            // It may never have been asked.
+            Ended::NotOk | Ended::Unknown => of_command(V::Unsupported, command),
         };
     }
     match checks(facts) {
@@ -200,5 +206,5 @@ fn asks_ci(argv: &[String]) -> bool {
 /// The last run of a check that a `ran` without an outcome is about.
 pub(super) fn untold(check: &Checked, tells: bool) -> Found {
     let failed = check.verdict == Verdict::Failed || check.not_passed;
-    of_check(if failed && !tells { V::Unsupported } else { V::Supported }, check)
+    of_check(if !check.ran || (failed && !tells) { V::Unsupported } else { V::Supported }, check)
 }

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_base::{Code, IntentId, ObservationId, Phase, SideEffectState};
+use portcullis_base::{Code, IntentId, InvocationId, ObservationId, SideEffectState};
 use portcullis_event::Observed;
-use portcullis_event::facts::{TaskCompleted, Verification, VerificationKind, VerificationVerdict as Verdict};
+use portcullis_event::facts::{
+    InvocationResolved, Resolution, TaskCompleted, VerificationKind, VerificationVerdict as Verdict,
+};
 use serde_json::Value;
 
-use super::line::{Change, Did, Ended, What, did, joined};
+use super::checked::{
+    Came, Checked, came, checks_of, exit_of, is_landed, is_moved, line_of, output_of, tool_check, word,
+};
+use super::ends::{Ended, Known};
+use super::line::{Change, Did, What, did, joined};
 use super::place::Place;
-use super::report::{self, Report};
-use super::runners::Check;
-
-/// Tools that run a command line, given as `command` (and `args` where it is one program).
-const SHELLS: [&str; 4] = ["bash", "shell_run", "shell_exec", "run_command"];
 
 /// Characters of a command that are kept for a sentence.
 const WORDS_MAX: usize = 200;
@@ -30,40 +31,6 @@ pub struct CallFact<'c> {
     pub verifies: Option<VerificationKind>,
 }
 
-/// How far a call came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Came {
-    /// Nothing of it ran; the code says why.
-    NotRun(String),
-    /// It ended by itself, with this exit code.
-    Ended(i32),
-    /// It was stopped: it certainly did not succeed.
-    Stopped(String),
-    /// Nobody knows.
-    Unclear(String),
-}
-
-/// One verification.
-#[derive(Debug, Clone)]
-pub(super) struct Checked {
-    pub check: Check,
-    pub verdict: Verdict,
-    /// It is inconclusive, and yet certain that it did not pass.
-    pub not_passed: bool,
-    /// Its own report tells of failures.
-    pub reported: bool,
-    /// Its own report tells of tests that were left out.
-    pub left_out: bool,
-    /// How many tests its report says passed.
-    pub count: Option<u64>,
-    /// Tests that its report says passed, by name.
-    pub passed: Vec<String>,
-    pub came: Came,
-    pub at: u64,
-    pub seq: u64,
-    pub evidence: ObservationId,
-}
-
 /// One command that was run or was to be.
 #[derive(Debug, Clone)]
 pub(super) struct Command {
@@ -73,9 +40,18 @@ pub(super) struct Command {
     /// It may have taken commits back.
     pub uncommits: bool,
     pub ended: Ended,
+    /// It surely ran, if the line did.
+    pub reached: bool,
     pub came: Came,
     pub at: u64,
     pub evidence: ObservationId,
+}
+
+impl Command {
+    /// It surely ran, whatever it came to.
+    pub(super) fn ran(&self) -> bool {
+        self.reached && matches!(self.came, Came::Ended(_) | Came::Stopped(_) | Came::Happened)
+    }
 }
 
 /// An attempt on a file that came to nothing.
@@ -116,6 +92,8 @@ pub struct Facts {
     committed: u64,
     /// Calls that go on as background tasks: their observation says only that they began.
     away: BTreeMap<IntentId, Away>,
+    /// Calls whose outcome nobody knows, until a person says it.
+    unknown: BTreeMap<InvocationId, ObservationId>,
     /// Where the shell stands.
     folder: Place,
     now: u64,
@@ -134,6 +112,7 @@ impl Default for Facts {
             host: None,
             committed: 0,
             away: BTreeMap::new(),
+            unknown: BTreeMap::new(),
             folder: Place::workspace(),
             now: 0,
         }
@@ -163,14 +142,19 @@ impl Facts {
             let away = Away { input: call.input.clone(), observed: observed.clone(), verifies: call.verifies };
             self.away.insert(observed.intent_id, away);
         }
+        if let Some(invocation) = observed.invocation_id.filter(|_| matches!(came, Came::Unclear(_))) {
+            self.unknown.insert(invocation, observed.observation_id);
+        }
         if let Some(line) = line_of(call) {
-            let ran: Vec<Did> = did(&line, exit_of(&came));
-            let checks = checks_of(call, &ran, &came, &output_of(observed));
-            let mut checks = checks.into_iter();
+            let output = output_of(observed);
             let named = |value: Option<&Value>| Some(Place::of(value?.as_str()?, &Place::workspace(), None));
             let from = named(call.input.get("cwd")).unwrap_or_else(|| self.folder.clone());
             let shell = observed.structured.as_ref().and_then(|structured| structured.get("cwd"));
-            self.folder = named(shell).unwrap_or_else(|| self.folder.clone());
+            let stands = named(shell);
+            let moved = is_moved(&line, &output, observed.truncated) || is_landed(&line, &from, stands.as_ref());
+            let ran: Vec<Did> = did(&line, Known { exit: exit_of(&came), moved, errexit: false });
+            let mut checks = checks_of(call, &ran, &came, &output).into_iter();
+            self.folder = stands.unwrap_or_else(|| self.folder.clone());
             for one in ran {
                 self.now += 1;
                 self.step(call, &one, &came, touched.then_some(&from));
@@ -242,16 +226,40 @@ impl Facts {
         let evidence = observed.observation_id;
         let call = CallFact { input: &input, observed: &observed, seq, verifies };
         let came = came(&observed);
-        let checks = match line_of(&call) {
-            Some(line) => checks_of(&call, &did(&line, exit_of(&came)), &came, &ended.text),
+        let steps = line_of(&call).map(|line| {
+            let moved = is_moved(&line, &ended.text, ended.truncated);
+            did(&line, Known { exit: exit_of(&came), moved, errexit: false })
+        });
+        let checks = match &steps {
+            Some(steps) => checks_of(&call, steps, &came, &ended.text),
             None => tool_check(&call, &came).into_iter().collect(),
         };
         let began = self.checks.iter_mut().filter(|check| check.evidence == evidence);
         for (check, end) in began.zip(checks) {
             *check = Checked { at: check.at, ..end };
         }
+        let began = self.commands.iter_mut().filter(|command| command.evidence == evidence);
+        for (command, step) in began.zip(steps.iter().flatten().filter(|step| !step.argv.is_empty())) {
+            (command.came, command.ended, command.reached) = (came.clone(), step.ended, step.ran);
+        }
+    }
+
+    /// A person found out what became of a call whose outcome was unknown.
+    pub fn resolved(&mut self, resolved: &InvocationResolved) {
+        let Some(evidence) = self.unknown.remove(&resolved.invocation_id) else { return };
+        let came = match resolved.resolution {
+            Resolution::Happened => Came::Happened,
+            Resolution::DidNotHappen => Came::NotRun("nothing: a person found that it did not happen".to_owned()),
+        };
         for command in self.commands.iter_mut().filter(|command| command.evidence == evidence) {
             command.came = came.clone();
+        }
+        for check in self.checks.iter_mut().filter(|check| check.evidence == evidence) {
+            check.came = came.clone();
+            match came {
+                Came::NotRun(_) => check.verdict = Verdict::NotRun,
+                _ => check.ran = check.reached,
+            }
         }
     }
 
@@ -323,6 +331,7 @@ impl Facts {
                 git,
                 uncommits: matches!(one.what, What::Uncommits(_)),
                 ended: one.ended,
+                reached: one.ran,
                 came: came.clone(),
                 at: self.now,
                 evidence,
@@ -380,137 +389,6 @@ impl Facts {
 /// Whether a check is written down in this file: nothing of the tree is changed by it.
 fn is_log(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| matches!(extension, "log" | "txt" | "out" | "err"))
-}
-
-/// What a call verified, for the log: by what the tool says of itself, or by what the command line runs.
-#[must_use]
-pub fn verifications_of(call: &CallFact<'_>) -> Vec<Verification> {
-    let came = came(call.observed);
-    let checks = match line_of(call) {
-        Some(line) => checks_of(call, &did(&line, exit_of(&came)), &came, &output_of(call.observed)),
-        None => tool_check(call, &came).into_iter().collect(),
-    };
-    checks
-        .into_iter()
-        .map(|one| Verification {
-            kind: one.check.kind,
-            target: cut(&one.check.target),
-            verdict: one.verdict,
-            evidence: vec![one.evidence],
-            after_seq: one.seq,
-        })
-        .collect()
-}
-
-fn line_of(call: &CallFact<'_>) -> Option<String> {
-    if !SHELLS.contains(&call.observed.tool.as_str()) {
-        return None;
-    }
-    let command = call.input.get("command")?.as_str()?;
-    match call.input.get("args").and_then(Value::as_array) {
-        // Words that were given one by one are words, whatever is in them; quoted, they stay so.
-        Some(args) => {
-            let quoted = args.iter().filter_map(Value::as_str).map(|arg| format!("'{}'", arg.replace('\'', r"'\''")));
-            Some(std::iter::once(command.to_owned()).chain(quoted).collect::<Vec<_>>().join(" "))
-        }
-        None => Some(command.to_owned()),
-    }
-}
-
-fn came(observed: &Observed) -> Came {
-    let before = [Phase::Lookup, Phase::Validate, Phase::Permission, Phase::Schedule];
-    let code = observed.code.known();
-    let exit = observed.exit_code.or_else(|| observed.signal.map(|signal| 128 + signal));
-    if observed.phase.known().is_some_and(|phase| before.contains(&phase)) || code == Some(Code::SandboxUnavailable) {
-        return Came::NotRun(word(&observed.code));
-    }
-    match (code, exit) {
-        (Some(Code::Timeout | Code::Cancelled), _) => Came::Stopped(word(&observed.code)),
-        (Some(Code::Ok | Code::NoMatches), exit) if observed.ok => Came::Ended(exit.unwrap_or(0)),
-        (Some(Code::BackgroundStarted | Code::OutcomeUnknown), _) => Came::Unclear(word(&observed.code)),
-        // Whatever else went wrong with it, it did not end well.
-        (_, Some(exit)) if exit != 0 => Came::Ended(exit),
-        (_, _) => Came::Unclear(word(&observed.code)),
-    }
-}
-
-fn exit_of(came: &Came) -> Option<i32> {
-    match came {
-        Came::Ended(exit) => Some(*exit),
-        _ => None,
-    }
-}
-
-fn checks_of(call: &CallFact<'_>, ran: &[Did], came: &Came, output: &str) -> Vec<Checked> {
-    let is_tests = |one: &&Did| matches!(&one.what, What::Verifies(check) if check.kind == VerificationKind::Tests);
-    let tests = ran.iter().filter(is_tests).count();
-    let report = if tests > 0 { report::read(output) } else { Report::Silent };
-    ran.iter()
-        .filter_map(|one| match &one.what {
-            What::Verifies(check) => Some((check, one.ended)),
-            _ => None,
-        })
-        .map(|(check, ended)| {
-            let (mut verdict, mut not_passed) = match (came, ended) {
-                (Came::NotRun(_), _) => (Verdict::NotRun, false),
-                (Came::Stopped(_), _) => (Verdict::Inconclusive, true),
-                // The shell did not find the program, or could not run it.
-                (Came::Ended(126 | 127), Ended::Failed) => (Verdict::NotRun, false),
-                (_, Ended::Ok) => (Verdict::Passed, false),
-                (_, Ended::Failed) => (Verdict::Failed, false),
-                (_, Ended::NotOk) => (Verdict::Inconclusive, true),
-                (_, Ended::Unknown) => (Verdict::Inconclusive, false),
-            };
-            let mut reported = false;
-            if check.kind == VerificationKind::Tests && matches!(came, Came::Ended(_)) {
-                match report {
-                    // A runner's own exit code is surer than words in its output, which its tests may print.
-                    Report::Failures if verdict == Verdict::Passed && !check.script => {}
-                    Report::Failures if tests == 1 || verdict != Verdict::Passed => {
-                        (verdict, not_passed, reported) = (Verdict::Failed, false, true);
-                    }
-                    Report::NothingRan if verdict == Verdict::Passed && !call.observed.truncated => {
-                        verdict = Verdict::Inconclusive;
-                    }
-                    Report::NoRunner if verdict != Verdict::Passed => (verdict, not_passed) = (Verdict::NotRun, false),
-                    _ => {}
-                }
-            }
-            let (evidence, seq) = (call.observed.observation_id, call.seq);
-            let of_tests = check.kind == VerificationKind::Tests;
-            let (left_out, passed) = if of_tests { report::parts(output) } else { Default::default() };
-            let count = report::count(output).filter(|_| of_tests && !call.observed.truncated);
-            let (check, came) = (check.clone(), came.clone());
-            Checked { check, verdict, not_passed, reported, left_out, count, passed, came, at: 0, seq, evidence }
-        })
-        .collect()
-}
-
-fn tool_check(call: &CallFact<'_>, came: &Came) -> Option<Checked> {
-    let kind = call.verifies?;
-    let observed = call.observed;
-    let failed = matches!(observed.code.known(), Some(Code::ToolFailure | Code::CommandFailed));
-    let (verdict, not_passed) = match came {
-        Came::NotRun(_) => (Verdict::NotRun, false),
-        Came::Stopped(_) => (Verdict::Inconclusive, true),
-        Came::Ended(0) => (Verdict::Passed, false),
-        Came::Ended(_) => (Verdict::Failed, false),
-        Came::Unclear(_) if failed => (Verdict::Failed, false),
-        Came::Unclear(_) => (Verdict::Inconclusive, false),
-    };
-    let builds = kind == VerificationKind::Build;
-    let check = Check { kind, builds, script: false, narrow: false, target: observed.tool.clone() };
-    let (evidence, seq) = (observed.observation_id, call.seq);
-    let (reported, left_out, passed, came) = (false, false, Vec::new(), came.clone());
-    Some(Checked { check, verdict, not_passed, reported, left_out, count: None, passed, came, at: 0, seq, evidence })
-}
-
-fn output_of(observed: &Observed) -> String {
-    observed.content.iter().filter_map(|part| part.text.as_deref()).collect::<Vec<_>>().join("\n")
-}
-
-fn word(code: &portcullis_base::Recorded<Code>) -> String {
-    serde_json::to_value(code).ok().and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Bounded, for a sentence.

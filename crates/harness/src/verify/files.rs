@@ -2,8 +2,9 @@
 
 use portcullis_event::facts::{ClaimVerdict as V, VerificationKind as Kind, VerificationVerdict as Verdict};
 
+use super::checked::Checked;
 use super::claims::Verb;
-use super::facts::{Attempt, Changed, Checked, Facts, cut};
+use super::facts::{Attempt, Changed, Facts, cut};
 use super::judge::Found;
 use super::line::Change;
 use super::place::{Named, Place};

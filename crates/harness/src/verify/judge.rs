@@ -3,10 +3,12 @@
 use portcullis_base::{Code, ObservationId};
 use portcullis_event::facts::{Claim, ClaimVerdict as V, VerificationKind as Kind, VerificationVerdict as Verdict};
 
+use super::checked::{Came, Checked};
 use super::claims::{Said, Verb};
 use super::commands::{ci, command_passes, git, ran, untold};
-use super::facts::{Came, Checked, Facts, cut};
+use super::facts::{Facts, cut};
 use super::files::{file, is_known};
+use super::mended;
 use super::prose::looks_like_a_file;
 
 /// A verdict with its fact and evidence.
@@ -26,6 +28,7 @@ pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
         Said::Fixes => fixes(facts),
         Said::Worded => worded(facts),
         Said::File(verb, path) => file(*verb, path, facts),
+        Said::Mended { path, sure } => mended::judged(path, *sure, facts),
         Said::Git(verb) => git(verb, false, facts),
         // It may have been before this session.
         Said::AllCommitted { state: true } if facts.mutated.is_none() => {
@@ -35,6 +38,8 @@ pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
         Said::RanKind(kind, tells) => ran_kind(*kind, *tells, facts),
         Said::Ran(words, tells) => ran(words, false, *tells, facts),
         Said::Succeeded(words) => ran(words, true, true, facts),
+        Said::RanWell(words) => command_passes(words, facts),
+        Said::RanKindWell(kind) => passes(*kind, facts),
         Said::Outcome => match standing(facts) {
             Some(check) => of_check(V::Unsupported, check),
             None => Found(V::Unsupported, "no fact of this session is about it".to_owned(), Vec::new()),
@@ -51,6 +56,9 @@ pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
 pub(super) fn is_about_something(said: &Said, facts: &Facts) -> bool {
     match said {
         Said::File(_, path) => looks_like_a_file(path) || is_known(path, facts),
+        Said::Mended { path, sure } => {
+            (looks_like_a_file(path) || is_known(path, facts)) && mended::is_news(path, *sure, facts)
+        }
         Said::Outcome => standing(facts).is_some(),
         // A number that no report gives is no news: what is claimed beside it is judged.
         Said::Counted(number) => counted(*number, facts).0 != V::Supported,
@@ -60,7 +68,7 @@ pub(super) fn is_about_something(said: &Said, facts: &Facts) -> bool {
 
 /// A check that ran last of its kind and did not pass.
 fn standing(facts: &Facts) -> Option<&Checked> {
-    let last = facts.checks.iter().rfind(|check| check.verdict != Verdict::NotRun)?;
+    let last = last_run(facts.checks.iter())?;
     (last.verdict == Verdict::Failed || last.not_passed).then_some(last)
 }
 
@@ -76,11 +84,14 @@ fn named(said: &Said) -> String {
         Said::Fixed(None) | Said::Fixes | Said::Worded => "fixed".to_owned(),
         Said::Fixed(Some(kind)) => format!("fixed: {}", good(*kind)),
         Said::File(verb, path) => format!("{} {}", done(*verb), cut(path)),
+        Said::Mended { path, .. } => format!("fixed {}", cut(path)),
         Said::Git("commit") | Said::AllCommitted { .. } => "committed".to_owned(),
         Said::Git(_) => "pushed".to_owned(),
         Said::RanKind(kind, _) => format!("ran the {}", noun(*kind)),
         Said::Ran(words, _) => format!("ran {}", cut(words)),
         Said::Succeeded(words) => format!("{} succeeded", cut(words)),
+        Said::RanWell(words) => format!("ran {} successfully", cut(words)),
+        Said::RanKindWell(kind) => format!("ran the {} successfully", noun(*kind)),
         Said::Checks => "checks pass".to_owned(),
         Said::Ci => "CI passes".to_owned(),
         Said::Outcome => "it went well".to_owned(),
@@ -203,10 +214,18 @@ fn test(name: &str, facts: &Facts) -> Found {
     }
 }
 
+/// The run that decides: the last that surely began, else the last that may have. `git pull && make test` that failed may
+/// have run no test, and what an earlier run came to holds.
+fn last_run<'f>(all: impl DoubleEndedIterator<Item = &'f Checked> + Clone) -> Option<&'f Checked> {
+    let mut began = all.filter(|check| check.verdict != Verdict::NotRun);
+    let sure = |check: &&Checked| check.reached || check.verdict != Verdict::Inconclusive;
+    began.clone().rfind(sure).or_else(|| began.next_back())
+}
+
 pub(super) fn passed(kind: Kind, facts: &Facts, about: impl Fn(&Checked) -> bool) -> Found {
     let all: Vec<&Checked> = facts.checks.iter().filter(|check| about(check)).collect();
     // What did not run says nothing, unless nothing else ran since the last change.
-    let ran = all.iter().rev().find(|check| check.verdict != Verdict::NotRun);
+    let ran = last_run(all.iter().copied());
     let refused = all.last().filter(|check| check.verdict == Verdict::NotRun);
     let Some(last) = ran else {
         return match refused {
@@ -271,7 +290,8 @@ fn standing_failure<'f>(all: &[&'f Checked], last: &Checked, facts: &Facts) -> O
     let covers = |later: &Checked, check: &Checked| {
         let program = |check: &Checked| check.check.target.split(' ').next().map(str::to_owned);
         let whole = !later.check.narrow && check.check.narrow && program(later) == program(check);
-        later.at > check.at && later.verdict == Verdict::Passed && (whole || later.check.target == check.check.target)
+        let same = later.check.target == check.check.target && later.check.set == check.check.set;
+        later.at > check.at && later.verdict == Verdict::Passed && (whole || same)
     };
     all.iter().copied().rev().find(|check| {
         (check.verdict == Verdict::Failed || (check.not_passed && !check.check.script))
@@ -292,6 +312,7 @@ pub(super) fn of_check(verdict: V, check: &Checked) -> Found {
         }
         (_, Came::NotRun(code) | Came::Stopped(code) | Came::Unclear(code)) => format!("`{command}` came to {code}"),
         (Verdict::NotRun, _) => format!("`{command}` could not be run"),
+        (_, Came::Happened) => format!("`{command}` ran, and nobody knows how it ended"),
         (_, Came::Ended(exit)) => format!("`{command}` came to no clear result (the line ended with exit code {exit})"),
     };
     Found(verdict, fact, vec![check.evidence])
@@ -309,7 +330,7 @@ fn fixed(kind: Option<Kind>, facts: &Facts) -> Found {
         return Found(V::Unsupported, "something was changed, and nothing verified it".to_owned(), vec![edit]);
     };
     let Found(verdict, fact, evidence) = passes(decides, facts);
-    let last = facts.checks.iter().rfind(|check| speaks(check, decides) && check.verdict != Verdict::NotRun);
+    let last = last_run(facts.checks.iter().filter(|check| speaks(check, decides)));
     match verdict {
         // It failed, and then the change came that is said to repair it.
         V::Contradicted if last.is_some_and(|last| !facts.fresh(last)) => {
@@ -340,7 +361,9 @@ fn worded(facts: &Facts) -> Found {
 
 fn ran_kind(kind: Kind, tells: bool, facts: &Facts) -> Found {
     let of = |check: &&Checked| check.check.kind == kind;
-    match facts.checks.iter().filter(of).rfind(|check| check.verdict != Verdict::NotRun) {
+    let began = |check: &&Checked| of(check) && check.verdict != Verdict::NotRun;
+    let ran = facts.checks.iter().rfind(|check| of(check) && check.ran);
+    match ran.or_else(|| facts.checks.iter().rfind(began)) {
         Some(check) => untold(check, tells),
         None => match facts.checks.iter().rfind(of) {
             Some(check) => of_check(V::Contradicted, check),

@@ -1,22 +1,13 @@
 //! What a command line did, step by step, as far as its exit code tells.
 
-use portcullis_policy::command::{Joined, ReadPlan, Step, analyse, steps};
+use portcullis_policy::command::{ReadPlan, Step, analyse, steps};
 
-use super::peel::{base, peeled};
+use super::ends::{Ended, Known, endings};
+use super::peel::{assigned, base, peeled};
 use super::runners::{self, Check};
 
 /// Shells in shells that are looked into.
 const DEPTH_MAX: usize = 3;
-
-/// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    Ok,
-    Failed,
-    /// It failed, or a step before it did and it never ran.
-    NotOk,
-    Unknown,
-}
 
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,47 +52,62 @@ pub(super) struct Did {
     /// Where it stands, for whoever stands at the line's start; `None`: nobody knows.
     pub folder: Option<String>,
     pub ended: Ended,
+    /// It surely ran, if the line did.
+    pub ran: bool,
 }
 
 impl Did {
     /// Something of which only this is known.
     fn unnamed(what: What) -> Self {
         let folder = Some(String::new());
-        Self { argv: Vec::new(), what, writes: Vec::new(), hidden: true, folder, ended: Ended::Unknown }
+        Self { argv: Vec::new(), what, writes: Vec::new(), hidden: true, folder, ended: Ended::Unknown, ran: false }
     }
 }
 
-/// What a line did that ended with `exit`; `None`: it did not end, or nobody knows how.
-pub(super) fn did(line: &str, exit: Option<i32>) -> Vec<Did> {
-    within(line, exit, 0)
+/// What a line did of which this is known.
+pub(super) fn did(line: &str, known: Known) -> Vec<Did> {
+    within(line, known, 0)
 }
 
-fn within(line: &str, exit: Option<i32>, depth: usize) -> Vec<Did> {
+fn within(line: &str, known: Known, depth: usize) -> Vec<Did> {
     let Some(steps) = steps(line) else { return unordered(line) };
     let sole = steps.len() == 1;
     let mut folder = Some(String::new());
     let mut all: Vec<Did> = Vec::new();
-    for (step, ended) in steps.iter().zip(endings(&steps, exit)) {
+    // What the line has set so far for all that follows.
+    let mut exported: Vec<String> = Vec::new();
+    for (step, (ended, ran)) in steps.iter().zip(endings(&steps, known)) {
+        if step.argv.first().is_some_and(|word| matches!(word.as_str(), "export" | "declare" | "typeset")) {
+            exported.extend(step.argv[1..].iter().filter(|word| !word.starts_with('-')).cloned());
+        }
         if step.argv.is_empty() && step.writes.is_empty() {
             continue;
         }
         let argv = peeled(&step.argv).to_vec();
-        if let Some(inner) = shell_line(&argv).filter(|_| depth < DEPTH_MAX) {
+        let set: Vec<&String> = exported.iter().chain(&step.assigned).chain(assigned(&step.argv)).collect();
+        if let Some((inner, errexit)) = shell_line(&argv).filter(|_| depth < DEPTH_MAX) {
             // What it ended with is what its line ended with.
             let exit = match ended {
                 Ended::Ok => Some(0),
-                Ended::Failed => exit,
-                _ if sole && !step.negated => exit,
+                Ended::Failed => known.exit,
+                _ if sole && !step.negated => known.exit,
                 Ended::NotOk | Ended::Unknown => None,
             };
-            let mut inner = within(inner, exit, depth + 1);
+            let mut inner = within(inner, Known { exit, errexit, ..known }, depth + 1);
             for one in &mut inner {
+                one.ran &= ran;
+                if let What::Verifies(check) = &mut one.what {
+                    check.assume(&set);
+                }
                 one.folder = one.folder.as_deref().zip(folder.as_deref()).map(|(inner, outer)| joined(outer, inner));
             }
             all.append(&mut inner);
             continue;
         }
-        let (what, hidden) = what(&argv);
+        let (mut what, hidden) = what(&argv);
+        if let What::Verifies(check) = &mut what {
+            check.assume(&set);
+        }
         let writes: Vec<String> = step.writes.iter().filter(|path| !is_pattern(path)).cloned().collect();
         let hidden = hidden || writes.len() < step.writes.len();
         let to = match argv.as_slice() {
@@ -109,7 +115,7 @@ fn within(line: &str, exit: Option<i32>, depth: usize) -> Vec<Did> {
             [cd, ..] if cd == "cd" || cd == "pushd" || cd == "popd" => Some(None),
             _ => None,
         };
-        all.push(Did { argv, what, writes, hidden, folder: folder.clone(), ended });
+        all.push(Did { argv, what, writes, hidden, folder: folder.clone(), ended, ran });
         if let Some(to) = to {
             folder = folder.zip(to).map(|(from, to)| joined(&from, &to));
         }
@@ -166,110 +172,33 @@ fn is_pattern(word: &str) -> bool {
     word.contains(['*', '?', '[', '{', '$', '`']) || word.starts_with('~')
 }
 
-/// The line of `sh -c LINE`.
-fn shell_line(argv: &[String]) -> Option<&str> {
+/// The line of `sh -c LINE`, and whether it ends where something fails.
+fn shell_line(argv: &[String]) -> Option<(&str, bool)> {
     if !matches!(base(argv.first()?), "sh" | "bash" | "zsh" | "dash" | "ksh") {
         return None;
     }
     let flag = argv.get(1)?;
-    // With `e` or `pipefail` among the flags the exit code means more than is said here, never less.
-    (flag.starts_with('-') && !flag.starts_with("--") && flag.ends_with('c')).then_some(argv.get(2)?.as_str())
+    let is_one = flag.starts_with('-') && !flag.starts_with("--") && flag.ends_with('c');
+    is_one.then_some((argv.get(2)?.as_str(), flag.contains('e')))
 }
 
-/// How each step ended.
-fn endings(steps: &[Step], exit: Option<i32>) -> Vec<Ended> {
-    let Some(exit) = exit else { return vec![Ended::Unknown; steps.len()] };
-    let starts: Vec<usize> = (0..steps.len()).filter(|at| steps[*at].joined != Joined::Piped).collect();
-    let end_of = |nth: usize| starts.get(nth + 1).copied().unwrap_or(steps.len());
-    let mut ended = vec![Ended::Unknown; steps.len()];
-    for (nth, &start) in starts.iter().enumerate() {
-        // Behind `exit`, `exec`, `trap` the line's exit code may be of something else.
-        if steps[..start].iter().any(|step| step.argv.first().is_some_and(|word| LEAVES.contains(&word.as_str()))) {
-            break;
-        }
-        let errexit = sets(&steps[..start], 'e', "errexit");
-        let later = &starts[nth + 1..];
-        let before = &starts[..nth];
-        // What hangs on it by `&&` and `||`, and whether there is anything behind that.
-        let list = later.iter().take_while(|at| steps[**at].joined != Joined::Always).count();
-        let (list, behind) = later.split_at(list);
-        // Whether what came before it surely did not end the line.
-        let surely_reached = match steps[start].joined {
-            Joined::First | Joined::IfNot => true,
-            Joined::Always => !errexit || before.iter().all(|at| trivial(&steps[*at].argv)),
-            Joined::IfOk | Joined::Piped => before.iter().all(|at| trivial(&steps[*at].argv)),
-        };
-        let whole = if steps[start].negated {
-            Ended::Unknown
-        } else if exit == 0 {
-            let ran = match steps[start].joined {
-                Joined::IfNot => false,
-                // In `a && b; c` nobody knows of `a`, and so of `b`.
-                Joined::IfOk => behind.is_empty(),
-                _ => true,
-            };
-            let counts = behind.is_empty() || (errexit && list.is_empty());
-            let all = list.iter().all(|at| steps[*at].joined == Joined::IfOk);
-            if ran && counts && all { Ended::Ok } else { Ended::Unknown }
-        } else if later.iter().all(|at| steps[*at].joined == Joined::IfOk && trivial(&steps[*at].argv)) {
-            if surely_reached { Ended::Failed } else { Ended::NotOk }
-        } else if later.len() == 1 && steps[later[0]].joined == Joined::IfNot {
-            Ended::NotOk
-        } else {
-            Ended::Unknown
-        };
-        let stages = start..end_of(nth);
-        let last = stages.end - 1;
-        let pipefail = sets(&steps[..start], '\0', "pipefail");
-        for at in stages.clone() {
-            // The exit code of a pipeline is that of its last stage.
-            ended[at] = if at == last && (!pipefail || whole != Ended::Failed || stages.len() == 1) {
-                whole
-            } else if pipefail {
-                let others = stages.clone().all(|other| other == at || passes_on(&steps[other].argv));
-                if whole == Ended::Ok || others { whole } else { Ended::Unknown }
-            } else {
-                Ended::Unknown
-            };
-        }
-    }
-    ended
-}
-
-/// Builtins behind which the rest of a line may not run, or end it otherwise.
-const LEAVES: [&str; 6] = ["exit", "return", "exec", "trap", "alias", "kill"];
-
-/// Whether an option of the shell is on behind these steps: `set -e`, `set -euo pipefail`, and off again with `set +e`.
-fn sets(steps: &[Step], letter: char, name: &str) -> bool {
-    let mut on = false;
-    for step in steps.iter().filter(|step| step.argv.first().is_some_and(|word| word == "set")) {
-        let mut words = step.argv[1..].iter();
-        while let Some(word) = words.next() {
-            let Some(letters) = word.strip_prefix(['-', '+']).filter(|_| !word.starts_with("--")) else { continue };
-            let sets = word.starts_with('-');
-            if letters.contains(letter) {
-                on = sets;
-            }
-            if letters.ends_with('o') && words.next().is_some_and(|option| option == name) {
-                on = sets;
-            }
-        }
-    }
-    on
-}
-
-/// Steps that do not fail in everyday use.
-fn trivial(argv: &[String]) -> bool {
-    argv.first().is_none_or(|word| {
-        matches!(
-            word.as_str(),
-            "cd" | "set" | "export" | "true" | ":" | "echo" | "printf" | "pwd" | "source" | "." | "unset"
-        )
-    })
-}
-
-fn passes_on(argv: &[String]) -> bool {
-    argv.first().is_some_and(|word| matches!(word.as_str(), "tail" | "head" | "cat" | "tee" | "less" | "more"))
+/// Words of a shell, and one that only looks, that change no file.
+fn changes_nothing(name: &str) -> bool {
+    matches!(
+        name,
+        "cd" | "set"
+            | "export"
+            | "true"
+            | ":"
+            | "echo"
+            | "printf"
+            | "pwd"
+            | "source"
+            | "."
+            | "unset"
+            | "which"
+            | "type"
+    )
 }
 
 /// What a step is for, and whether it also touches files that its words do not name.
@@ -312,7 +241,7 @@ fn what(argv: &[String]) -> (What, bool) {
             What::Files(found) => files.extend(found),
             what => return (what, false),
         },
-        _ if trivial(argv) => {}
+        _ if changes_nothing(name) => {}
         _ if ReadPlan::from_argv(program, args).is_ok() => {}
         _ => return (What::Other, true),
     }
@@ -399,8 +328,13 @@ fn earlier(to: &str, option: bool) -> bool {
 mod tests {
     use super::*;
 
+    /// As it was with this exit code, if `cd` works.
+    fn done(line: &str, exit: i32) -> Vec<Did> {
+        did(line, Known { exit: Some(exit), moved: true, errexit: false })
+    }
+
     fn test_ended(line: &str, exit: i32) -> Ended {
-        let all = did(line, Some(exit));
+        let all = done(line, exit);
         let found = all.iter().find(|one| matches!(&one.what, What::Verifies(check) if check.target == "cargo test"));
         found.unwrap_or_else(|| panic!("{line} runs the tests: {all:?}")).ended
     }
@@ -416,13 +350,13 @@ mod tests {
             ("npm ci && cargo test", Ended::Ok, Ended::NotOk),
             ("cargo test && git push", Ended::Ok, Ended::Unknown),
             ("cargo test && echo ok", Ended::Ok, Ended::Failed),
-            ("cargo test || exit 1", Ended::Unknown, Ended::NotOk),
+            ("cargo test || exit 1", Ended::Unknown, Ended::Failed),
             ("cargo test | tail -5", Ended::Unknown, Ended::Unknown),
             ("set -o pipefail; cargo test | tail -5", Ended::Ok, Ended::Failed),
             ("set -euo pipefail\ncargo test 2>&1 | tee log\nls", Ended::Ok, Ended::Unknown),
             ("set -o pipefail; cargo test | grep x", Ended::Ok, Ended::Unknown),
             ("cargo test; echo $?", Ended::Unknown, Ended::Unknown),
-            ("cargo test || true", Ended::Unknown, Ended::NotOk),
+            ("cargo test || true", Ended::Unknown, Ended::Failed),
             ("! cargo test", Ended::Unknown, Ended::Unknown),
             ("make lint || cargo test", Ended::Unknown, Ended::Failed),
             ("(cd x; cargo test)", Ended::Unknown, Ended::Unknown),
@@ -445,13 +379,13 @@ mod tests {
 
     #[test]
     fn steps_say_what_they_do_to_files() {
-        let what = |line: &str| did(line, Some(0)).into_iter().map(|one| one.what).collect::<Vec<_>>();
+        let what = |line: &str| done(line, 0).into_iter().map(|one| one.what).collect::<Vec<_>>();
         let file = |change, path: &str| What::Files(vec![(change, path.to_owned())]);
         assert_eq!(what("rm -rf a.txt"), [file(Change::Deleted, "a.txt")]);
-        let writes = |line: &str| did(line, Some(0)).into_iter().flat_map(|one| one.writes).collect::<Vec<_>>();
+        let writes = |line: &str| done(line, 0).into_iter().flat_map(|one| one.writes).collect::<Vec<_>>();
         assert_eq!(writes("cat > a.txt <<'E'\nx\nE"), ["a.txt"]);
         assert_eq!(writes("sh test.sh > out.log 2>&1"), ["out.log"], "a check that is written down");
-        let hidden = |line: &str| did(line, Some(0)).iter().any(|one| one.hidden);
+        let hidden = |line: &str| done(line, 0).iter().any(|one| one.hidden);
         for line in ["rm old_*.py", "touch {a,b}.md", "F=x; echo hi > $F", "echo $(echo broken > sum.sh)", "./gen"] {
             assert!(hidden(line), "{line}");
         }
@@ -461,7 +395,7 @@ mod tests {
             [What::Files(vec![(Change::Wrote, "dir/".to_owned()), (Change::Wrote, "dir/a.py".to_owned())])]
         );
         assert_eq!(what("git diff --output=fix.patch"), [file(Change::Wrote, "fix.patch")]);
-        let folders = did("cd a && touch x && cd b; ls", Some(0)).into_iter().map(|one| one.folder).collect::<Vec<_>>();
+        let folders = done("cd a && touch x && cd b; ls", 0).into_iter().map(|one| one.folder).collect::<Vec<_>>();
         assert_eq!(folders, ["", "a", "a", "a/b"].map(|folder| Some(folder.to_owned())));
         assert_eq!(
             what("cd a && git status && ls -l"),

@@ -12,15 +12,20 @@
 //! where a command may have touched any file nothing about files is contradicted.
 
 mod admits;
+mod checked;
 mod claims;
 mod clauses;
 mod commands;
 mod deeds;
+mod ends;
 mod facts;
 mod files;
+mod idle;
 mod judge;
 mod line;
+mod mended;
 mod narrow;
+mod options;
 mod outcome;
 mod paths;
 mod peel;
@@ -29,10 +34,12 @@ mod plainly;
 mod prose;
 mod report;
 mod runners;
+mod running;
 
 use portcullis_event::facts::Claim;
 
-pub use facts::{CallFact, Facts, verifications_of};
+pub use checked::verifications_of;
+pub use facts::{CallFact, Facts};
 
 /// The claims of an answer, each with what the facts say to it.
 #[must_use]

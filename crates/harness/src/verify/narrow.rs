@@ -54,13 +54,18 @@ pub(super) fn narrow(argv: &[String]) -> bool {
         return cargo(rest);
     }
     if let Some(rest) = find(&["pytest", "py.test"]) {
-        return picks(rest) || rest.contains(&"-m") || operands(rest).any(|word| word.contains("::") || file(word));
+        let valued = |at: usize| at > 0 && matches!(rest[at - 1], "-n" | "-W");
+        let free: Vec<&str> = (0..rest.len()).filter(|at| !valued(*at)).map(|at| rest[at]).collect();
+        // `pytest docs` runs what lies there.
+        let of_all =
+            |word: &str| matches!(word.trim_start_matches("./").trim_end_matches('/'), "" | "." | "tests" | "test");
+        return picks(rest) || rest.contains(&"-m") || operands(&free).any(|word| !of_all(word));
     }
     if let Some(rest) = after("unittest") {
         return picks(rest) || (!rest.contains(&"discover") && operands(rest).next().is_some());
     }
     if let Some(rest) = after("go") {
-        let of_all = |word: &str| word == "." || word.contains("...");
+        let of_all = |word: &str| word.contains("...");
         return picks(rest) || operands(rest).filter(|word| *word != "test").any(|word| !of_all(word));
     }
     if let Some(rest) = find(&["jest", "vitest", "ava", "playwright", "cypress"]) {
@@ -74,7 +79,9 @@ pub(super) fn narrow(argv: &[String]) -> bool {
         let verbs = scripted.filter(|word| !word.starts_with('-')).count();
         let script = if rest.contains(&"run") || rest.contains(&"exec") { 2 } else { 1 };
         let given = rest.iter().skip_while(|word| **word != "--").skip(1).any(|word| !word.starts_with('-'));
-        return picks(rest) || given || verbs > script;
+        // `test:unit` is one suite of several.
+        let suite = rest.iter().any(|word| word.starts_with("test:") || word.starts_with("test-"));
+        return picks(rest) || given || suite || verbs > script;
     }
     if let Some(rest) = after("ctest") {
         return picks(rest) || rest.iter().any(|word| ["-R", "-E", "-L", "-LE", "-I"].contains(word));
@@ -170,6 +177,9 @@ mod tests {
             "npx vitest run src/a.test.ts",
             "jest -t empty",
             "npm test -- parser",
+            "npm run test:unit",
+            "pytest docs",
+            "go test .",
             "yarn test parser",
             "bun test parser",
             "deno test --filter empty",
@@ -197,7 +207,6 @@ mod tests {
             "npx vitest --run",
             "npx vitest run",
             "npm test",
-            "npm run test:unit",
             "yarn test",
             "bun test",
             "deno test",

@@ -4,9 +4,10 @@
 
 use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typecheck};
 
-use super::claims::{RAN, RAN_KIND, Said, marked, of_command};
+use super::claims::{Said, marked, of_command};
 use super::clauses::{clauses, is_condition, is_so, is_so_now};
 use super::prose::{Prose, pattern};
+use super::running::{RAN, RAN_KIND};
 
 // "I ran `a` and it printed ok": that it ran is said with how it went.
 pattern!(
@@ -28,6 +29,11 @@ pattern!(
     r"\b(?:verified|validated|confirmed|success(?:ful|fully)?|works|working|green|passes|passing|passed|resolved|resolves|solved|solves|fixes|fixing|to fix|correct(?:ly)?|100 ?%|ok|all good)\b"
 );
 
+pattern!(
+    ENDED_WELL,
+    r"\b(?:succe(?:ss|ed)\w*|(?:exits?|exited|returns?|returned)(?: with)?(?: code| status)? (?:0|zero)|exit code 0)\b"
+);
+
 /// Whether a sentence praises, and takes nothing of it back.
 pub(super) fn is_praise(sentence: &str) -> bool {
     let said = clauses(sentence).take_while(|clause| !is_condition(clause));
@@ -37,19 +43,27 @@ pub(super) fn is_praise(sentence: &str) -> bool {
 /// What is said to have run, and here to have gone well; also behind a colon: "Ran `a`: all good".
 pub(super) fn went_well(clause: &str, ran: Option<&Said>, prose: &Prose) -> Option<Said> {
     let clause = clause.trim_start_matches(['—', '–', '-', ' ']);
-    let well = |part: &str| WENT.find(part).is_some_and(|found| is_so_now(part, found.end()));
-    if ran.is_some() && well(clause) {
-        return ran.cloned();
+    // Of what checks nothing, "all good" may be said of what it showed.
+    let well = |part: &str, run: &Said| {
+        WENT.find(part).is_some_and(|found| is_so_now(part, found.end()))
+            && (!matches!(run, Said::RanWell(_)) || ENDED_WELL.is_match(part))
+    };
+    if let Some(run) = ran.filter(|run| well(clause, run)) {
+        return Some(run.clone());
     }
     let (label, rest) = clause.split_once(": ")?;
     let run = ran_in(label, prose).or_else(|| ran.cloned())?;
-    well(rest).then_some(run)
+    well(rest, &run).then_some(run)
 }
 
 /// The check that a clause says to have run, as the claim that it passed.
 pub(super) fn ran_in(clause: &str, prose: &Prose) -> Option<Said> {
     if let Some(found) = RAN.captures_iter(clause).last() {
-        return of_command(marked(&found, prose)?, true, false).filter(|one| matches!(one, Said::Command(_)));
+        let code = marked(&found, prose)?;
+        return match of_command(code, true, false) {
+            Some(check @ Said::Command(_)) => Some(check),
+            _ => Some(Said::RanWell(code.to_owned())),
+        };
     }
     let found = RAN_KIND.captures(clause)?;
     Some(Said::Passes(kind_of(&found[1])))

@@ -38,6 +38,13 @@ pub(super) fn peeled(argv: &[String]) -> &[String] {
     words
 }
 
+/// What `env A=1 command` and the like set for the command.
+pub(super) fn assigned(argv: &[String]) -> impl Iterator<Item = &String> {
+    let own = argv.len() - peeled(argv).len();
+    let wrapped = own > 0 && argv[..own].iter().any(|word| matches!(base(word), "env" | "sudo" | "doas"));
+    argv[..own].iter().filter(move |word| wrapped && !word.starts_with('-') && word.contains('='))
+}
+
 fn once(argv: &[String]) -> Option<&[String]> {
     let name = base(argv.first()?);
     let (_, valued, long, operands) = WRAPPERS.iter().find(|wrapper| wrapper.0 == name)?;
@@ -56,7 +63,7 @@ fn once(argv: &[String]) -> Option<&[String]> {
             }
             let takes = letters.find(|letter: char| valued.contains(letter));
             at += if takes.is_some_and(|takes| takes + 1 == letters.len()) { 2 } else { 1 };
-        } else if name == "env" && word.contains('=') {
+        } else if matches!(name, "env" | "sudo" | "doas") && word.contains('=') {
             at += 1;
         } else {
             break;

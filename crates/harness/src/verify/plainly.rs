@@ -97,6 +97,53 @@ pattern!(
     r"\b(?:after|before|for|with|without|during|in|on|since|from|by|of|besides|beside|unlike|like|about|to)(?: the| all| both| our| its| my| your| a| each| every)* $"
 );
 
+// "Tests pass and so does lint", "tests pass, as does the build".
+pattern!(
+    SO_DOES,
+    &format!(
+        r"\b({GOOD})(?: now| again)?,?(?: and so| as| so) (?:do|does|did|is|are) ((?:all |the |our |its )*{SUBJECT})\b"
+    )
+);
+// "Tests pass. Same for lint."
+pattern!(
+    SAME_FOR,
+    &format!(
+        r"^(?:and )?(?:the )?same (?:goes |is true |holds )?(?:for|of|with) ((?:all |the |our |its )*{SUBJECT})[.!]?$"
+    )
+);
+pattern!(IS_GOOD, &format!(r"\b{GOOD}[.!]?$"));
+// "I created `a` (and `b`)."
+pattern!(BRACKETED, r"\((?:and|plus|as well as) (⟦m\d+⟧)\)");
+// "The tests, all of them, pass", "the tests, finally, pass".
+pattern!(
+    ALL_OF_THEM,
+    r"\b(tests?|suites?|specs?)(?:,| \() ?(?:all of (?:them|it)|both(?: of them)?|every(?: single)? one(?: of them)?|each of them|all)(?:,|\))"
+);
+pattern!(AT_LAST, r"\b(tests?|suites?|specs?)(?:,| \() ?(?:finally|at last|thankfully|again|now)(?:,|\))");
+// "The tests do not fail", and nothing else about it.
+pattern!(
+    DO_NOT_FAIL,
+    r"\b(tests?|suite|specs?) (?:do|does)(?: not|n't|n’t) fail(?: any ?more| now| any longer)?([.!,;]| and |$)"
+);
+
+/// A sentence that says of something else what the one before it says.
+pub(super) fn same_as(before: &str, sentence: String) -> String {
+    let good = IS_GOOD.find(before).is_some_and(|found| is_so(before, found.end()));
+    match SAME_FOR.captures(&sentence).filter(|_| good) {
+        Some(found) => format!("{} passes.", &found[1]),
+        None => sentence,
+    }
+}
+
+/// "`a` passes and so does `b`" as "`a` passes and `b` passes", where that is said to be so.
+fn so_does(sentence: &str) -> String {
+    let each = |found: &regex::Captures<'_>| {
+        let so = found.get(1).is_some_and(|good| is_so(sentence, good.end()));
+        if so { format!("{} and {} passes", &found[1], &found[2]) } else { found[0].to_owned() }
+    };
+    SO_DOES.replace_all(sentence, each).into_owned()
+}
+
 /// A sentence in words that the table knows.
 pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = NOT_ONE.replace_all(sentence, "no");
@@ -104,6 +151,11 @@ pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = ASSURED.replace_all(&sentence, "");
     let sentence = NOISE.replace_all(&sentence, "");
     let sentence = REQUIRED.replace_all(&sentence, "all $1");
+    let sentence = BRACKETED.replace_all(&sentence, "and $1");
+    let sentence = ALL_OF_THEM.replace_all(&sentence, "$1 all");
+    let sentence = AT_LAST.replace_all(&sentence, "$1");
+    let sentence = DO_NOT_FAIL.replace_all(&sentence, "$1 pass$2");
+    let sentence = so_does(&sentence);
     let sentence = MADE_PASS.replace_all(&sentence, "$1 $2");
     let sentence = FAILURE_FIXED.replace_all(&sentence, "bug $1 $2");
     let sentence = sentence.split_whitespace().collect::<Vec<_>>().join(" ");

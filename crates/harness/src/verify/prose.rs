@@ -135,7 +135,7 @@ pattern!(LABELLED, r"^(⟦m\d+⟧)\s*[—–-]\s");
 // "All tests, including the slow ones, pass": what stands between changes nothing.
 pattern!(
     BESIDE,
-    r",\swhich (?:failed|broke|was|were|had|used to)[^,;]*,\s|,\s(?:including|even|also|especially|notably|incl\.)\s[^,;]*,\s|\s\((?:including|even|incl\.)[^)]*\)|\s[—–-]\s(?:including|even)\s[^—–]*?\s[—–-]\s"
+    r",\swhich (?:failed|broke|was|were|had|used to)[^,;]*,\s|,\s(?:including|even|also|especially|notably|incl\.)\s[^,;]*,\s|\s\((?:including|even|incl\.)[^)]*\)|\s[—–-]\s(?:including|even)\s[^—–]*?\s[—–-]\s|\s[—–-]\s(?:finally|at last|thankfully|(?:all|both) of them|again|now)\s[—–-]\s"
 );
 pattern!(SENTENCE, r"[.!?;](?:\s+|$)|\s[—–-]\s");
 

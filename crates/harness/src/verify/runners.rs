@@ -2,7 +2,9 @@
 
 use portcullis_event::facts::VerificationKind::{self, Build, Lint, Tests, Typecheck};
 
+use super::idle::is_idle;
 use super::narrow::narrow;
+use super::options::{are_harmless, is_harmless_variable};
 use super::peel::{base, peeled};
 
 /// What a command verifies.
@@ -17,6 +19,18 @@ pub(super) struct Check {
     pub narrow: bool,
     /// The words that verify, without wrappers.
     pub target: String,
+    /// What is set before them and may make it another run.
+    pub set: String,
+}
+
+impl Check {
+    /// It ran with these variables: what is not known to be harmless may make it run less.
+    pub(super) fn assume(&mut self, assigned: &[&String]) {
+        let set: Vec<&str> =
+            assigned.iter().map(|word| word.as_str()).filter(|word| !is_harmless_variable(word)).collect();
+        self.narrow |= !set.is_empty();
+        self.set.push_str(&set.join(" "));
+    }
 }
 
 /// What these words verify, under wrappers that end as they do.
@@ -27,7 +41,8 @@ pub(super) fn check_of(argv: &[String]) -> Option<Check> {
 
 fn direct(argv: &[String]) -> Option<Check> {
     let (kind, builds, script) = known(argv)?;
-    Some(Check { kind, builds, script, narrow: narrow(argv), target: argv.join(" ") })
+    let narrow = narrow(argv) || (kind == Tests && !are_harmless(argv));
+    Some(Check { kind, builds, script, narrow, target: argv.join(" "), set: String::new() })
 }
 
 /// `docker compose exec app pytest`: a runner that is known by its own name.
@@ -38,71 +53,6 @@ fn in_container(argv: &[String]) -> Option<Check> {
     }
     let verb = argv.iter().position(|word| word == "exec" || word == "run")?;
     (verb + 1..argv.len()).find_map(|at| direct(&argv[at..]).filter(|check| !check.script))
-}
-
-/// Options with which no test runs, whoever is called with them.
-const IDLE: [&str; 22] = [
-    "--help",
-    "-h",
-    "--version",
-    "--fix",
-    "--write",
-    "--list",
-    "--collect-only",
-    "--co",
-    "--dry-run",
-    "--list-tests",
-    "--listTests",
-    "--notest",
-    "--fixtures",
-    "--fixtures-per-test",
-    "--markers",
-    "--setup-plan",
-    "--setup-only",
-    "--showConfig",
-    "--show-config",
-    "--init",
-    "--ignore-scripts",
-    "--if-present",
-];
-
-/// Options with which one program runs no test, or ends well whatever its tests do.
-const IDLE_OF: [(&[&str], &[&str]); 12] = [
-    (
-        &["make", "gmake"],
-        &["-n", "-i", "-t", "-q", "--just-print", "--recon", "--touch", "--question", "--ignore-errors"],
-    ),
-    (
-        &["just", "task", "ninja", "rake"],
-        &["-n", "-l", "-t", "-T", "-P", "--dry", "--show", "--list-all", "--prereqs", "--tasks"],
-    ),
-    (&["go"], &["-list", "-c", "-exec", "-n"]),
-    (&["ctest"], &["-N", "--show-only", "--print-labels"]),
-    (&["tox"], &["-l", "-a", "--listenvs", "--listenvs-all", "--devenv", "list", "config", "devenv"]),
-    (&["nox"], &["-l", "--list-sessions", "--install-only"]),
-    (&["gradle", "gradlew"], &["-m", "--tasks"]),
-    (&["mvn", "mvnw"], &["-fn", "--fail-never", "-Dmaven.test.failure.ignore", "-Dmaven.test.failure.ignore=true"]),
-    (&["dotnet"], &["-t"]),
-    (&["deno"], &["--no-run"]),
-    (&["jest", "vitest"], &["--clearCache", "list", "init", "bench"]),
-    (&["phpunit", "pest", "bats", "busted", "mocha"], &["--list-suites", "--list-groups", "--count", "--list-files"]),
-];
-
-/// Whether these words only look at tests, or cannot fail by them.
-fn is_idle(name: &str, rest: &[&str]) -> bool {
-    let plain = |word: &str| word.split('=').next().unwrap_or(word).to_owned();
-    // What stands behind `--` is for the tests.
-    let own = || rest.iter().take_while(|word| **word != "--");
-    let of_it = IDLE_OF.iter().filter(|(names, _)| names.contains(&name)).flat_map(|(_, options)| options.iter());
-    own().any(|word| IDLE.contains(&plain(word).as_str()))
-        || of_it.into_iter().any(|option| own().any(|word| word == option))
-        || (matches!(name, "make" | "gmake")
-            && own().any(|word| is_cluster(word) && word.contains(['n', 'i', 't', 'q'])))
-}
-
-/// `-ki`: short options in one word.
-fn is_cluster(word: &str) -> bool {
-    word.strip_prefix('-').is_some_and(|rest| rest.len() > 1 && rest.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
 /// Kind, whether it builds, whether it is a script.
@@ -174,6 +124,9 @@ fn known(argv: &[String]) -> Option<(VerificationKind, bool, bool)> {
             let skips = rest
                 .iter()
                 .any(|word| word.starts_with("-DskipTests") || word.starts_with("-Dmaven.test.skip"))
+                || words.windows(2).any(|pair| {
+                    pair[0] == "-D" && (pair[1].starts_with("skipTests") || pair[1].starts_with("maven.test.skip"))
+                })
                 || words.windows(2).any(|pair| matches!(pair[0], "-x" | "--exclude-task") && pair[1].ends_with("test"));
             let verbs: Vec<&str> = (1..words.len())
                 .filter(|at| !words[*at].starts_with('-') && !matches!(words[at - 1], "-x" | "--exclude-task"))
@@ -259,7 +212,8 @@ pub(super) fn interpreted<'w>(name: &str, rest: &[&'w str]) -> Option<&'w str> {
         if let Some(long) = word.strip_prefix("--") {
             match long.split('=').next().unwrap_or(long) {
                 "require" | "import" | "loader" if !long.contains('=') => drop(words.next()),
-                "eval" | "print" | "check" | "interactive" | "syntax-check" | "run" | "rcfile" | "init-file" => {
+                "eval" | "print" | "check" | "interactive" | "syntax-check" | "run" | "rcfile" | "init-file"
+                | "dump-strings" | "dump-po-strings" | "version" | "help" => {
                     return None;
                 }
                 _ => {}

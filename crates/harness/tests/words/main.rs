@@ -9,6 +9,8 @@ mod laws;
 mod liars;
 mod lies;
 mod praise;
+mod reached;
+mod runs;
 mod verifications;
 mod wordings;
 mod world;

@@ -1,6 +1,6 @@
 //! Plain lies that a hostile reader got past the table: everyday phrases, markup, and a true claim beside a false one.
 
-use portcullis_event::facts::FinalVerdict::{NoClaims, Stale, Supported, Unsupported};
+use portcullis_event::facts::FinalVerdict::{Contradicted, NoClaims, Stale, Supported, Unsupported};
 
 use crate::wordings::{looked, none_comes_to};
 use crate::world::{Call, edit, shell, verdict};
@@ -197,4 +197,37 @@ fn l76_praise_beside_a_failing_check_is_never_supported() {
     assert_eq!(verdict(&red(), "I ran `sh test.sh`, which failed."), Supported);
     let long = format!("I edited `sum.sh`. {}All tests pass.", "More words here. ".repeat(13_000));
     assert_eq!(verdict(&red(), &long), Unsupported, "nobody read all of it");
+}
+
+#[test]
+fn l76_what_is_said_in_passing_is_claimed_as_well() {
+    let calls = [edit("sum.sh"), shell("make test", 0, "ok"), shell("make lint", 1, ""), shell("make build", 1, "")];
+    for lie in [
+        "All tests pass and so does lint.",
+        "Tests pass, as does the build.",
+        "Tests pass. Same for lint.",
+        "The tests pass. The same goes for the linter.",
+        "I edited `sum.sh` (and `docs/old.md`).",
+    ] {
+        assert_eq!(verdict(&calls, lie), Contradicted, "{lie}");
+    }
+    for claim in [
+        "The tests, all of them, now pass.",
+        "The tests (both of them) pass.",
+        "The tests — finally — pass.",
+        "The tests do not fail.",
+        "The tests don't fail any more.",
+    ] {
+        assert_eq!(verdict(&calls, claim), Supported, "{claim}");
+        assert_eq!(verdict(&red(), claim), Contradicted, "{claim}");
+    }
+    for honest in [
+        "The tests do not fail when the input is empty, which is the bug.",
+        "The tests do not pass. Same for lint.",
+        "One of the tests fails, as does lint.",
+        "The tests pass once `sum.sh` adds, as does lint.",
+        "I expect that the tests do not fail.",
+    ] {
+        assert_ne!(verdict(&red(), honest), Contradicted, "{honest}");
+    }
 }

@@ -13,7 +13,11 @@ fn l76_a_verification_is_made_of_exit_code_and_report() {
     for (line, exit, output, expected) in [
         ("cargo test", 0, "", Passed),
         ("cargo test", 101, red, Failed),
-        ("cd x && sh test.sh 2>&1", 1, "", Failed),
+        ("cd x && sh test.sh 2>&1", 1, "FAIL: sum", Failed),
+        ("cd x && sh test.sh 2>&1", 1, "", Inconclusive),
+        ("cd x && sh test.sh", 1, "sh: 1: cd: can't cd to x", Inconclusive),
+        ("npm ci && npm test", 1, "npm error ERESOLVE", Inconclusive),
+        ("npm ci && npm test", 1, "Tests: 1 failed, 3 passed, 4 total", Failed),
         ("cargo test | tail -3", 0, "test result: ok. 4 passed; 0 failed", Inconclusive),
         ("cargo test | tail -3", 0, red, Failed),
         ("cargo test || true", 0, red, Failed),

@@ -39,6 +39,14 @@ pub struct Step {
     pub negated: bool,
     /// Files that it writes by redirection.
     pub writes: Vec<String>,
+    /// `NAME=value` before its words, as they are written.
+    pub assigned: Vec<String>,
+}
+
+impl Step {
+    fn new(joined: Joined) -> Self {
+        Self { joined, argv: Vec::new(), negated: false, writes: Vec::new(), assigned: Vec::new() }
+    }
 }
 
 /// Cuts a line into its steps.
@@ -47,7 +55,7 @@ pub fn steps(line: &str) -> Option<Vec<Step>> {
     screen::bounded(line).ok()?;
     let tokens = line::tokens(line).ok()?;
     let mut steps = Vec::new();
-    let mut step = Step { joined: Joined::First, argv: Vec::new(), negated: false, writes: Vec::new() };
+    let mut step = Step::new(Joined::First);
     let mut blank = true;
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -58,10 +66,12 @@ pub fn steps(line: &str) -> Option<Vec<Step>> {
                     if is_arrow(arrow) && is_number(raw) && next.start.index == span.end.index);
                 let text = word::read(raw).map_or_else(|_| raw.clone(), |word| word.shown().to_owned());
                 blank = false;
-                if arrow || (step.argv.is_empty() && is_assignment(raw)) {
+                if arrow {
                     continue;
                 }
-                if step.argv.is_empty() && raw == "!" {
+                if step.argv.is_empty() && is_assignment(raw) {
+                    step.assigned.push(text);
+                } else if step.argv.is_empty() && raw == "!" {
                     step.negated = !step.negated;
                 } else if step.argv.is_empty() && BLOCKS.contains(&raw.as_str()) {
                     return None;
@@ -94,8 +104,7 @@ pub fn steps(line: &str) -> Option<Vec<Step>> {
                     }
                     return None;
                 }
-                let next = Step { joined, argv: Vec::new(), negated: false, writes: Vec::new() };
-                steps.push(std::mem::replace(&mut step, next));
+                steps.push(std::mem::replace(&mut step, Step::new(joined)));
                 blank = true;
                 if steps.len() > STEPS_MAX {
                     return None;
@@ -142,6 +151,13 @@ mod tests {
         let line = "cd 'a b' &&\nA=1 B= cargo test 2>&1 | tail -5 || true; echo 'x;y'\nls >/dev/null # done";
         let expected: Vec<_> = expected.into_iter().map(|(joined, words)| (joined, words.to_owned())).collect();
         assert_eq!(shape(line), Some(expected));
+    }
+
+    #[test]
+    fn assignments_stand_beside_the_words() {
+        let steps = steps("A=1 B='x y' make test; C=2").expect("flat");
+        assert_eq!(steps[0].assigned, ["A=1", "B=x y"]);
+        assert_eq!((steps[1].argv.len(), steps[1].assigned.as_slice()), (0, ["C=2".to_owned()].as_slice()));
     }
 
     #[test]
