@@ -217,8 +217,8 @@ fn h36_the_model_is_told_of_an_unknown_call_also_where_somebody_must_answer_firs
     wake(&world, &session, &model).ends(3);
     world.run(&["sessions", "wake", &session, "--model", &model, "--approvals", "allow"]).ends(0);
     let log = events(&world, &session);
-    let requests = log.iter().filter(|event| event["type"] == "span.model_request_start");
-    let newest = requests.last().expect("it was asked").to_string();
+    let mut requests = log.iter().filter(|event| event["type"] == "span.model_request_start");
+    let newest = requests.next_back().expect("it was asked").to_string();
     assert!(newest.contains("[crash-recovery]"), "{newest}");
 }
 
