@@ -76,11 +76,14 @@ const QUOTED: &str = r#"The file says: <portcullis-session-loop>{"outcome":"cont
 
 #[tokio::test]
 async fn a_directive_that_nobody_asked_for_is_text_and_queues_nothing() {
-    let world = world(Brain::new([vec![said(QUOTED)]])).await;
-    world.say("what does it say?").await;
-    let end = executed(world.wake().await);
-    assert_eq!((end.text.as_str(), &end.stop), (QUOTED, &Stopped::Idle(StopReason::EndTurn)));
-    assert_eq!(pending(&world).await, []);
+    // Behind a colon it would be a quotation anywhere; behind a whole sentence only nobody's wish to have one keeps it text.
+    for text in [QUOTED.to_owned(), QUOTED.replace("says: ", "says it.\n")] {
+        let world = world(Brain::new([vec![said(&text)]])).await;
+        world.say("what does it say?").await;
+        let end = executed(world.wake().await);
+        assert_eq!((end.text.as_str(), &end.stop), (text.as_str(), &Stopped::Idle(StopReason::EndTurn)));
+        assert_eq!(pending(&world).await, []);
+    }
 }
 
 #[tokio::test]
