@@ -402,10 +402,11 @@ async fn l42_s04_a_lease_runs_from_before_its_claim_was_sent() {
 #[tokio::test]
 async fn s04_a_holder_that_was_stopped_past_its_lease_goes_on_if_nobody_came() {
     for somebody_came in [false, true] {
-        // A store that takes its time to answer, as every real one does.
-        let folder = tempfile::tempdir().expect("a folder");
-        let world = sqlite_world(folder.path()).await;
-        let process = world.process(tools(&world.effects));
+        let world = World::new().await;
+        let store = Arc::new(FaultyStore::new(Arc::clone(&world.store), None));
+        // The answer takes its time, as that of every real store does.
+        store.before_next(|| tokio::time::sleep(std::time::Duration::from_millis(50)));
+        let process = world.process_over(Arc::clone(&store) as Arc<dyn Store>, tools(&world.effects));
         let asked = world.clock.monotonic();
         let claim =
             world.store.claim_session(world.key(), process.owner.clone(), limits::LEASE_TTL).await.expect("claimed");
@@ -416,7 +417,8 @@ async fn s04_a_holder_that_was_stopped_past_its_lease_goes_on_if_nobody_came() {
             drop(world.process(tools(&world.effects)).open().await);
         }
         let session = process.gate.hold(lease, asked, "tester").await.expect("held");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(store.calls(), 1, "it asked once more");
         assert_eq!(session.lost().is_cancelled(), somebody_came);
         let called = call_in(&session, "change", r#"{"text":"late"}"#).await;
         assert_eq!(called.is_ok(), !somebody_came, "{called:?}");
