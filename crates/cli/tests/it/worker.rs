@@ -179,35 +179,6 @@ fn f05_a_worker_that_was_stopped_past_its_lease_writes_nothing_more() {
     world.run(&["audit", "verify"]).ends(0);
 }
 
-const SLOW_THEN_WRITES: &str = r#"
-[[turn]]
-calls = [{ name = "bash", input = { command = "echo ran >> ran.txt; sleep 1" } },
-         { name = "write", input = { file_path = "second.txt", content = "x" } }]
-[[turn]]
-text = "Over."
-"#;
-
-/// Longer than a lease lasts less its margin (30 s and 5 s), so that a process which was stopped so long comes too late.
-const PAST_A_LEASE: std::time::Duration = std::time::Duration::from_secs(27);
-
-#[test]
-fn f05_a_worker_that_was_stopped_past_its_lease_goes_on_if_nobody_came() {
-    let (world, model) = scripted(SLOW_THEN_WRITES);
-    world.configure(SHELL_RUNS);
-    let session = told(&world, "do it");
-    let mut stopped = worker(&world, &model, &["--at-once", "1"]);
-    comes("its command runs", || world.workspace.join("ran.txt").exists());
-    signal(&stopped, Signal::STOP);
-    // Its own clock counts here, which nothing else moves.
-    std::thread::sleep(PAST_A_LEASE);
-    signal(&stopped, Signal::CONT);
-    comes("it comes to its end", || status(&world, &session)["stop_reason"]["type"] == "end_turn");
-    signal(&stopped, Signal::TERM);
-    stopped.wait().expect("it ends");
-    assert_eq!(codes(&events(&world, &session)), ["ok", "ok"], "nothing of it was cancelled");
-    assert_eq!((world.read("ran.txt").as_str(), world.read("second.txt").as_str()), ("ran\n", "x"));
-}
-
 fn script_session(world: &World) -> String {
     told(world, "do it again")
 }
