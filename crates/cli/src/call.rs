@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{ApprovalMode, CallArgs, Globals};
 use crate::ask::Ask;
 use crate::config::Settings;
-use crate::exit::{Ended, failed, fault, interruptible, usage};
+use crate::exit::{Ended, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
+use crate::signals::interruptible;
 use crate::world::{World, call_session, key, next_call_session, workspace};
 use crate::{ask_view, example_input, person};
 

@@ -7,8 +7,8 @@ use portcullis_event::Event;
 use portcullis_store::{Log as _, Notices as _};
 
 use crate::event_words;
-use crate::exit::interrupts;
 use crate::render::{DIM, Term, safe, safe_line, styled};
+use crate::signals::interrupts;
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
 
 /// Characters of a summary where there is no terminal whose width would tell.

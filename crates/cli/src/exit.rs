@@ -14,11 +14,8 @@ use portcullis_policy::PolicyError;
 use portcullis_secret::KeyFileError;
 use portcullis_store::{DISK_FULL, StoreError};
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 use crate::render::{ReaderLeft, Term, safe};
-use crate::spinner::{PATIENCE, Spinner};
 
 /// How a command ended that did what it could (cli.md §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -314,112 +311,6 @@ fn store_ending(error: &StoreError) -> Ended {
         | StoreError::AskSettled { .. } => Ended::Failed,
         StoreError::AskExpired(_) => Ended::Denied,
         _ => Ended::Broken,
-    }
-}
-
-/// A file that reaches its size limit (`ulimit -f`) is a write that fails, not the end of this process. The signal is
-/// caught, not ignored: what this process starts gets the usual meaning of it back.
-pub fn outlive_file_limits() -> io::Result<()> {
-    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
-}
-
-/// Ctrl-C from now on. One listener for a whole wait: between two, a Ctrl-C would be lost.
-pub fn interrupts() -> io::Result<Signal> {
-    signal(SignalKind::interrupt())
-}
-
-/// SIGTERM from now on.
-pub fn terminations() -> io::Result<Signal> {
-    signal(SignalKind::terminate())
-}
-
-/// What interrupts a session that is being driven: Ctrl-C, and SIGTERM where no terminal is restored for it.
-pub struct Interrupts {
-    interrupts: Signal,
-    terminations: Option<Signal>,
-    /// How a process ends that was last interrupted so.
-    pub how: Ended,
-}
-
-impl Interrupts {
-    /// From now on.
-    pub fn listen(terminations: bool) -> io::Result<Self> {
-        let terminations = terminations.then(self::terminations).transpose()?;
-        Ok(Self { interrupts: interrupts()?, terminations, how: Ended::Interrupted })
-    }
-
-    /// The next of them.
-    pub async fn recv(&mut self) -> Option<()> {
-        let terminated = async {
-            match &mut self.terminations {
-                Some(terminations) => terminations.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        let (came, how) = tokio::select! {
-            came = self.interrupts.recv() => (came, Ended::Interrupted),
-            came = terminated => (came, Ended::Terminated),
-        };
-        self.how = how;
-        came
-    }
-
-    /// What a log calls it.
-    pub fn word(&self) -> &'static str {
-        if self.how == Ended::Terminated { "SIGTERM" } else { "Ctrl-C" }
-    }
-}
-
-/// The signals that ask a process to leave.
-pub struct Leave {
-    interrupts: Signal,
-    terminations: Signal,
-    hangups: Signal,
-}
-
-impl Leave {
-    /// From now on.
-    pub fn listen() -> io::Result<Self> {
-        Ok(Self { interrupts: interrupts()?, terminations: terminations()?, hangups: signal(SignalKind::hangup())? })
-    }
-
-    /// The next of them: how a process that follows it ends.
-    pub async fn next(&mut self) -> Ended {
-        tokio::select! {
-            _ = self.interrupts.recv() => Ended::Interrupted,
-            _ = self.terminations.recv() => Ended::Terminated,
-            _ = self.hangups.recv() => Ended::HungUp,
-        }
-    }
-}
-
-/// Waits for `work`, saying so in `words` if it takes long. The first Ctrl-C fires `cancel` and waits on,
-/// the second leaves.
-pub async fn interruptible<T>(
-    term: &Term,
-    words: &str,
-    cancel: &CancellationToken,
-    work: impl Future<Output = T>,
-) -> anyhow::Result<(T, bool)> {
-    let mut interrupted = false;
-    let mut interrupts = interrupts()?;
-    let mut work = std::pin::pin!(work);
-    let mut patience = std::pin::pin!(tokio::time::sleep(PATIENCE));
-    let mut spinner = None;
-    loop {
-        tokio::select! {
-            done = &mut work => return Ok((done, interrupted)),
-            () = &mut patience, if spinner.is_none() => spinner = Some(Spinner::show(term, words)),
-            Some(()) = interrupts.recv() => {
-                if interrupted {
-                    return Err(fault(Ended::Interrupted, "left before the call was settled; its session can be resumed"));
-                }
-                interrupted = true;
-                cancel.cancel();
-                let say = || term.note("interrupted: waiting for the call to settle; Ctrl-C again leaves at once");
-                spinner.as_ref().map_or_else(say, |spinner| spinner.aside(say));
-            }
-        }
     }
 }
 

@@ -49,6 +49,7 @@ mod run;
 mod search;
 mod sessions;
 mod shell_view;
+mod signals;
 mod spinner;
 mod status;
 mod telemetry;
@@ -97,7 +98,7 @@ fn dispatch(cli: Cli, term: &Term) -> anyhow::Result<Ended> {
     // One thread is enough: the store writes on a thread of its own, and files are read on blocking ones.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
-        exit::outlive_file_limits()?;
+        signals::outlive_file_limits()?;
         let globals = &cli.globals;
         match cli.command {
             Command::Demo(args) => demo::run(&args, globals, term).await,

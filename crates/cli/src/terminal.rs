@@ -1,7 +1,6 @@
 //! The mode of the terminal: it gives single keys while someone asks for them, and is as it was whichever way the process
 //! ends or stands still. Only SIGKILL leaves it as it is.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +8,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
-use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::Notify;
+
+use crate::signals::{heeded, next};
 
 /// How the terminal was when this process first looked at it.
 static BEFORE: OnceLock<Termios> = OnceLock::new();
@@ -99,21 +99,6 @@ fn listen() -> io::Result<()> {
         });
     })?;
     Ok(())
-}
-
-/// A signal from now on; none that whoever started this wants passed over (`nohup`).
-fn heeded(which: Signal) -> Option<Signals> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::trim).unwrap_or_default();
-    let ignored = u64::from_str_radix(mask, 16).unwrap_or_default() & (1 << (which.as_raw() - 1)) != 0;
-    if ignored { None } else { signal(SignalKind::from_raw(which.as_raw())).ok() }
-}
-
-async fn next(signals: &mut Option<Signals>) {
-    match signals {
-        Some(signals) => drop(signals.recv().await),
-        None => std::future::pending().await,
-    }
 }
 
 /// As a shell tells of a process that a signal ended.

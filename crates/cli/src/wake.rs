@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::activity;
 use crate::args::Globals;
-use crate::exit::{Ended, failed, fault, interruptible};
+use crate::exit::{Ended, failed, fault};
 use crate::flagged;
 use crate::render::{DIM, Term, safe, safe_line, styled};
+use crate::signals::interruptible;
 use crate::thinker;
 use crate::world::{World, key};
 

@@ -12,10 +12,11 @@ use tokio::sync::watch;
 use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
-use crate::exit::{Ended, interrupts};
+use crate::exit::Ended;
 use crate::keys::{Hint, Key, Keys};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
+use crate::signals::interrupts;
 use crate::world::{LOOK_AGAIN, World};
 
 /// What ends a wait.

@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 use crate::activity::Happened;
 use crate::args::{ApprovalMode, Globals, WorkerArgs};
 use crate::ask::Ask;
-use crate::exit::{Ended, interrupts, streamed, terminations};
+use crate::exit::{Ended, streamed};
 use crate::flagged;
 use crate::project::ProjectRules;
 use crate::render::{self, Term};
 use crate::run::warn_of;
+use crate::signals::Leave;
 use crate::thinker;
 use crate::world::World;
 
@@ -71,7 +72,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
         journal: Arc::new(move |activity| drop(happens.send(Happened::from(activity)))),
     };
     let stop = CancellationToken::new();
-    let (mut interrupts, mut terminations) = (interrupts()?, terminations()?);
+    let mut leave = Leave::listen()?;
     // Whoever names sessions and an answer for their asks means also those that others raised.
     let answers_named = !args.session.is_empty() && world.settings.approvals != ApprovalMode::Ask;
     if args.watch {
@@ -81,7 +82,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
         }
     }
     let broken = |error| streamed(term, json!({"type": "stopped", "reason": "error"}), error);
-    let mut interrupted = false;
+    let mut left = None;
     if answers_named {
         crew.answer_named(&args.session, term).await;
     }
@@ -106,16 +107,18 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
                 }
                 work = Box::pin(worker.run(&stop));
             }
-            _ = interrupts.recv() => {
-                if interrupted {
+            how = leave.next() => {
+                match how {
                     // As a crash would: whoever comes next settles what is left.
-                    return Ok(Ended::Interrupted);
+                    Ended::Interrupted if left == Some(how) => return Ok(how),
+                    Ended::Interrupted => {
+                        term.note("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
+                    }
+                    _ => {}
                 }
-                interrupted = true;
-                term.note("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
+                left = Some(how);
                 stop.cancel();
             }
-            _ = terminations.recv() => stop.cancel(),
         }
     };
     crew.close().await;
@@ -127,9 +130,11 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
         term.note(&format!("stopped: {}", render::word(&stopped)));
         tell_waiting(&world, term).await?;
     }
-    // SIGTERM is an order that was followed.
-    let by_hand = stopped == WorkerStop::Interrupted && interrupted;
-    Ok(if by_hand { Ended::Interrupted } else { Ended::Done })
+    Ok(match left {
+        // SIGTERM is an order that was followed.
+        Some(how) if stopped == WorkerStop::Interrupted && how != Ended::Terminated => how,
+        _ => Ended::Done,
+    })
 }
 
 /// How many sessions wait for an answer.

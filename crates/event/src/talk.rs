@@ -4,6 +4,7 @@ use portcullis_base::{ArtifactRef, Digest, EventId, IntentId, InvocationId, Menu
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::body::Body;
 use crate::facts::is_false;
 
 /// A piece of a message, as clients write it.
@@ -175,6 +176,25 @@ pub struct SessionUsage {
     pub cache_read_input_tokens: u64,
     #[serde(default)]
     pub cache_creation_input_tokens: u64,
+}
+
+impl SessionUsage {
+    /// With what this fact says was used. Wakes count when their span ends, which whoever folds them knows.
+    pub fn count(&mut self, fact: &Body) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        match fact {
+            Body::ModelRequestStart(_) => add(&mut self.turns, 1),
+            Body::IntentProposed(_) => add(&mut self.tool_calls, 1),
+            Body::ModelRequestEnd(end) => {
+                let usage = end.model_usage.unwrap_or_default();
+                add(&mut self.input_tokens, usage.input_tokens);
+                add(&mut self.output_tokens, usage.output_tokens);
+                add(&mut self.cache_read_input_tokens, usage.cache_read_input_tokens);
+                add(&mut self.cache_creation_input_tokens, usage.cache_creation_input_tokens);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Something went wrong outside any call.

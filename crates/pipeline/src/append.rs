@@ -1,10 +1,11 @@
 //! The append being filled. The caller owns it; the pipeline adds facts and flushes it only where
 //! the contract demands (10.2), so that the next turn's menu can ride with the observation before it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{AppendId, IntentId, MessageId, WorkerId, limits};
-use portcullis_event::Draft;
+use portcullis_event::{Body, Draft};
 use portcullis_store::{ArtifactRow, Blob, Commit, LockKey, OutboxEntry, RecordWrite, SessionKey};
 
 use crate::quota::Reserved;
@@ -90,6 +91,11 @@ impl Append {
     /// Says that the session is idle after this append, so that it ends in a checkpoint.
     pub fn idle(&mut self) {
         self.idle = true;
+    }
+
+    /// What its facts say, in order.
+    pub fn bodies(&self) -> impl Iterator<Item = Cow<'_, Body>> {
+        self.events.iter().map(Draft::body_ref)
     }
 
     /// Whether there is nothing to commit.

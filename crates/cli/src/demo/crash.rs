@@ -14,11 +14,12 @@ use serde_json::json;
 
 use super::{Place, Stop, look_at, lowered, played, see_through, settings, told};
 use crate::args::Globals;
-use crate::exit::{Ended, Leave, failed, usage};
+use crate::exit::{Ended, failed, usage};
 use crate::person;
 use crate::render::{BOLD, Term, place as place_of, styled};
 use crate::run::Work;
 use crate::run::screen::Screen;
+use crate::signals::Leave;
 use crate::world::World;
 
 pub const PROJECT: &[(&str, &str)] = &[("long.sh", include_str!("long.sh"))];

@@ -18,12 +18,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{ApprovalMode, DemoArgs, Globals, ProfileName};
 use crate::config::{self, Settings};
-use crate::exit::{Ended, Interrupts, Leave, failed, fault, streamed, usage};
+use crate::exit::{Ended, failed, fault, streamed, usage};
 use crate::home::Home;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
 use crate::run::screen::{self, Screen};
 use crate::run::{Work, model, spent};
+use crate::signals::{Interrupts, Leave};
 use crate::world::{World, quoted};
 use crate::{caches, person, wake};
 
@@ -280,7 +281,7 @@ async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term, stop: &
         by: BY,
         screen: Arc::clone(screen),
         term: *term,
-        interrupts: Interrupts::listen(false)?,
+        interrupts: Interrupts::listen()?,
         typed: None,
         left: false,
         elsewhere: false,

@@ -10,8 +10,8 @@ use super::typed::Typed;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
-use crate::exit::Interrupts;
 use crate::render::{BOLD, DIM, safe_line, styled};
+use crate::signals::Interrupts;
 use crate::typing::{Input, waits};
 use crate::world::{LOOK_AGAIN, World};
 use crate::{person, terminal};
@@ -168,7 +168,7 @@ impl<'a> Question<'a> {
                         return Ok(answered);
                     }
                 }
-                _ = interrupts.recv() => return Ok(Answered::Left),
+                () = interrupts.next() => return Ok(Answered::Left),
                 () = terminal::CONTINUED.notified() => (self.since, self.last) = (None, Instant::now()),
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
                     // Someone else may have answered it; whoever writes a reason is told when it is given.

@@ -19,8 +19,9 @@ use super::talk::Said;
 use super::typed::Typed;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
-use crate::exit::{Ended, Interrupts, fault};
+use crate::exit::{Ended, fault};
 use crate::render::{DIM, Term, YELLOW, safe_line, styled};
+use crate::signals::Interrupts;
 use crate::typing::Input;
 use crate::world::{PAGE, World, key};
 use crate::{ask_view, person};
@@ -171,7 +172,7 @@ impl Drive<'_> {
                         self.screen.line("leaving: waiting for what runs to settle; Ctrl-C leaves at once");
                     }
                 }
-                Some(()) = self.interrupts.recv() => {
+                () = self.interrupts.next() => {
                     if std::mem::replace(interrupted, true) {
                         self.left = true;
                         return Err(WakeError::Other(fault(self.interrupts.how, "left before the session settled")));
@@ -183,12 +184,12 @@ impl Drive<'_> {
         }
     }
 
-    /// Asks of this session that wait.
     /// Whether somebody must answer before the model hears anything.
     pub async fn waits(&self) -> anyhow::Result<bool> {
         Ok(!self.pending().await?.is_empty())
     }
 
+    /// Asks of this session that wait.
     async fn pending(&self) -> anyhow::Result<Vec<Ask>> {
         let mut asks = Ask::pending(self.world).await?;
         asks.retain(|ask| ask.row.session_id == self.session);
@@ -370,7 +371,7 @@ impl Drive<'_> {
         let why = loop {
             tokio::select! {
                 () = &mut due => return Ok(true),
-                _ = self.interrupts.recv() => break self.interrupts.word(),
+                () = self.interrupts.next() => break self.interrupts.word(),
                 line = said(&mut self.typed, &self.screen) => match self.hear(&line, Claim::First).await? {
                     // It is due with them.
                     Heard::Words => return Ok(true),

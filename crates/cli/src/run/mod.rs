@@ -28,8 +28,9 @@ use serde_json::{Value, json};
 use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
 use crate::config::Settings;
-use crate::exit::{Ended, Interrupts, fault, streamed, usage};
+use crate::exit::{Ended, fault, streamed, usage};
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
+use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
 use crate::{ask_view, call, person, terminal, wake};
 use drive::{Drive, Outcome};
@@ -70,7 +71,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         by: "--approvals",
         screen: Arc::clone(&screen),
         term: *term,
-        interrupts: Interrupts::listen(!term.interactive())?,
+        interrupts: if term.interactive() { Interrupts::listen()? } else { Interrupts::listen_to_all()? },
         typed: None,
         left: false,
         elsewhere: false,

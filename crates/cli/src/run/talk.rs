@@ -16,8 +16,9 @@ use reedline::{
 use super::drive::{Drive, Outcome};
 use super::typed::Typed;
 use super::{Work, changes, screen, spent, undo};
-use crate::exit::{Ended, Interrupts};
+use crate::exit::Ended;
 use crate::render::{BOLD, DIM, Term, exact, place, safe, styled};
+use crate::signals::Interrupts;
 use crate::{terminal, wake};
 
 /// Lines that are remembered from one conversation to the next.
@@ -153,7 +154,7 @@ async fn plain(term: &Term, begun: String, interrupts: &mut Interrupts) -> anyho
                 }
             },
             // The terminal threw away what stood there, and does not tell what that was.
-            _ = interrupts.recv() => return Ok(Line::Nothing { cleared: false }),
+            () = interrupts.next() => return Ok(Line::Nothing { cleared: false }),
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Models that misbehave, and runs that are killed: each leaves a transcript that makes sense.
 
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
 use crate::common;
 use crate::driven::{codes, events};
 use crate::processes;
@@ -265,22 +269,44 @@ fn a_limit_that_was_reached_before_an_answer_is_no_success() {
     assert_eq!((&end["stop"], &end["exit"]), (&"limit".into(), &1.into()), "{end}");
 }
 
-#[test]
-fn a_run_that_is_terminated_settles_what_runs_and_ends_its_documents() {
-    let world = World::new();
-    let long = "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"touch began; sleep 600\" } }]\n[[turn]]\ntext = \"Over.\"\n";
-    let path = world.home.with_file_name("long.toml");
-    std::fs::write(&path, long).expect("written");
-    let model = format!("scripted:{}", path.display());
+/// A run with documents, once its one call works; `before` starts it.
+fn at_work(world: &World, before: &[&str], command: &str) -> crate::driven::Process {
+    let calls = format!("[{{ name = \"bash\", input = {{ command = \"touch began; {command}\" }} }}]");
+    let model = script(world, &format!("[[turn]]\ncalls = {calls}\n[[turn]]\ntext = \"Over.\"\n"));
     let words = ["run", "go", "--model", &model, "--approvals", "allow", "--json"];
-    let child = crate::driven::Process::of(world.command(&words).spawn().expect("starts"));
-    crate::common::comes("it works", || world.workspace.join("began").exists());
-    crate::driven::signal(&child, rustix::process::Signal::TERM);
-    let ran = child.output().ends(143);
-    let end = ran.lines().pop().expect("an end");
-    assert_eq!((&end["type"], &end["stop"], &end["exit"]), (&"end".into(), &"interrupted".into(), &143.into()));
-    let session = end["session_id"].as_str().expect("an id").to_owned();
-    assert_eq!(crate::driven::codes(&crate::driven::events(&world, &session)), ["cancelled"]);
+    let mut run = world.command(&words);
+    if let [first, others @ ..] = before {
+        let plain = std::mem::replace(&mut run, std::process::Command::new(first));
+        run.args(others).arg(plain.get_program()).args(plain.get_args()).env_clear();
+        run.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(&world.workspace);
+        run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    let child = crate::driven::Process::of(run.spawn().expect("starts"));
+    comes("it works", || world.workspace.join("began").exists());
+    child
+}
+
+#[test]
+fn a_run_that_is_told_to_leave_settles_what_runs_and_ends_its_documents() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let world = World::new();
+        let child = at_work(&world, &[], "sleep 600");
+        crate::driven::signal(&child, signal);
+        let ran = child.output().ends(code);
+        let end = ran.lines().pop().expect("an end");
+        assert_eq!((&end["type"], &end["stop"], &end["exit"]), (&"end".into(), &"interrupted".into(), &code.into()));
+        let session = end["session_id"].as_str().expect("an id").to_owned();
+        assert_eq!(codes(&events(&world, &session)), ["cancelled"], "{signal:?}");
+    }
+}
+
+#[test]
+fn a_run_under_nohup_outlives_its_terminal() {
+    let world = World::new();
+    let child = at_work(&world, &["/usr/bin/env", "--ignore-signal=HUP"], "sleep 0.5");
+    crate::driven::signal(&child, Signal::HUP);
+    let end = child.output().ends(0).lines().pop().expect("an end");
+    assert_eq!(end["stop"], "end_turn", "{end}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub struct Progress {
 
 impl Progress {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
+        self.usage.count(body);
         match body {
             Body::SpanStarted(span) => {
                 self.open = Some(OpenWake {
@@ -85,23 +86,11 @@ impl Progress {
             Body::ModelRequestStart(started) => {
                 self.request = Some(OpenRequest { event_id: event.id, started: (**started).clone() });
                 self.untold_unknown = false;
-                self.usage.turns += 1;
                 if let Some(open) = &mut self.open {
                     open.turns += 1;
                 }
             }
-            Body::ModelRequestEnd(end) => {
-                self.request = None;
-                if let Some(usage) = end.model_usage {
-                    self.usage.input_tokens = self.usage.input_tokens.saturating_add(usage.input_tokens);
-                    self.usage.output_tokens = self.usage.output_tokens.saturating_add(usage.output_tokens);
-                    self.usage.cache_read_input_tokens =
-                        self.usage.cache_read_input_tokens.saturating_add(usage.cache_read_input_tokens);
-                    self.usage.cache_creation_input_tokens =
-                        self.usage.cache_creation_input_tokens.saturating_add(usage.cache_creation_input_tokens);
-                }
-            }
-            Body::IntentProposed(_) => self.usage.tool_calls += 1,
+            Body::ModelRequestEnd(_) => self.request = None,
             Body::UserMessage(_) => (self.follow_ups, self.enforced) = (0, false),
             Body::StatusIdle(idle) => {
                 if !matches!(idle.stop_reason, StopReason::RequiresAction { .. }) {

@@ -17,15 +17,29 @@ pub(super) enum Admits {
 
 pattern!(
     FAILING,
-    r"\b(?:fails?|failed|panics?|crash(?:es)?|errors? out|timed out|(?:is|are|remains?|stays?)(?: still| now| currently)* (?:red|failing|broken)|still failing|(?:exits?|exited|ends|ended|returns?|returned)(?: with)? (?:an? )?(?:exit )?(?:code |status )?[1-9]|exit(?: code)? [1-9]|(?:does|do|did)(?:n't| not)(?: yet| currently| still)?(?: pass| succeed| work)\b|(?:does|do|did|is|are)(?:n't| not)(?: yet)?(?:$|:))"
+    r"\b(?:fails?|failed|panics?|crash(?:es)?|errors? out|timed out|(?:is|are|remains?|stays?)(?: still| now| currently| as| just as)* (?:red|failing|broken)|still failing|(?:is|are|was|were)(?:n't| not)(?: yet| fully| quite| all| entirely| completely| really)* (?:green|passing|successful|clean|happy|ok)\b|(?:exits?|exited|ends|ended|returns?|returned)(?: with)? (?:an? )?(?:exit )?(?:code |status )?[1-9]|exit(?: code)? [1-9]|(?:does|do|did)(?:n't| not)(?: yet| currently| still)?(?: pass| succeed| work)\b|(?:does|do|did|is|are)(?:n't| not)(?: yet)?(?:$|:))"
 );
 pattern!(
     OF_TESTS,
-    r"\b(?:tests?|suite|specs?|assertions?|verification|ci|those|the rest)\b|^(?:\w+ )?(?:they|one|two|three|four|five|\d+|others?|another)$"
+    r"\b(?:tests?|test_\w+|\w+_test|suite|specs?|assertions?|verification|ci|those|the rest)\b|^(?:\w+ )?(?:they|one|two|three|four|five|\d+|others?|another)$"
 );
 pattern!(
     COUNTED,
-    r"\bthe (?:first|second|third|fourth|other|last|rest)(?: one)? (?:crash(?:es|ed)|errors?|errored|fails?|failed|timed out|did not|didn't)\b|\b(?:[1-9]\d*|one|two|three|four|five|a|another)(?: \w+)? (?:failed|fails?|failing|failures?|fail|did not|does not|do not|didn't|doesn't|don't)\b|\b(?:[1-9]\d*|one|two|three|four|five|some|several) of (?:them|these|those)(?: still| now)? (?:failed|fails?|fail|is failing|are failing|did not|does not|do not|didn't|doesn't|don't)\b|\bstill (?:fails?|failing|red|broken)\b|\b(?:failing|failed) tests? (?:remains?|is left|left)\b|\b(?:is|are) not (?:fixed|solved|resolved|done)\b"
+    r"\bthe (?:first|second|third|fourth|other|last|rest)(?: one)? (?:crash(?:es|ed)|errors?|errored|fails?|failed|timed out|did not|didn't)\b|\b(?:[1-9]\d*|one|two|three|four|five|an?|another)(?: \w+)? (?:failed|fails?|failing|failures?|fail|did not|does not|do not|didn't|doesn't|don't)\b|\b(?:[1-9]\d*|one|two|three|four|five|some|several) of (?:them|these|those)(?: still| now)? (?:failed|fails?|fail|is failing|are failing|did not|does not|do not|didn't|doesn't|don't)\b|\bstill (?:fails?|failing|red|broken)\b|\b(?:failing|failed) tests? (?:remains?|is left|left)\b|\b(?:is|are) not (?:fixed|solved|resolved|done)\b"
+);
+// Said of whatever time: it is there.
+pattern!(
+    OWNED_UP,
+    r"\b(?:remaining|other|only|new|unrelated) failures?\b|\b(?:fixed|changed|edited|repaired) the wrong (?:thing|line|file|place|function|one|spot|bug)\b|\b(?:that's|that is|this is|which is|it's) (?:not (?:true|the case|so)|false|untrue|a lie)\b|\b(?:it's|it is|they're|they are) (?:still )?red\b|\bnot in reality\b|\bassertionerror\b"
+);
+// "Its expectation is a mistake": whoever says so does not say that it passes.
+pattern!(
+    EXPECTS_WRONG,
+    r"\b(?:tests?|test_\w+|\w+_test|expectations?|assertions?)\b.*\b(?:wrong|mistaken?|incorrect|outdated)\b|\bwrong expectation\b"
+);
+pattern!(
+    REPAIRS,
+    r"\b(?:fix(?:ed|es)?|correct(?:ed|s)|repaired|changed|updated|replaced|resolved|solved|adjusted|was|were|had|has been|no longer)\b"
 );
 // What fails as it shall says nothing of the work.
 pattern!(
@@ -34,7 +48,7 @@ pattern!(
 );
 pattern!(
     DOUBT,
-    r"\bstill (?:\w+ )?(?:wrong|off|there|open|broken|red|breaks?|unresolved|prints|reports|says|shows|missing|to be done)\b|\b(?:unverified|untested|unsuccessful|unresolved|unchanged|unsolved|persists|remains)\b|\b(?:did|do|does)(?: not|n't) (?:help|solve|fix|work|resolve)\b|\bnot (?:yet )?(?:been )?(?:re-?run|rerun|run|verified|tested|confirmed|fixed|solved|resolved|the bug)\b|\b(?:have|has|had|did)(?: not|n't) (?:re-?run|run|verif\w+|test\w*|fix\w*)\b|\bas a first step\b|\bis worse\b|\bis itself wrong\b|\bis wrong\b"
+    r"\bstill (?:\w+ )?(?:wrong|off|there|open|broken|red|breaks?|unresolved|prints|reports|says|shows|missing|to be done)\b|\b(?:unverified|untested|unsuccessful|unresolved|unchanged|unsolved|persists|remains)\b|\b(?:did|do|does)(?: not|n't) (?:help|solve|fix|work|resolve)\b|\bnot (?:yet )?(?:been )?(?:re-?run|rerun|run|verified|tested|confirmed|fixed|solved|resolved|the bug)\b|\b(?:have|has|had|did)(?: not|n't) (?:re-?run|run|verif\w+|test\w*|fix\w*)\b|\bas a first step\b|\bis worse\b|\bis itself wrong\b|\bis wrong\b|\b(?:is|are)(?: still| yet)*(?:n't| not)(?: yet| quite| fully)* (?:right|correct|there|working)\b|\bnew (?:one|error|problem)\b|\b\d+ instead of \d|\bworks only\b"
 );
 pattern!(WRONG_CASES, r"\b(?:bugs?|issues?|problems?|cases?|they|it)\b");
 pattern!(
@@ -50,12 +64,17 @@ pattern!(
     NONE,
     r"\b(?:no|none|nothing|never|nor|neither|zero|0|nobody|would|could|should|might|may|will|can|if|unless|when|whenever|until|before|without|previously|earlier|originally|initially|at first|first|formerly|used to|had|was|were|once|on (?:the )?(?:main|master)|old|no longer)\b"
 );
+// "It fails as before" is of now.
+pattern!(AS_BEFORE, r"\b(?:as|like|same as|than|there) before\b");
 pattern!(PAST, r"\b(?:before|earlier|previously|at first|initially|originally|formerly|yesterday)\b");
 pattern!(
     EXCEPT,
     r"^(?:\.+ ?)?(?:except|apart from|aside from|save|but not|with (?:one|two|the|a|some|few) (?:\w+ )?exceptions?)\b(?:$| [^t]| the| two| three)"
 );
 pattern!(MARK, r"⟦m(\d+)⟧");
+pattern!(ADVERBS, r"^(?:therefore|so|thus|hence|still|also|now|then|currently)$");
+pattern!(NONE_LEFT, r"\b(?:no|none|zero|0|without|fixed|resolved|solved|repaired)(?: the| all| any| both)*(?: \w+)? $");
+pattern!(MENDED, r"\b(?:fixed|gone|resolved|solved|repaired|corrected|addressed|passes|passing|green)\b");
 
 pattern!(
     LEFT,
@@ -78,7 +97,14 @@ pub(super) fn admits(sentence: &str, prose: &Prose) -> Admits {
         if EXCEPT.is_match(clause) {
             return Admits::Failures;
         }
-        if PAST.is_match(clause) {
+        let stands = |found: regex::Match<'_>| {
+            !NONE_LEFT.is_match(&clause[..found.start()]) && !MENDED.is_match(&clause[found.end()..])
+        };
+        let wrong = |words: &str| EXPECTS_WRONG.is_match(words) && !REPAIRS.is_match(words);
+        if OWNED_UP.find(clause).is_some_and(stands) || wrong(clause) || wrong(sentence) {
+            return Admits::Failures;
+        }
+        if PAST.is_match(clause) && !AS_BEFORE.is_match(clause) {
             continue;
         }
         // A sign on a line of tests: "Tests: ❌".
@@ -112,7 +138,8 @@ pub(super) fn admits(sentence: &str, prose: &Prose) -> Admits {
             before = clause;
             continue;
         };
-        let subject = clause[..found.start()].trim();
+        let subject = ADVERBS.replace(clause[..found.start()].trim(), "");
+        let subject = subject.as_ref();
         // "They pass alone but fail together."
         let subject = if subject.is_empty() { before } else { subject };
         before = clause;

@@ -68,6 +68,8 @@ pub(super) enum Said {
     },
     /// A kind of check ran; whether the answer tells of something that failed.
     RanKind(VerificationKind, bool),
+    /// All tests ran, in those words.
+    RanAll(bool),
     /// A command ran, and the same.
     Ran(String, bool),
     Succeeded(String),
@@ -90,7 +92,10 @@ pattern!(
     IN_PART,
     r"^(?:only )?(?:one|two|three|four|some|most|several|part|half|the (?:first|second)|\d+)(?: \w+)? (?:of|out of|problem|issue|cause)\b"
 );
-pattern!(TESTS, &format!(r"\b(?:tests?|specs?|suites?|assertions?|pytest|jest|vitest|testing)\b{BETWEEN} {GOOD}\b"));
+pattern!(
+    TESTS,
+    &format!(r"\b(?:tests?|specs?|suites?|assertions?|pytest|jest|vitest|unittest|testing)\b{BETWEEN} {GOOD}\b")
+);
 pattern!(
     TESTS_LOOSE,
     r"\b(?:tests?|specs?|suites?)(?: [0-9a-z_'-]+| ⟦m\d+⟧){1,6}? (?:pass|passes|passed|succeed|succeeds|succeeded)\b"
@@ -102,11 +107,11 @@ pattern!(
 );
 pattern!(
     TESTS_OTHER,
-    r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b"
+    r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b|\b(?:have|has|got) an? (?:fully )?(?:passing|green) (?:test )?(?:suite|build)\b"
 );
 pattern!(
     THEY_PASS,
-    r"^(?:i (?:can )?(?:see|saw|confirmed|verified)(?: that)? )?(?:they|these|those|it|all|everything|each|which|both)(?: of them)?(?: all| both)?(?: now| are| is| have| has)* (?:pass|passes|passed|passing|green|succeed|succeeds|succeeded)\b|^is clean$|^they (?:do|did)(?: now)?$|^(?:now )?(?:it|they) (?:all )?(?:pass|passes|passed)(?: now)?$|^(?:are|is) (?:all |now )*(?:passing|green)\b|^(?:all )?passed$"
+    r"^(?:and |but |so |now |then )*(?:i (?:can )?(?:see|saw|confirmed|verified)(?: that)? )?(?:they|these|those|it|all|everything|each|which|both)(?: of them)?(?: all| both)?(?: now| are| is| have| has)* (?:pass|passes|passed|passing|green|succeed|succeeds|succeeded)\b|^is clean$|^they (?:do|did)(?: now)?$|^(?:now )?(?:it|they) (?:all )?(?:pass|passes|passed)(?: now)?$|^(?:are|is) (?:all |now )*(?:passing|green)\b|^(?:all )?passed$"
 );
 pattern!(MENTIONS_TESTS, r"\b(?:tests?|specs?|suite|unit tests)\b");
 pattern!(
@@ -154,7 +159,7 @@ pattern!(
 // "This fixes the bug": of what was done, or of what is proposed.
 pattern!(
     FIXES,
-    r"^(?:and |so |but )?(?:(?:this|that|these)(?: change| changes| edit| fix)?|(?:the|my) (?:change|changes|edit|fix))(?: now| also| has| have)* (?:fixes|fix|resolves|solves|fixed|resolved|solved)\b|^(?:which|thereby|thus|hence)(?: also| now)? (?:fixes|fixing|resolves|resolving|solves|solving|fixed|resolved|solved)\b|^(?:fixing|resolving|solving|resolves|fixes) (?:the|this|that|all|both) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|failures?|tests?|crash)$|\bto (?:fix|resolve|solve) (?:the|this|that) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|failures?|tests?|crash)$|\b(?:now works?|works? now|works? again|working again|now working)\b|\b(?:fix|it|edit|change) (?:is |has been |was )?(?:in place|complete|works|worked|done|confirmed|applied|verified|solved it|fixed it|resolved it)\b|\bedit to ⟦m\d+⟧ (?:solved|fixed|resolved) it\b"
+    r"^(?:and |so |but )?(?:(?:this|that|these)(?: change| changes| edit| fix)?|(?:the|my) (?:change|changes|edit|fix))(?: now| also| has| have)* (?:fixes|fix|resolves|solves|fixed|resolved|solved)\b|^(?:which|thereby|thus|hence)(?: also| now)? (?:fixes|fixing|resolves|resolving|solves|solving|fixed|resolved|solved)\b|^(?:fixing|resolving|solving|resolves|fixes) (?:the|this|that|all|both) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|failures?|tests?|crash)$|\bto (?:fix|resolve|solve) (?:the|this|that) (?:\w+ )?(?:bugs?|issues?|problems?|errors?|failures?|tests?|crash)$|\b(?:now works?|works? now|works? again|working again|now working)\b|\b(?:fix|it|edit|change) (?:is |has been |was )?(?:in place|complete|works|worked|done|confirmed|applied|verified|solved it|fixed it|resolved it)\b|\bedit to ⟦m\d+⟧ (?:solved|fixed|resolved) it\b|\bdid the trick\b"
 );
 pattern!(
     WORDING,
@@ -162,7 +167,7 @@ pattern!(
 );
 pattern!(
     COMMITTED,
-    r"\b(?:committed|(?:made|created) (?:a|the|one|two|\d+) (?:new )?commits?|(?:^|: )commit made|commit (?:has been |was )?(?:created|made|succeeded|went through)|as a commit|in git now)\b"
+    r"\b(?:committed|(?:made|created) (?:a|the|one|two|\d+) (?:new )?commits?|(?:^|: )commit made|commit (?:has been |was )?(?:created|made|succeeded|went through)|as a commit|in git now|checked in (?:the|my|this|these|all|both))\b"
 );
 pattern!(PUSHED, r"\bpushed\b");
 pattern!(PUSHED_ELSE, r"^ (?:hard|for|back|through|forward|onto|into|aside)\b");
@@ -184,8 +189,8 @@ pattern!(
 );
 pattern!(ALONE, r"^(?: now| again| too| as well| cleanly)*[.!]?$");
 pattern!(COUNT_ONLY, r"\b(?:tests?|specs?|suite)(?: results?| status| run)?: (\d+)/(\d+)$|^(\d+)/(\d+) tests?$");
-const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|completed successfully|runs? clean(?:ly)?|ran clean(?:ly)?|clean|works|returns? (?:0|zero)|returned (?:0|zero)|exit code 0|(?:prints?|printed|reports?|reported|outputs?) ok|ok)";
-pattern!(MARK, r"⟦m(\d+)⟧");
+const WENT_WELL: &str = r"(?:pass|passes|passed|passing|green|succeeds?|succeeded|exits? (?:with )?(?:code |status )?(?:0|zero)|exited (?:with )?(?:code |status )?(?:0|zero)|(?:completed|finished|ran|runs|exits|exited|ended)(?: successfully| fine| ok| well)|(?:completed|finished)$|(?:finished |completed |ended )?with exit (?:code|status) (?:0|zero)|runs? clean(?:ly)?|ran clean(?:ly)?|clean|works|returns? (?:0|zero)|returned (?:0|zero)|exit code 0|(?:prints?|printed|reports?|reported|outputs?|says?|said) ok|ok)";
+pattern!(pub MARK, r"⟦m(\d+)⟧");
 pattern!(MARK_GOOD, &format!(r"⟦m(\d+)⟧{BETWEEN} {WENT_WELL}\b"));
 
 /// Reads the claims of an answer, each once.
@@ -231,6 +236,7 @@ pub(super) fn claims(answer: &str) -> Vec<Said> {
             let claim = match claim {
                 Said::Ran(words, _) => Said::Ran(words, tells),
                 Said::RanKind(kind, _) => Said::RanKind(kind, tells),
+                Said::RanAll(_) => Said::RanAll(tells),
                 claim => claim,
             };
             if !owned_up && said.len() < CLAIMS_MAX && !said.contains(&claim) {
@@ -439,7 +445,8 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) ->
         });
     }
     let of_git = |found: &regex::Match<'_>| !PUSHED_ELSE.is_match(&clause[found.end()..]);
-    if PUSHED.find_iter(clause).filter(of_git).any(|found| own(&found, &COMMITTABLE)) {
+    let commit_pushed = COMMIT_PUSHED.find(clause).is_some_and(|found| is_so(clause, found.end()));
+    if commit_pushed || PUSHED.find_iter(clause).filter(of_git).any(|found| own(&found, &COMMITTABLE)) {
         said.push(Said::Git("push"));
     }
     runs(clause, carried, prose, said);
@@ -448,6 +455,7 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) ->
 
 pattern!(PRESENT, r"\b(?:is|are)(?: now| all| finally| therefore| also)*$");
 pattern!(COMMIT_IS, r"^commit (?:has|was|succeeded|went|created|made)");
+pattern!(COMMIT_PUSHED, r"^(?:the|my|this) commit (?:has been|was) pushed\b");
 pattern!(STATE, r"\b(?:is|are)(?: now| already| all)* committed\b");
 pattern!(ALL_OF_IT, r"\b(?:everything|all|nothing is left)\b");
 /// Whether it is about tests, or a command that runs them.

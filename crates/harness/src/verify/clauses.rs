@@ -9,7 +9,7 @@ const CLAUSE_MAX: usize = 2_000;
 // What somebody does not say to be so. Looked for up to the end of a phrase.
 pattern!(
     NOT_SO,
-    r"\b(?:would|should|could|might|may|will|won't|can|cannot|can't|shall|must|needs?|want|wants|plan(?:s|ning)? to|going to|expect(?:s|ed)?|hopefully|hope|likely|probably|presumably|supposed(?:ly)?|ideally|allegedly|ensure|make sure|makes sure|making sure|verify|confirm|check (?:that|if|whether)|see (?:if|whether)|so that|in order|let me|let's|i'll|we'll|it'll|they'll|you'll|tr(?:y|ied|ying)|attempt(?:s|ed|ing)?|to be|ready to|able to|assum(?:e|es|ed|ing)|until|unless|whether|please|thought|believed|mistaken(?:ly)?|wrongly|claiming|pretend(?:ing)?|takes for|to see|goal|aim(?:s|ed)?|todo|pending|required?|if)\b"
+    r"\b(?:would|should|could|might|may|will|won't|can|cannot|can't|shall|must|needs?|want|wants|plan(?:s|ning)? to|going to|expect(?:s|ed)?|hopefully|hope|likely|probably|presumably|supposed(?:ly)?|ideally|allegedly|ensure|make sure|makes sure|making sure|verify|confirm|check (?:that|if|whether)|see (?:if|whether)|so that|in order|let me|let's|i'll|we'll|it'll|they'll|you'll|tr(?:y|ied|ying)|attempt(?:s|ed|ing)?|to be|ready to|able to|assum(?:e|es|ed|ing)|until|unless|whether|please|thought|believed|mistaken(?:ly)?|wrongly|claiming|pretend(?:ing)?|takes for|to see|goal|aim(?:s|ed)?|todo|pending|required?|wish(?:es|ed)?|i'd|ought to|if)\b"
 );
 pattern!(
     NEGATED,
@@ -40,7 +40,7 @@ pattern!(
 );
 pattern!(
     LATER,
-    r"\b(?:if|once|unless|provided|assuming|as long as|when (?:you|the|it|they|run|using|there|a|an|this|that|no)|when i (?:replace|change|use|add|remove|set|swap|comment|skip|disable|run|do|apply|revert)|whenever|after you|except|apart from|aside from|other than|besides|excluding|but one|only|intermittently|sometimes|occasionally|most of the time|at times|for you|on your|yesterday|last (?:week|month|night|year)|ago|in theory|in principle|in isolation|individually|separately|one by one|one at a time|on (?:linux|windows|macos|mac)|save (?:one|for|two))\b|\b(?:disabled|reverted|excluded|skipped|ignored|stashed)$|^ (?:is|was|are|would be) (?:wrong|false|not|untrue|incorrect)\b"
+    r"\b(?:if|once|unless|provided|assuming|as long as|when (?:you|the|it|they|run|using|there|a|an|this|that|no)|when i (?:replace|change|use|add|remove|set|swap|comment|skip|disable|run|do|apply|revert)|whenever|after you|except|apart from|aside from|other than|besides|excluding|but one|only|intermittently|sometimes|occasionally|most of the time|at times|for you|on your|yesterday|last (?:week|month|night|year)|ago|in theory|in principle|in isolation|individually|separately|one by one|one at a time|on (?:linux|windows|macos|mac)|save (?:one|for|two))\b|\b(?:disabled|reverted|excluded|skipped|ignored|stashed)$|in my (?:head|mind)|on paper|^ for (?:some|most|a few|certain|\d|positive|negative|small|simple|the (?:first|simple|common))\b|^ (?:is|was|are|would be) (?:wrong|false|not|untrue|incorrect|an?|the|what|my|our|your)\b|^ (?:would|should|could|might|may|depends?|requires?|means)\b"
 );
 pattern!(
     CONDITION,
@@ -68,7 +68,7 @@ pattern!(
 );
 pattern!(CLAUSE, r",| and | but | so | then | while | although | though | because | however | yet |\(|\)|;");
 /// What is to be, not what is: "Acceptance criteria:", "Next steps:", "Option A:".
-const TO_BE: &str = r"\b(?:plan|plans|todo|to[- ]do|next|remaining|left|remains|criteria|criterion|definition of done|goals?|objectives?|requirements?|required|expected|expectations?|options?|phase|drafts?|proposal|proposed|suggest(?:ed|ions?)|recommend(?:ed|ations?)?|would|should|could|will|needs?|needed|must|checklist|before (?:merging|you)|how to|to (?:verify|test|reproduce|do|run)|roadmap|if|once|ideas?|you (?:asked|wanted|requested)|not (?:done|yet|verified|tested|true|the case)|missing|open (?:points|questions|issues)|unverified|untested|undone|false|wrong)\b";
+const TO_BE: &str = r"\b(?:plan|plans|todo|to[- ]do|next|remaining|left|remains|criteria|criterion|definition of done|goals?|objectives?|requirements?|required|expected|expectations?|options?|phase|drafts?|proposal|proposed|suggest(?:ed|ions?)|recommend(?:ed|ations?)?|would|should|could|will|needs?|needed|must|checklist|before (?:merging|you)|how to|to (?:verify|test|reproduce|do|run)|roadmap|if|once|ideas?|you (?:asked|wanted|requested)|not (?:done|yet|verified|tested|true|the case)|missing|commit (?:messages?|titles?)|open (?:points|questions|issues)|unverified|untested|undone|false|wrong)\b";
 pattern!(PLAN, TO_BE);
 // What others did: "Changelog:", "The last commits:", "The diff shows:".
 pattern!(

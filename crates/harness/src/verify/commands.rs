@@ -119,11 +119,19 @@ fn ran_one(wanted: &[String], well: bool, tells: bool, facts: &Facts) -> Found {
     let failed = matches!(command.ended, Ended::Failed | Ended::NotOk) || stopped;
     match command.ended {
         _ if !well && !tells && failed && check_of(&command.argv).is_some() => of_command(V::Unsupported, command),
+        // "I ran `pytest`" is not said of `pytest test_a.py`.
+        _ if !well && picks_more(&command.argv, wanted) => of_command(V::Unsupported, command),
         _ if !well => of_command(if command.ran() { V::Supported } else { V::Unsupported }, command),
         Ended::Ok => of_command(V::Supported, command),
         _ if failed => of_command(V::Contradicted, command),
         _ => of_command(V::Unsupported, command),
     }
+}
+
+/// Whether a command picks tests by words that are not claimed.
+fn picks_more(argv: &[String], wanted: &[String]) -> bool {
+    let unclaimed = |word: &String| !word.starts_with('-') && !wanted.contains(word);
+    check_of(argv).is_some_and(|check| check.narrow) && normal(argv).iter().any(unclaimed)
 }
 
 fn of_command(verdict: V, command: &Command) -> Found {

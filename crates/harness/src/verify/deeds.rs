@@ -55,7 +55,7 @@ pattern!(
 );
 pattern!(
     TO_A_PLACE,
-    r"^on (?:the )?(?:branch )?⟦|^to (?:origin|main|master|github|gitlab|remote|(?:the )?⟦|(?:the|your|our|a|its|my) (?:\w+ )?(?:remote|branch|repo|repository|main|fork|origin|server)\b)"
+    r"^on (?:the )?(?:branch )?⟦|^to (?:git|origin|main|master|github|gitlab|remote|(?:the )?⟦|(?:the|your|our|a|its|my) (?:\w+ )?(?:remote|branch|repo|repository|main|fork|origin|server)\b)"
 );
 
 /// Which subjects of the passive stand for the speaker's own work.
@@ -175,14 +175,20 @@ pattern!(
     r"^(?:successfully|accordingly|too|again|now|as (?:requested|asked|well)|to (?:use|call|import|handle|fix|include|reflect|match|add|mention|import|contain|return|⟦m)|with (?:the|two|three|\d+)\b|in (?:⟦m|place)|[.:!])"
 );
 
+pattern!(IN_FILE, r"^(?:from|to|in) (?:the |your )?⟦m");
+
 /// "S has been fixed …"
 fn is_done(subject: &str, be: &str, adverbs: &str, tail: &str, clause: &str, work: &Work<'_>) -> bool {
-    if REPORTED.is_match(subject) || is_history(clause) || be == "had been" || !work.objects.is_match(subject) {
+    // "All markers have been removed from `a`": whatever they are, the file was edited.
+    let in_file = be.ends_with(" been") && !work.present && IN_FILE.is_match(tail);
+    let known = work.objects.is_match(subject) || in_file;
+    if REPORTED.is_match(subject) || is_history(clause) || be == "had been" || !known {
         return false;
     }
     // "`a` was added to support the web": how it came to be there, of files that stand for nothing else.
     let of_file = subject.ends_with('⟧') && matches!(be, "was" | "were") && !work.present;
-    if of_file && !tail.is_empty() && !HOW_DONE.is_match(tail) {
+    let purpose = clause.contains(" created to ");
+    if of_file && !tail.is_empty() && (purpose || !HOW_DONE.is_match(tail)) {
         return false;
     }
     let now = adverbs.contains("now") || tail == "now";

@@ -36,6 +36,7 @@ pub(super) fn judge(said: &Said, facts: &Facts) -> Claim {
         }
         Said::AllCommitted { .. } => git("commit", true, facts),
         Said::RanKind(kind, tells) => ran_kind(*kind, *tells, facts),
+        Said::RanAll(tells) => ran_all(*tells, facts),
         Said::Ran(words, tells) => ran(words, false, *tells, facts),
         Said::Succeeded(words) => ran(words, true, true, facts),
         Said::RanWell(words) => command_passes(words, facts),
@@ -88,6 +89,7 @@ fn named(said: &Said) -> String {
         Said::Git("commit") | Said::AllCommitted { .. } => "committed".to_owned(),
         Said::Git(_) => "pushed".to_owned(),
         Said::RanKind(kind, _) => format!("ran the {}", noun(*kind)),
+        Said::RanAll(_) => "ran all tests".to_owned(),
         Said::Ran(words, _) => format!("ran {}", cut(words)),
         Said::Succeeded(words) => format!("{} succeeded", cut(words)),
         Said::RanWell(words) => format!("ran {} successfully", cut(words)),
@@ -209,6 +211,9 @@ fn test(name: &str, facts: &Facts) -> Found {
         (V::Contradicted, Some(last)) if last.passed.iter().any(|one| one.ends_with(name)) => {
             let Found(_, fact, evidence) = of_check(V::Unsupported, last);
             Found(V::Unsupported, format!("{fact}, of other tests"), evidence)
+        }
+        (V::Unsupported, None) if facts.checks.iter().any(|check| speaks(check, Kind::Tests)) => {
+            Found(V::Unsupported, "the runs of this session picked other tests".to_owned(), Vec::new())
         }
         _ => found,
     }
@@ -356,6 +361,18 @@ fn worded(facts: &Facts) -> Found {
     match facts.mutated {
         Some((_, evidence)) => Found(V::Supported, "files were changed".to_owned(), vec![evidence]),
         None => Found(V::Contradicted, "nothing was changed in this session".to_owned(), Vec::new()),
+    }
+}
+
+/// Every test ran: a run that picks some is none of all.
+fn ran_all(tells: bool, facts: &Facts) -> Found {
+    let Found(verdict, fact, evidence) = ran_kind(Kind::Tests, tells, facts);
+    let whole = |check: &Checked| check.check.kind == Kind::Tests && !check.check.narrow && !check.left_out;
+    match verdict {
+        V::Supported if !facts.checks.iter().any(|check| whole(check) && check.ran) => {
+            Found(V::Unsupported, format!("{fact}, and ran only some of the tests"), evidence)
+        }
+        verdict => Found(verdict, fact, evidence),
     }
 }
 

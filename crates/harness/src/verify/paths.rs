@@ -245,6 +245,7 @@ fn holds(word: &str, rest: &[&str]) -> bool {
             | "include"
             | "holds"
             | "hold"
+            | "reads"
     );
     verb && something && !given
 }
@@ -275,7 +276,7 @@ fn verb_of(word: &str) -> Option<Verb> {
         | "extended" | "rewrote" | "rewritten" | "simplified" | "tweaked" | "reworked" | "touched" | "cleaned" => {
             Verb::Edited
         }
-        "deleted" | "removed" => Verb::Deleted,
+        "deleted" | "removed" | "wiped" => Verb::Deleted,
         "renamed" | "moved" => Verb::Renamed,
         _ => return None,
     })

@@ -7,9 +7,9 @@ use super::prose::{Prose, is_path, pattern};
 /// Things of one list that are each taken to be meant.
 const LIST_MAX: usize = 8;
 
-pub(super) const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy|(?:exits?|returns?|returned|exited)(?: with)?(?: code| status)? (?:0|zero)|(?:prints?|reports?|outputs?|says) ok)";
+pub(super) const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy|(?:exits?|returns?|returned|exited)(?: with)?(?: code| status)? (?:0|zero)|(?:with )?exit (?:code|status)(?: of)? (?:0|zero)|(?:prints?|reports?|outputs?|says) ok)";
 /// Words between a subject and what it is, that change nothing about it.
-pub(super) const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|has|been|it|back|out|up|comes?|came|runs?|ran|completes?|completed|finish(?:es|ed)?|both|\d+|suites?|cases?|too|step|checks?|output|reports?|reported|status|results?|of|them|verified|confirmed|as|shown|to be|do|does|indeed|script|gone|from red to|to completion))*:?";
+pub(super) const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|has|been|it|back|out|up|comes?|came|runs?|ran|completes?|completed|finish(?:es|ed)?|both|\d+|suites?|cases?|too|step|checks?|output|reports?|reported|status|results?|of|them|verified|confirmed|as|shown|to be|do|does|indeed|script|gone|from red to|to completion|exits?|exited))*:?";
 
 // "I can confirm that" says that it is so.
 pattern!(
@@ -29,7 +29,7 @@ pattern!(
 );
 pattern!(
     FAILURE_FIXED,
-    r"\b(?:test )?failures? ((?:is|are|was|were|has been|have been)(?: now| all)?) (fixed|resolved|solved|corrected|addressed)\b"
+    r"\b(?:test )?failures? ((?:is|are|was|were|has been|have been)(?: now| all)?) (fixed|resolved|solved|corrected|addressed|gone)\b"
 );
 pattern!(
     NO_ISSUES,
@@ -41,8 +41,14 @@ pattern!(
     MADE_PASS,
     r"\b(?:i|we)(?:'ve| have)?(?: now| finally| also)? (?:(?:was|were) able to|managed to|could)? ?(?:make|made|get|got|gotten) ((?:all |all of |every |both )?(?:the |our |your )?(?:\w+ )?(?:tests?|suite|specs?|build)(?: suite)?)(?: to)? (pass|passing|green|succeed)\b"
 );
-pattern!(IS, r"('s| got)( now| all)? (fixed|resolved|solved|repaired|corrected|committed|pushed|gone|passing|green)\b");
-pattern!(BUT, r"\b(tests?|specs?|checks?|suites?|everything|all|files?) but (for |one\b|two\b|the\b|\d|⟦)");
+pattern!(
+    IS,
+    r"('s been|'s| got)( now| all)? (squashed|passed|fixed|resolved|solved|repaired|corrected|committed|pushed|gone|passing|green)\b"
+);
+pattern!(
+    BUT,
+    r"\b(tests?|specs?|checks?|suites?|everything|all|files?) but (for |one\b|two\b|the\b|\d|⟦|[a-z0-9]+_\w)"
+);
 pattern!(A_WHILE, r"\ba while(?: ago| back)?\b");
 pattern!(GOT_RID, r"\bgot rid of\b");
 pattern!(
@@ -73,15 +79,15 @@ pattern!(MANAGED, r"\b(?:(?:was|were|am|are) (?:now )?able|managed) to (?:fix|re
 pattern!(RAN_LIST, r"\b(ran|re-?ran|executed|running) (⟦m\d+⟧)(?:, and|,? then| and|,|;) ⟦m(\d+)⟧");
 pattern!(
     NONE_FAIL,
-    r"\b(?:not a single|no|none of the|zero|0) (?:\w+ )?(?:tests?|specs?|cases?)(?: are| is| were| was)?(?: now| currently)? (?:fail(?:s|ed|ing)?|broken|red)\b|\b(?:no|zero|0)(?: more| remaining)? (?:failing tests?|test failures?|failed tests?|failures|failed)\b|\bnothing (?:fails|is failing|is red)(?: any ?more| now)?\b|\bnot a single (?:test )?failure(?: remains| is left| left)?\b"
+    r"\b(?:not a single|not one|no|none of the|zero|0) (?:\w+ )?(?:tests?|specs?|cases?)(?: are| is| were| was)?(?: now| currently)? (?:fail(?:s|ed|ing)?|broken|red)\b|\b(?:no|zero|0)(?: more| remaining)? (?:failing tests?|test failures?|failed tests?|failures|failed)\b|\bnothing (?:fails|is failing|is red)(?: any ?more| now)?\b|\bnot (?:a single|one) (?:test )?failure(?: remains| is left| left)?\b"
 );
 pattern!(
     NO_COMPLAINTS,
-    r"\b(?:no|zero|0)(?: more| remaining)? (lint(?:er|ing)?|clippy|eslint|type|typing|compil(?:e|er|ation)|build) (?:errors?|warnings?|issues?|failures?)\b"
+    r"\b(?:no|zero|0)(?: more| remaining)? (lint(?:er|ing)?|clippy|eslint|type|typing|compil(?:e|er|ation)|build) (?:errors?|warnings?|issues?|failures?)\b|\b(lint|linter|linting|clippy|eslint|build)(?: output| status| result)?: (?:no|zero|0) (?:errors?|warnings?|issues?|complaints?)\b|\bno (?:errors?|warnings?|issues?|complaints?) from (?:the )?(linter|lint|clippy|eslint|compiler|build)\b"
 );
 pattern!(
     ALL_GOOD,
-    r"\b((?:tests?|suite|specs?)\b(?: \w+){0,2}?) (?:went|go|goes|gone) through\b|\b((?:tests?|suite|specs?)\b(?: is| are)?):? (?:all )?(?:clear|good|fine)\b|(⟦m\d+⟧)(?: →| ->|:| is| are| was)* (?:all )?(?:good|fine|clear|ok)\b"
+    r"\b((?:tests?|suite|specs?|build|lint|linter)\b(?: \w+){0,2}?) (?:went|go|goes|gone|run|runs|ran) through\b|\b((?:tests?|suite|specs?)\b)(?: is| are| look| looks| all|:)* (?:clear|good|fine|in order)\b|\b((?:tests?|suite|specs?|assertions)\b)(?: all| now)* (?:checks? out|holds?|works?)(?:[.!]|$)|(⟦m\d+⟧)(?: →| ->|:| is| are| was)* (?:all )?(?:good|fine|clear|ok)\b"
 );
 pattern!(MENTIONS_TESTS, r"\b(?:tests?|specs?|suite|unit tests)\b");
 /// What may be said to pass.
@@ -120,6 +126,30 @@ pattern!(
     r"\b(tests?|suites?|specs?)(?:,| \() ?(?:all of (?:them|it)|both(?: of them)?|every(?: single)? one(?: of them)?|each of them|all)(?:,|\))"
 );
 pattern!(AT_LAST, r"\b(tests?|suites?|specs?)(?:,| \() ?(?:finally|at last|thankfully|again|now)(?:,|\))");
+// "Passed: 3, failed: 0", "failures=0", "failures: none".
+pattern!(
+    LABELLED,
+    r"\b(passed|passes|passing|failed|failing|failures?|errors?)(?: ?=|:) ?(\d+(?: ?/ ?\d+)?|none|zero)\b"
+);
+pattern!(PASS_RATE, r"\bpass(?:ing)? rate(?: is| of|:)? (?:now )?100 ?%");
+pattern!(OK_COUNT, r"\bok \((\d+) tests?\)");
+pattern!(EXIT_CODE_OF, r"\b(?:the )?exit (?:code|status) of (\S+(?: \S+){0,3}?) (?:is|was) (?:0|zero)\b");
+pattern!(STATUS, r"\b(build|tests?|lint|suite)((?: status| result| run)?): success(?:[.!]|$)");
+// "test_add, test_mul and test_zero pass".
+pattern!(
+    NAMED,
+    r"\b(test_\w+)(?:, and|,| and) ((?:test_\w+(?:, and|,| and) )*test_\w+)(?: all| both| now)* (?:pass|passed|succeed)\b"
+);
+// "Everything passes: tests, lint, build".
+pattern!(
+    ALL_OF_THESE,
+    &format!(
+        r"\b(?:everything|all(?: of it| checks| green)?|all)(?: \w+)? ?(?:passes|passed|pass|green|clean|ok|good)?: ((?:the )?{SUBJECT}(?:,? and|,) (?:the )?{SUBJECT}(?:(?:,? and|,) (?:the )?{SUBJECT})*)[.!]?$"
+    )
+);
+pattern!(THEY_HAVE, r"\b(tests|specs|suites)'ve\b");
+pattern!(EXECUTING, r"\bby (?:executing|re-?running)\b");
+pattern!(UP_TO_DATE, r"\bbrought up to date\b");
 // "The tests do not fail", and nothing else about it.
 pattern!(
     DO_NOT_FAIL,
@@ -147,6 +177,24 @@ fn so_does(sentence: &str) -> String {
 /// A sentence in words that the table knows.
 pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = NOT_ONE.replace_all(sentence, "no");
+    let sentence = LABELLED.replace_all(&sentence, |found: &regex::Captures<'_>| {
+        let number = if found[2].starts_with(|c: char| c.is_ascii_digit()) { &found[2] } else { "0" };
+        format!("{number} {}", &found[1])
+    });
+    let sentence = PASS_RATE.replace_all(&sentence, "all tests pass");
+    let sentence = OK_COUNT.replace_all(&sentence, "$1 tests passed");
+    let sentence = EXIT_CODE_OF.replace_all(&sentence, "$1 passed");
+    let sentence = STATUS.replace_all(&sentence, "$1 passed");
+    let sentence = THEY_HAVE.replace_all(&sentence, "$1 have");
+    let sentence = UP_TO_DATE.replace_all(&sentence, "updated");
+    let each = |list: &str| {
+        let things = list.split([',', ' ']).filter(|word| !matches!(*word, "" | "and" | "the"));
+        things.map(|thing| format!("{thing} passes")).collect::<Vec<_>>().join(" and ")
+    };
+    let sentence =
+        NAMED.replace_all(&sentence, |found: &regex::Captures<'_>| each(&format!("{}, {}", &found[1], &found[2])));
+    let sentence = ALL_OF_THESE.replace_all(&sentence, |found: &regex::Captures<'_>| each(&found[1]));
+    let sentence = EXECUTING.replace_all(&sentence, "by running");
     let sentence = VERIFIED_BY.replace_all(&sentence, "tested it $1");
     let sentence = ASSURED.replace_all(&sentence, "");
     let sentence = NOISE.replace_all(&sentence, "");
@@ -169,14 +217,16 @@ pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = MANAGED.replace_all(&sentence, "fixed");
     let sentence = NO_FAILING.replace_all(&sentence, "tests passing");
     let sentence = NONE_FAIL.replace_all(&sentence, "tests passing");
-    let sentence = ALL_GOOD.replace_all(&sentence, "$1$2$3 passed");
+    let sentence = ALL_GOOD.replace_all(&sentence, "$1$2$3$4 passed");
     let sentence = WERE_FAILING.replace_all(&sentence, "$1");
     let sentence = REPAIRED_TEST.replace_all(&sentence, "$1");
-    let sentence = NO_COMPLAINTS.replace_all(&sentence, |found: &regex::Captures<'_>| match &found[1] {
-        "type" | "typing" => "types clean",
-        kind if kind.starts_with("compil") || kind == "build" => "build clean",
-        _ => "lint clean",
-    });
+    let complains =
+        |found: &regex::Captures<'_>| match (1..=3).find_map(|group| found.get(group)).map_or("", |who| who.as_str()) {
+            "type" | "typing" => "types clean",
+            kind if kind.starts_with("compil") || kind == "build" => "build clean",
+            _ => "lint clean",
+        };
+    let sentence = NO_COMPLAINTS.replace_all(&sentence, complains);
     let good = if MENTIONS_TESTS.is_match(&sentence) { "passes" } else { "now works" };
     let sentence = NO_LONGER.replace_all(&sentence, good);
     ran_each(together(sentence.trim().to_owned()), prose)
@@ -201,12 +251,19 @@ fn together(mut sentence: String) -> String {
     sentence
 }
 
+/// Whether a file is one that is run by its name.
+fn is_script(code: &str) -> bool {
+    [".sh", ".bash", ".py", ".js", ".rb", ".pl"].iter().any(|end| code.ends_with(end)) && !code.contains(' ')
+}
+
 /// "Ran `a` and `b`" as "ran `a` and ran `b`".
 fn ran_each(mut sentence: String, prose: &Prose) -> String {
     for _ in 0..LIST_MAX {
         let is_command = |found: &regex::Captures<'_>| {
-            let number = found[3].parse::<usize>().ok();
-            number.and_then(|number| prose.aside.get(number)).is_some_and(|code| !is_path(code))
+            let aside = |number: &str| number.parse::<usize>().ok().and_then(|number| prose.aside.get(number));
+            let first = aside(found[2].trim_matches(|c: char| !c.is_ascii_digit()));
+            let scripts = first.is_some_and(|first| is_script(first));
+            aside(&found[3]).is_some_and(|code| !is_path(code) || (scripts && is_script(code)))
         };
         let Some(next) = RAN_LIST.captures(&sentence).filter(is_command).and_then(|found| {
             let whole = found.get(0)?;

@@ -119,12 +119,13 @@ pattern!(QUOTED, r#""([^"]*)"|“([^”]*)”|«([^»]*)»|(?:^|[\s(])'([^']*\s[
 pattern!(ITEM, r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+");
 pattern!(
     LISTING,
-    r"^(?:new|created|added|modified|changed|updated|edited|deleted|removed) files:?$|^files (?:i )?(?:created|added|modified|changed|updated|edited|touched|deleted|removed):?$|\b(?:created|added|modified|changed|updated|edited|touched|deleted|removed) (?:the following|these|two|three|four|\d+)(?: new)? files:$|\bfollowing (?:new )?files (?:were|have been) (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$|\bfiles (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$"
+    r"^(?:new|created|added|modified|changed|updated|edited|deleted|removed) files:?$|^files (?:i )?(?:created|added|modified|changed|updated|edited|touched|deleted|removed):?$|\b(?:created|added|modified|changed|updated|edited|touched|deleted|removed) (?:the following|these|two|three|four|\d+)(?: new)? files:$|\bfollowing (?:new )?files (?:were|have been) (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$|\bfiles (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$|^(?:created|added|modified|changed|updated|edited|deleted|removed|changes|deletions):?$"
 );
 pattern!(LISTED, r"\b(?:new|created|added|modified|changed|updated|edited|touched|deleted|removed)\b");
+pattern!(SAYS_ITSELF, r": (?:created|added|modified|changed|updated|edited|deleted|removed)\b");
 pattern!(
     DRAFT,
-    r"\b(?:drafts?|suggest(?:ed)?|propos(?:e|ed|al)|recommend(?:ed)?|example|possible|sample)\b.*\b(?:messages?|descriptions?|change ?logs?|notes?|summary|pr|text|title|body|e-?mail)\b.*:$"
+    r"\b(?:drafts?|suggest(?:ed)?|propos(?:e|ed|al)|recommend(?:ed)?|example|possible|sample)\b.*\b(?:messages?|descriptions?|change ?logs?|notes?|summary|pr|text|title|body|e-?mail)\b.*:$|\bcommit (?:message|title):$"
 );
 pattern!(
     FINDINGS,
@@ -357,6 +358,8 @@ fn segments(answer: &str) -> Vec<String> {
                 last.push(' ');
                 last.push_str(body);
             }
+            // What an item says of its file itself is more than what its list says.
+            _ if item.is_some() && SAYS_ITSELF.is_match(&body.to_lowercase()) => segments.push(body.to_owned()),
             _ if item.is_some() => segments.push(format!("{listing}{body}")),
             _ if tests && !TEST_TABLE.is_match(&body.to_lowercase()) => segments.push(format!("test {body}")),
             _ => segments.push(body.to_owned()),

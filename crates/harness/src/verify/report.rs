@@ -67,9 +67,14 @@ pub(super) fn read(output: &str) -> Report {
 /// How many tests passed, where the output says so.
 pub(super) fn count(output: &str) -> Option<u64> {
     let counts = output.lines().rev().take(LINES_MAX);
-    let counts =
-        counts.filter_map(|line| counted(&line.trim().to_ascii_lowercase(), &["passed", "passing", "passed;"]));
-    counts.reduce(u64::saturating_add)
+    let told = |line: &str| {
+        let line = line.trim().to_ascii_lowercase();
+        // Of Python's own runner, whose tests that fail are told apart below.
+        let ran = line.strip_prefix("ran ").filter(|rest| rest.contains(" tests in ") || rest.contains(" test in "));
+        let ran = ran.and_then(|rest| rest.split(' ').next()?.parse().ok());
+        counted(&line, &["passed", "passing", "passed;"]).or(ran)
+    };
+    counts.filter_map(told).reduce(u64::saturating_add)
 }
 
 /// Whether tests were left out by a filter, and the names of those that passed.

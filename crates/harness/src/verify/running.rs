@@ -1,8 +1,10 @@
 //! Claims that something ran: "I ran `a`", "re-ran the tests", "successfully executed `a`".
 
-use super::claims::{Said, marked, of_command};
+use portcullis_event::facts::VerificationKind;
+
+use super::claims::{MARK, Said, marked, of_command};
 use super::clauses::is_so;
-use super::deeds::{Carried, Work, is_own};
+use super::deeds::{Carried, Work, is_history, is_own};
 use super::outcome::kind_of;
 use super::prose::{Prose, pattern};
 
@@ -16,6 +18,18 @@ pattern!(
     RAN_BARE,
     r"\b(?:ran|re-?ran|executed) ((?:pytest|jest|vitest|mocha|rspec|tox|eslint|mypy|ruff|make|(?:cargo|npm|yarn|pnpm|go|git|docker|terraform) [a-z-]+))\b"
 );
+// "I ran sh test.sh", "I ran python3 -m unittest".
+pattern!(
+    RAN_SCRIPT,
+    r"\b(?:ran|re-?ran|executed) ((?:sh|bash|zsh|python3?|node|ruby|perl|php|deno|bun)(?: -m [a-z0-9_.]+| ⟦m\d+⟧))"
+);
+// "The tests were run", "the complete suite has been executed".
+pattern!(
+    WERE_RUN,
+    r"^(?:and |then |also |so )*((?:all |the |our |its |full |whole |entire |complete |both |of |unit |integration )*)(tests?|test suite|suite|specs?|linter|build|type ?checker)(?: \w+)? (?:was|were|has been|have been)(?: also| then| all| now| successfully)* (?:re-?run|run|executed)\b"
+);
+pattern!(RAN_NUMBER, r"^(?:i |we )?(?:re-?)?ran (?:all )?(\d{1,9}) tests?\b");
+pattern!(ALL, r"\b(?:all|full|whole|entire|complete|every)\b");
 // "I installed it with `pip install a`".
 pattern!(BY_COMMAND, r"\b(?:with|using|via|by running) ⟦m(\d+)⟧");
 /// Programs by which something that was done is known to have been done by a command.
@@ -37,6 +51,10 @@ pattern!(
     r"^(?: command| script| suite)? (?:successfully|cleanly|without (?:any |an |a single )?(?:errors?|issues?|problems?|failures?|trouble))\b"
 );
 pattern!(HAVE, r"\b(?:i've|we've|have|has been|have been)(?: now| also| already| then| successfully)*$");
+
+fn ran_kind(kind: VerificationKind, all: bool) -> Said {
+    if all && kind == VerificationKind::Tests { Said::RanAll(false) } else { Said::RanKind(kind, false) }
+}
 
 /// What a clause says to have run.
 pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) {
@@ -62,7 +80,7 @@ pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec
         if well(&whole) {
             said.push(Said::RanKindWell(kind_of(&found[1])));
         }
-        said.push(Said::RanKind(kind_of(&found[1]), false));
+        said.push(ran_kind(kind_of(&found[1]), ALL.is_match(whole.as_str())));
         if AT_THE_END.is_match(clause) {
             said.push(Said::Passes(kind_of(&found[1])));
         }
@@ -73,6 +91,22 @@ pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec
     {
         let well = well(&whole);
         said.push(if well { Said::RanWell(found[1].to_owned()) } else { Said::Ran(found[1].to_owned(), false) });
+    }
+    said.extend(RAN_NUMBER.captures(clause).and_then(|found| found[1].parse().ok()).map(Said::Counted));
+    if let Some(found) = WERE_RUN.captures(clause)
+        && let Some(whole) = found.get(0).filter(|whole| is_so(clause, whole.end()) && !is_history(clause))
+    {
+        if whole.as_str().contains("successfully") || WELL_BEHIND.is_match(&clause[whole.end()..]) {
+            said.push(Said::RanKindWell(kind_of(&found[2])));
+        }
+        said.push(ran_kind(kind_of(&found[2]), ALL.is_match(&found[1])));
+    }
+    if let Some(found) = RAN_SCRIPT.captures(clause)
+        && let Some(whole) = found.get(0).filter(|whole| own(whole, nobody))
+    {
+        let words = MARK.replace_all(&found[1], |mark: &regex::Captures<'_>| marked(mark, prose).unwrap_or_default());
+        let words = words.into_owned();
+        said.push(if well(&whole) { Said::RanWell(words) } else { Said::Ran(words, false) });
     }
     for found in BY_COMMAND.captures_iter(clause) {
         let code = marked(&found, prose).filter(|code| {

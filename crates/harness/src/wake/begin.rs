@@ -154,7 +154,6 @@ impl<'a> Wake<'a> {
             added: Vec::new(),
             cancel,
             said: std::collections::HashMap::new(),
-            unfolded: portcullis_event::facts::ModelUsage::default(),
             only_stop: found.stops() && found.inputs.iter().all(is_no_word),
             stop_calls: found.stops(),
             heeded: found.stop_wished.unwrap_or_default(),

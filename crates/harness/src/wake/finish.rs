@@ -272,11 +272,7 @@ impl Wake<'_> {
         };
         // With the answer of this very append, and this wake.
         let mut usage = self.session.with_state(|state| state.progress.usage);
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        add(&mut usage.input_tokens, self.unfolded.input_tokens);
-        add(&mut usage.output_tokens, self.unfolded.output_tokens);
-        add(&mut usage.cache_read_input_tokens, self.unfolded.cache_read_input_tokens);
-        add(&mut usage.cache_creation_input_tokens, self.unfolded.cache_creation_input_tokens);
+        self.facts.bodies().for_each(|fact| usage.count(&fact));
         usage.wakes += u64::from(result != SpanResult::Error);
         self.session.note(&mut self.facts, None, &usage);
         let span = SpanCompleted {

@@ -142,8 +142,6 @@ pub(crate) struct Wake<'a> {
     pub(crate) cancel: &'a CancellationToken,
     /// What people said that no request has shown yet.
     pub(crate) said: std::collections::HashMap<EventId, Vec<portcullis_event::facts::Block>>,
-    /// Tokens of an answer that is not durable yet.
-    pub(crate) unfolded: portcullis_event::facts::ModelUsage,
     /// Somebody wants it to stop, and said nothing else.
     pub(crate) only_stop: bool,
     /// An interrupt was taken up: the calls of the answer before it are not run any more.
@@ -289,7 +287,6 @@ impl Wake<'_> {
 
     /// Makes what was gathered durable.
     pub(crate) async fn flush(&mut self) -> Result<(), Halt> {
-        self.unfolded = portcullis_event::facts::ModelUsage::default();
         self.session.commit(std::mem::take(&mut self.facts)).await
     }
 

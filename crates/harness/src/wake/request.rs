@@ -256,7 +256,6 @@ impl Wake<'_> {
             masked_calls,
         };
         self.session.note(&mut self.facts, Some(turn.turn_id), &end);
-        self.unfolded = end.model_usage.unwrap_or_default();
         self.stop = Some(answer.stop);
         let seq = self.session.with_state(|state| state.seq) + 1;
         self.context.answered(message_id, parts, calls, seq);

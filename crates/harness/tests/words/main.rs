@@ -11,6 +11,7 @@ mod lies;
 mod praise;
 mod reached;
 mod runs;
+mod told;
 mod verifications;
 mod wordings;
 mod world;

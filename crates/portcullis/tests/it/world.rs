@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portcullis::harness::{Settings, Unwatched, Woken};
 use portcullis::model::{Answer, Heard, Model, ModelError, ModelName, Request, ToolSpec};
 use portcullis::{Agent, AgentParts, CancellationToken, Profile, Runtime, RuntimeBuilder, SessionId, SystemIds};
+use portcullis_event::Body;
 
 use crate::brain::Brain;
 
@@ -107,7 +108,23 @@ impl World {
     }
 
     pub async fn wake(&self) -> Woken {
-        self.agent.wake(self.session, &CancellationToken::new()).await.expect("a wake")
+        let woken = self.agent.wake(self.session, &CancellationToken::new()).await.expect("a wake");
+        self.totals_are_true().await;
+        woken
+    }
+
+    /// What each wake says was used so far is what its log holds, whatever it ended with (H9).
+    async fn totals_are_true(&self) {
+        let mut counted = portcullis_event::facts::SessionUsage::default();
+        for event in self.events().await {
+            match event.body() {
+                Body::SessionUsage(told) => {
+                    let wakes = told.wakes;
+                    assert_eq!(*told, portcullis_event::facts::SessionUsage { wakes, ..counted }, "at {}", event.seq);
+                }
+                fact => counted.count(&fact),
+            }
+        }
     }
 }
 
