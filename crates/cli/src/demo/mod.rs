@@ -285,6 +285,7 @@ async fn see_through(work: &Work<'_>, screen: &Arc<Screen>, term: &Term, stop: &
         typed: None,
         left: false,
         elsewhere: false,
+        superseded: false,
         failure: None,
     };
     let outcome = {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use portcullis::{Answer, Reply};
+use portcullis_pipeline::folded;
 use portcullis_store::Notices as _;
 
 use super::screen::Screen;
@@ -13,7 +14,7 @@ use crate::ask_view::{self, Whole};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::{Input, waits};
-use crate::world::{LOOK_AGAIN, World};
+use crate::world::{LOOK_AGAIN, World, key};
 use crate::{person, terminal};
 
 /// What became of a question.
@@ -28,6 +29,8 @@ pub enum Answered {
     Nobody,
     /// Ctrl-C.
     Left,
+    /// Somebody interrupted the session elsewhere: the ask takes no answer any more.
+    Stopped,
 }
 
 /// The answer that a flag gives; `None` where a person must.
@@ -46,6 +49,15 @@ pub fn by_flag(mode: ApprovalMode) -> Option<Answer> {
 /// One line on a question that somebody else answered, or nobody in time.
 pub fn settled(ask: &Ask) -> String {
     format!("{} meanwhile: {}", ask.row.ask_id, ask_view::standing(&ask.row))
+}
+
+/// What is said where somebody else interrupted the session.
+pub const STOPPED: &str = "the session was interrupted elsewhere: the ask takes no answer any more";
+
+/// Whether somebody interrupted the session of an ask, and no wake has settled that yet.
+pub async fn is_stopped(world: &World, ask: &Ask) -> anyhow::Result<bool> {
+    let state = folded(&*world.store, key(ask.row.session_id)).await?;
+    Ok(ask.is_pending() && state.inbox.interrupted())
 }
 
 /// Before a key that answers, nothing was typed for so long: whoever is writing does not answer.
@@ -173,6 +185,10 @@ impl<'a> Question<'a> {
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
                     // Someone else may have answered it; whoever writes a reason is told when it is given.
                     let now = Ask::load(self.world, self.whole.ask.row.ask_id).await?;
+                    if is_stopped(self.world, &now).await? {
+                        self.screen.line(STOPPED);
+                        return Ok(Answered::Stopped);
+                    }
                     if self.stage != Stage::Because && !now.is_pending() {
                         self.screen.line(&settled(&now));
                         return Ok(Answered::Settled);

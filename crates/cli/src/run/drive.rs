@@ -7,15 +7,17 @@ use portcullis::harness::{Stopped, WakeEnd, Woken};
 use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
-use portcullis_event::Body;
 use portcullis_event::facts::StopReason;
+use portcullis_event::fold::Said;
+use portcullis_event::{AskState, Body};
+use portcullis_pipeline::folded;
 use portcullis_store::{Log as _, StoreError};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, Answered, Question};
 use super::screen::Screen;
-use super::talk::Said;
+use super::talk;
 use super::typed::Typed;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
@@ -64,6 +66,8 @@ pub struct Drive<'a> {
     pub left: bool,
     /// An ask of this run was settled elsewhere: whoever did that may be running its call.
     pub elsewhere: bool,
+    /// The last of those was closed because somebody interrupted the session.
+    pub superseded: bool,
     /// How the model failed last.
     pub failure: Option<String>,
 }
@@ -75,12 +79,17 @@ impl Drive<'_> {
         // Somebody stopped it, and one more wake settles that.
         let mut stopped = false;
         loop {
+            if stopped && self.words_wait().await? {
+                // That wake would take them up: they are for whoever goes on.
+                return Ok(Outcome::Interrupted);
+            }
             let woken = self.wake_after_others().await?;
             self.screen.rest();
             let end = match woken {
                 Woken::Executed(end) => end,
                 Woken::Idle if stopped => return Ok(Outcome::Interrupted),
                 Woken::Idle => match self.pending().await? {
+                    asks if asks.is_empty() && self.superseded => return Ok(Outcome::Interrupted),
                     asks if asks.is_empty() => return Ok(Outcome::Nothing),
                     asks => match self.answer(asks).await? {
                         Next::On => continue,
@@ -189,6 +198,12 @@ impl Drive<'_> {
         Ok(!self.pending().await?.is_empty())
     }
 
+    /// Whether somebody said something that no wake has taken up.
+    async fn words_wait(&self) -> anyhow::Result<bool> {
+        let state = folded(&*self.world.store, key(self.session)).await?;
+        Ok(state.inbox.pending().iter().any(|input| matches!(input.said, Said::Message { .. })))
+    }
+
     /// Asks of this session that wait.
     async fn pending(&self) -> anyhow::Result<Vec<Ask>> {
         let mut asks = Ask::pending(self.world).await?;
@@ -219,10 +234,10 @@ impl Drive<'_> {
                     match answered {
                         Answered::Said(answer) => answer,
                         Answered::Settled => {
-                            self.elsewhere = true;
                             self.settled_elsewhere(&Ask::load(self.world, id).await?, &call);
                             continue;
                         }
+                        Answered::Stopped => return Ok(Next::Settle),
                         Answered::Left => {
                             self.stop(self.interrupts.word()).await?;
                             return Ok(Next::Settle);
@@ -245,9 +260,12 @@ impl Drive<'_> {
                 // Somebody else was quicker, or its time ran out: the first answer counts, and the work goes on.
                 Err(RuntimeError::Store(StoreError::AskSettled { .. } | StoreError::AskExpired(_))) => {
                     let now = Ask::load(self.world, id).await?;
+                    if asks::is_stopped(self.world, &now).await? {
+                        self.screen.line(asks::STOPPED);
+                        return Ok(Next::Settle);
+                    }
                     self.screen.line(&asks::settled(&now));
                     self.screen.document(&json!({"type": "settled", "ask_id": id, "state": now.row.state}));
-                    self.elsewhere = true;
                     self.settled_elsewhere(&now, &call);
                     continue;
                 }
@@ -267,7 +285,9 @@ impl Drive<'_> {
     }
 
     /// Somebody else answered it. Whoever runs its call then, this run waits for it.
-    fn settled_elsewhere(&self, ask: &Ask, call: &str) {
+    fn settled_elsewhere(&mut self, ask: &Ask, call: &str) {
+        self.elsewhere = true;
+        self.superseded = ask.row.state == AskState::Superseded;
         let allowed = ask.row.reply.as_ref().is_some_and(portcullis::Reply::allows);
         self.screen.answered(allowed.then_some(call));
     }
@@ -306,22 +326,22 @@ impl Drive<'_> {
     /// A whole line that a person typed while the session works.
     async fn hear(&mut self, line: &str, claim: Claim) -> anyhow::Result<Heard> {
         let Some(typed) = &mut self.typed else { return Ok(Heard::Nothing) };
-        let heard = match Said::of(line) {
-            Said::Nothing => return Ok(Heard::Nothing),
-            Said::Quit => {
+        let heard = match talk::Said::of(line) {
+            talk::Said::Nothing => return Ok(Heard::Nothing),
+            talk::Said::Quit => {
                 typed.quit = true;
                 return Ok(Heard::Quit);
             }
-            Said::Later(command) => {
+            talk::Said::Later(command) => {
                 typed.later.push(command.to_owned());
                 self.screen.line(&styled(DIM, &format!("{command} comes when the turn is over")));
                 return Ok(Heard::Nothing);
             }
-            Said::Help(words) => {
+            talk::Said::Help(words) => {
                 self.screen.line(&words);
                 return Ok(Heard::Nothing);
             }
-            Said::Words(words) => {
+            talk::Said::Words(words) => {
                 if typed.draws() {
                     self.screen.line(&styled(DIM, &format!("> {}", safe_line(words, 400))));
                 }

@@ -75,6 +75,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         typed: None,
         left: false,
         elsewhere: false,
+        superseded: false,
         failure: None,
     };
     let began = Instant::now();
@@ -348,11 +349,14 @@ impl Work<'_> {
     /// Another process took up what was said here: what it answered, if it did.
     async fn answered_elsewhere(&self, said: Option<EventId>, screen: &Screen) -> anyhow::Result<Value> {
         let (mut heard, mut answer) = (false, None);
+        let wakes = screen.wakes();
+        let own = |event: &portcullis_event::Event| event.wake_id.is_some_and(|wake| wakes.contains(&wake));
         let look = |events: &[portcullis_event::Event]| {
             for event in events {
                 heard |= Some(event.id) == said;
                 match event.body() {
-                    Body::AgentMessage(message) if heard => {
+                    // What this run's own wakes said stands on the screen already.
+                    Body::AgentMessage(message) if heard && !own(event) => {
                         answer = Some(text_of(&message.content));
                     }
                     _ => {}
@@ -385,20 +389,9 @@ impl Work<'_> {
         let mut used = SessionUsage::default();
         let count = |events: &[portcullis_event::Event]| {
             for event in events.iter().filter(|event| counts(event)) {
-                match event.body() {
-                    Body::ModelRequestEnd(end) => {
-                        used.turns += 1;
-                        if let Some(usage) = end.model_usage {
-                            used.input_tokens += usage.input_tokens;
-                            used.output_tokens += usage.output_tokens;
-                            used.cache_read_input_tokens += usage.cache_read_input_tokens;
-                            used.cache_creation_input_tokens += usage.cache_creation_input_tokens;
-                        }
-                    }
-                    Body::IntentProposed(_) => used.tool_calls += 1,
-                    Body::SpanStarted(_) => used.wakes += 1,
-                    _ => {}
-                }
+                let fact = event.body();
+                used.count(&fact);
+                used.wakes += u64::from(matches!(fact, Body::SpanStarted(_)));
             }
             Ok(())
         };

@@ -88,6 +88,8 @@ impl Progress {
                 self.untold_unknown = false;
                 if let Some(open) = &mut self.open {
                     open.turns += 1;
+                    // A wake that began after it has stopped what there was, and goes on with what somebody said.
+                    self.stop_wished = self.stop_wished.filter(|wished| *wished > open.seq);
                 }
             }
             Body::ModelRequestEnd(_) => self.request = None,

@@ -156,6 +156,7 @@ impl<'a> Wake<'a> {
             said: std::collections::HashMap::new(),
             only_stop: found.stops() && found.inputs.iter().all(is_no_word),
             stop_calls: found.stops(),
+            stop_note: None,
             heeded: found.stop_wished.unwrap_or_default(),
             stop: None,
             unknown: Vec::new(),
@@ -245,6 +246,7 @@ impl<'a> Wake<'a> {
                     self.added.push(Added::Said(input.event_id));
                 }
                 Said::Interrupt { note } => {
+                    self.stop_note.clone_from(note);
                     self.context.digested.interrupted(input.event_id, note.as_deref());
                     self.added.push(Added::Text(interrupted(note.as_deref())));
                 }

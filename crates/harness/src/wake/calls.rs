@@ -14,6 +14,8 @@ use crate::live::Live;
 impl Wake<'_> {
     /// Runs the calls of the newest answer that have no observation yet. `Some`: the wake pauses here.
     pub(super) async fn run_calls(&mut self) -> Result<Option<WakeEnd>, Halt> {
+        // Of the calls that are open now: those of the next answer are what somebody said since is for.
+        let stop_calls = std::mem::take(&mut self.stop_calls);
         if self.any_waits() {
             return self.pause().await.map(Some);
         }
@@ -43,7 +45,7 @@ impl Wake<'_> {
         // What somebody has stopped is settled, in its order, and none of it is run or asked about (3.3).
         self.session.catch_up().await?;
         let stopped = self.stop_wished().is_some() || self.session.with_state(|state| state.inbox.interrupted());
-        if std::mem::take(&mut self.stop_calls) || stopped {
+        if stop_calls || stopped {
             stop.cancel();
         }
         let facts = std::mem::take(&mut self.facts);

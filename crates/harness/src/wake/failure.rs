@@ -87,13 +87,20 @@ impl Wake<'_> {
         }
         let refused = self.session.with_state(|state| state.progress.stop_wished).is_some();
         let summary = match (refused, self.only_stop) {
-            (true, _) => "Somebody refused a call and wanted the session to stop.",
-            (false, true) => "User interrupted prior blocked or scheduled work.",
-            (false, false) => "User interrupted the running work.",
+            (true, _) => "Somebody refused a call and wanted the session to stop",
+            (false, true) => "User interrupted prior blocked or scheduled work",
+            (false, false) => "User interrupted the running work",
         };
-        self.idle(StopReason::Interrupted, summary).await
+        let summary = match self.stop_note.as_deref().map(str::trim).filter(|note| !note.is_empty()) {
+            Some(note) => format!("{summary}: {}", &note[..note.floor_char_boundary(NOTE_MAX)]),
+            None => format!("{summary}."),
+        };
+        self.idle(StopReason::Interrupted, &summary).await
     }
 }
+
+/// Bytes of a note in a summary, which is one line; the whole stands in its event.
+const NOTE_MAX: usize = 200;
 
 /// How long until the next try: 5 s after the first transient failure, then 2, 4, 8, 16, 30 s with jitter; never sooner
 /// than the provider asked for.

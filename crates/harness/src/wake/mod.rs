@@ -144,6 +144,8 @@ pub(crate) struct Wake<'a> {
     pub(crate) said: std::collections::HashMap<EventId, Vec<portcullis_event::facts::Block>>,
     /// Somebody wants it to stop, and said nothing else.
     pub(crate) only_stop: bool,
+    /// Why somebody interrupted it, if they said.
+    pub(crate) stop_note: Option<String>,
     /// An interrupt was taken up: the calls of the answer before it are not run any more.
     pub(crate) stop_calls: bool,
     /// Where somebody last wanted it to stop in place of a call, as far as it has heeded that.

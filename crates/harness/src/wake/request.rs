@@ -63,6 +63,17 @@ impl Wake<'_> {
         let last = late || self.turns + 1 >= settings.max_turns_per_wake;
         if last {
             self.added.push(Added::last_request());
+            // Whoever watches could not tell it from a model that was done.
+            if self.turns > 0 {
+                let limit = match late {
+                    true => format!("{} s", settings.wake_deadline.as_secs()),
+                    false => format!("{} requests", settings.max_turns_per_wake),
+                };
+                let text = format!(
+                    "this wake came to its limit of {limit}: the model was told to sum up; say something to go on"
+                );
+                self.harness.watcher.see(Live::Warning(&text));
+            }
         }
         if self.context.is_empty() {
             // Before anything else that this session is ever told (6.1).

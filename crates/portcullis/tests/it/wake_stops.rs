@@ -200,3 +200,51 @@ async fn check09_an_interrupt_stops_a_call_that_an_answer_let_run_outside_of_a_w
     });
     assert_eq!(settled.expect("settled").observed.code.known(), Some(portcullis::Code::Cancelled));
 }
+
+#[tokio::test]
+async fn h26_what_is_said_beside_an_interrupt_is_worked_on_with_all_its_calls() {
+    let read = || vec![call("c2", "read", r#"{"file_path":"a.txt"}"#)];
+    // Blocked at an ask, plainly idle, and before its first wake.
+    for before in [Some(vec![call("c1", "write", WRITE)]), Some(vec![said("Hello.")]), None] {
+        let answers = before.clone().into_iter().chain([read(), vec![said("Read it.")]]);
+        let world = world(Brain::new(answers)).await;
+        std::fs::write(world.folder.path().join("a.txt"), "x\n").expect("a file");
+        world.say("go").await;
+        if before.is_some() {
+            executed(world.wake().await);
+        }
+        world.runtime.interrupt(world.session, "me", Some("not so")).await.expect("an interrupt");
+        world.say("read it instead").await;
+        assert_eq!(executed(world.wake().await).text, "Read it.");
+        let heard = world.brain.requests().pop().expect("a request");
+        assert!(!heard.contains("cancelled_before_start"), "{before:?}: {heard}");
+        assert!(world.log().await.contains(r#""tool":"read""#));
+    }
+}
+
+#[tokio::test]
+async fn r4_a_stop_that_was_heeded_is_over_for_what_is_said_next() {
+    let other = r#"{"file_path":"b.txt","content":"x\n"}"#;
+    let answers = [vec![call("c1", "write", WRITE)], vec![call("c2", "write", other)], vec![said("Written.")]];
+    let world = world(Brain::new(answers)).await;
+    world.say("go").await;
+    executed(world.wake().await);
+    let reply = |reply| portcullis::Answer::by("me", reply);
+    world.runtime.reply(pending(&world).await, reply(portcullis::Reply::DenyAndStop)).await.expect("a reply");
+    world.say("write the other").await;
+    assert!(matches!(executed(world.wake().await).stop, Stopped::RequiresAction(_)), "it asks for what is wanted now");
+    world.runtime.reply(pending(&world).await, reply(portcullis::Reply::AllowOnce)).await.expect("a reply");
+    let end = executed(world.wake().await);
+    assert_eq!((end.stop, end.text.as_str()), (Stopped::Idle(StopReason::EndTurn), "Written."));
+    assert!(world.folder.path().join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn h28_the_summary_of_an_interrupted_wake_says_why() {
+    let world = world(Brain::new([vec![call("c1", "write", WRITE)]])).await;
+    world.say("go").await;
+    executed(world.wake().await);
+    world.runtime.interrupt(world.session, "me", Some("too slow")).await.expect("an interrupt");
+    executed(world.wake().await);
+    assert!(world.log().await.contains("User interrupted prior blocked or scheduled work: too slow"));
+}
