@@ -195,7 +195,8 @@ impl Drive<'_> {
 
     /// Whether somebody must answer before the model hears anything.
     pub async fn waits(&self) -> anyhow::Result<bool> {
-        Ok(!self.pending().await?.is_empty())
+        let interrupted = folded(&*self.world.store, key(self.session)).await?.inbox.interrupted();
+        Ok(!interrupted && !self.pending().await?.is_empty())
     }
 
     /// Whether somebody said something that no wake has taken up.

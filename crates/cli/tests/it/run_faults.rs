@@ -306,7 +306,7 @@ fn a_run_under_nohup_outlives_its_terminal() {
     let child = at_work(&world, &["/usr/bin/env", "--ignore-signal=HUP"], "sleep 0.5");
     crate::driven::signal(&child, Signal::HUP);
     let end = child.output().ends(0).lines().pop().expect("an end");
-    assert_eq!(end["stop"], "end_turn", "{end}");
+    assert_eq!(end["stop"], "done", "{end}");
 }
 
 #[test]

@@ -70,3 +70,57 @@ fn a_run_waits_for_the_process_that_answered_its_ask_and_runs_the_call() {
     terminal.until("All done.");
     leave(child, terminal);
 }
+
+/// A run of one prompt that shows its ask.
+fn one_asked(world: &World) -> (std::process::Child, Terminal, String) {
+    let model = model(world, &SCRIPT.replace("COMMAND", "touch made"));
+    let (child, keys, out) = on_terminal(world, &format!("run go --model {model} --approvals ask"));
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    terminal.until("b no, because");
+    let session = world.run(&["sessions", "list"]).ends(0).id("sesn_");
+    (child, terminal, session)
+}
+
+#[test]
+fn h26_a_run_at_its_ask_hears_that_somebody_interrupted_the_session() {
+    let world = World::new();
+    let (child, mut terminal, ask) = asked(&world, "touch made");
+    let session = world.run(&["sessions", "list"]).ends(0).id("sesn_");
+    world.run(&["sessions", "interrupt", &session]).ends(0);
+    terminal.until("interrupted elsewhere");
+    leave(child, terminal);
+    world.run(&["approvals", "allow", &ask]).ends(1).warns("superseded");
+    assert!(!world.workspace.join("made").exists());
+}
+
+#[test]
+fn h26_a_run_whose_ask_a_worker_closes_after_an_interrupt_was_interrupted() {
+    let world = World::new();
+    let (mut child, mut terminal, session) = one_asked(&world);
+    let script = model(&world, &SCRIPT.replace("COMMAND", "touch made"));
+    let worker = crate::driven::worker(&world, &script, &[]);
+    world.run(&["sessions", "interrupt", &session]).ends(0);
+    terminal.until("interrupted; go on with");
+    assert_eq!(child.wait().expect("ends").code(), Some(130));
+    assert!(!terminal.shown.contains("in place of this run"), "{}", terminal.shown);
+    drop(worker);
+}
+
+#[test]
+fn ctrl_c_at_an_ask_stops_also_where_words_were_typed_before_it() {
+    let world = World::new();
+    let (mut child, mut terminal, session) = one_asked(&world);
+    terminal.types("hm, wait\r");
+    terminal.until("> hm, wait");
+    let heard = || crate::driven::count(&crate::driven::events(&world, &session), "user.message");
+    comes("the words are kept", || heard() == 2);
+    terminal.types("\x03");
+    terminal.until("interrupted; go on with");
+    assert_eq!(child.wait().expect("ends").code(), Some(130));
+    let asked = || crate::driven::count(&crate::driven::events(&world, &session), "span.model_request_start");
+    assert_eq!(asked(), 1, "the model is not asked again");
+    // Whoever goes on goes on with them.
+    let script = model(&world, "[[turn]]\ntext = \"First.\"\n[[turn]]\ntext = \"You said wait.\"\n");
+    let ran = world.run(&["run", "--continue", "--model", &script, "go on"]).ends(0).says("You said wait.");
+    assert!(!ran.err.contains("an ask waits"), "{}", ran.err);
+}
