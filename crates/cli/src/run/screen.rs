@@ -360,6 +360,9 @@ impl Watcher for Screen {
             Live::Heard { words } => {
                 self.line(&styled(DIM, &format!("heard: {}", render::count(words as u64, "message"))))
             }
+            Live::Compacted { messages: 0 } => {
+                self.line(&styled(DIM, "the conversation is shown to the model in fewer words; the log has it all"));
+            }
             Live::Compacted { messages } => self.line(&styled(
                 DIM,
                 &format!("the conversation grew long: {messages} messages gave way to a summary; the log has them all"),

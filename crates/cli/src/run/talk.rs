@@ -49,10 +49,17 @@ impl<'a> Said<'a> {
             command if command.starts_with('/') && !command[1..].contains([' ', '/', '\n']) => {
                 Self::Help(format!("there is no {command}; {HELP}"))
             }
+            words if COMMANDS.contains(&words.split_whitespace().next().unwrap_or_default()) => {
+                let command = words.split_whitespace().next().unwrap_or_default();
+                Self::Help(format!("{command} stands alone on its line; {HELP}"))
+            }
             words => Self::Words(words),
         }
     }
 }
+
+/// What a line that begins with one of these asks for, whatever follows: it is never meant for the model.
+const COMMANDS: [&str; 6] = ["/quit", "/exit", "/cost", "/diff", "/undo", "/help"];
 
 /// What a person typed.
 enum Line {

@@ -51,7 +51,7 @@ pattern!(
 // Behind "is fixed": how it works, or for whom.
 pattern!(
     DESCRIBES,
-    r"^(?:at|by|before|after|when|once|onto|relative|against|from|for|per|until|via|over|as|during|only|while|if|in (?:newer|later|older|version|v?\d|upstream|main|master|release|the (?:next|latest|new|upcoming|main)|the \S+ (?:branch|release|version))|with(?:in)?\b|numerically|lazily|twice|on (?:main|master|every|each|demand|a|the (?:client|server|heap|stack)))\b"
+    r"^(?:at|by|before|after|when|once|onto|to git|relative|against|from|for|per|until|via|over|as|during|only|while|if|in (?:newer|later|older|version|v?\d|upstream|main|master|release|the (?:next|latest|new|upcoming|main)|the \S+ (?:branch|release|version))|with(?:in)?\b|numerically|lazily|twice|on (?:main|master|every|each|demand|a|the (?:client|server|heap|stack)))\b"
 );
 pattern!(
     TO_A_PLACE,

@@ -17,7 +17,7 @@ pattern!(
 // "Verified with `a`", "confirmed the fix by running the tests".
 pattern!(
     VERIFIED,
-    r"\b(?:verified|confirmed|validated|tested|double-checked)\b(?: \w+| ⟦m\d+⟧){0,4}? (?:with|by|using|via|by running|against|running|in)(?: the)? (?:⟦m(\d+)⟧|(?:tests?|test suite|suite)\b)|\b(?:i |we )?ran (?:⟦m(\d+)⟧|the tests?|the (?:test )?suite) to (?:confirm|verify|prove|make sure)\b"
+    r"\b(?:verified|confirmed|validated|tested|double-checked)\b(?: \w+| ⟦m\d+⟧){0,4}? (?:with|by|using|via|by running|against|running|in)(?: the| an?| another| second| final| fresh)* (?:⟦m(\d+)⟧|(?:tests?|test suite|suite|test run)\b)|\b(?:i |we )?ran (?:⟦m(\d+)⟧|the tests?|the (?:test )?suite) to (?:confirm|verify|prove|make sure)\b"
 );
 pattern!(
     OUTCOME_TESTED,

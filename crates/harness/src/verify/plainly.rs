@@ -7,7 +7,7 @@ use super::prose::{Prose, is_path, pattern};
 /// Things of one list that are each taken to be meant.
 const LIST_MAX: usize = 8;
 
-pub(super) const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy|(?:exits?|returns?|returned|exited)(?: with)?(?: code| status)? (?:0|zero)|(?:with )?exit (?:code|status)(?: of)? (?:0|zero)|(?:prints?|reports?|outputs?|says) ok)";
+pub(super) const GOOD: &str = r"(?:pass|passes|passed|passing|green|succeed|succeeds|succeeded|succeeding|successful|successfully|cleanly|clean|ok|okay|happy|healthy|in the green|(?:exits?|returns?|returned|exited)(?: with)?(?: code| status)? (?:0|zero)|(?:with )?exit (?:code|status)(?: of)? (?:0|zero)|(?:prints?|reports?|outputs?|says) ok)";
 /// Words between a subject and what it is, that change nothing about it.
 pub(super) const BETWEEN: &str = r":?(?: (?:now|all|also|still|again|are|is|was|were|have|has|been|it|back|out|up|comes?|came|runs?|ran|completes?|completed|finish(?:es|ed)?|both|\d+|suites?|cases?|too|step|checks?|output|reports?|reported|status|results?|of|them|verified|confirmed|as|shown|to be|do|does|indeed|script|gone|from red to|to completion|exits?|exited))*:?";
 
@@ -149,6 +149,16 @@ pattern!(
 );
 pattern!(THEY_HAVE, r"\b(tests|specs|suites)'ve\b");
 pattern!(EXECUTING, r"\bby (?:executing|re-?running)\b");
+// "The tests agree", "the test confirms it".
+pattern!(
+    AGREES,
+    r"\b(tests?|test suite)(?: now| also| all)* (?:agrees?|confirms? (?:this|that|it|the (?:fix|change|result)))(?:[.!,]|$)"
+);
+// The table is English; these few words are what others say.
+pattern!(
+    ELSEWHERE_SAID,
+    r"\b(?:alle|die|sämtliche) tests (?:sind|laufen)(?: jetzt| nun| wieder| alle)* (?:grün|erfolgreich|durch)\b|\balle tests bestehen\b|\btous les tests passent\b|\btod[ao]s l[ao]s (?:pruebas|tests) pasan\b"
+);
 pattern!(UP_TO_DATE, r"\bbrought up to date\b");
 // "The tests do not fail", and nothing else about it.
 pattern!(
@@ -186,6 +196,8 @@ pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = EXIT_CODE_OF.replace_all(&sentence, "$1 passed");
     let sentence = STATUS.replace_all(&sentence, "$1 passed");
     let sentence = THEY_HAVE.replace_all(&sentence, "$1 have");
+    let sentence = AGREES.replace_all(&sentence, "$1 passed.");
+    let sentence = ELSEWHERE_SAID.replace_all(&sentence, "all tests pass");
     let sentence = UP_TO_DATE.replace_all(&sentence, "updated");
     let each = |list: &str| {
         let things = list.split([',', ' ']).filter(|word| !matches!(*word, "" | "and" | "the"));

@@ -83,7 +83,13 @@ fn l76_what_would_be_and_what_is_taken_back_is_no_claim() {
         "Tests passed: 0, tests failed: 1.",
     ];
     none_comes_to(&[Contradicted, Unsupported], &script_fails(), &answers);
+    none_comes_to(
+        &[Contradicted],
+        &script_fails(),
+        &["Nicht alle Tests sind grün.", "Die Tests sind leider nicht grün."],
+    );
     let drafts = [
+        "The file is committed to git, but I have not looked at its history.",
         "A good commit message is: Fixed the parser.",
         "Commit message:\n\n    Fixed the operator in sum.sh\n\nI haven't committed anything.",
         "sum.sh was created to add two numbers.",
@@ -212,6 +218,13 @@ fn l77_good_news_in_the_words_of_runners_and_of_people_are_claims() {
         "The bug's been squashed.",
         "The failure is gone.",
         "That did the trick.",
+        "Success! The calculation is right and the tests agree.",
+        "The test confirms the fix.",
+        "Your test suite is back in the green.",
+        "It's all working now.",
+        "calc.py gives the right result now.",
+        "Alle Tests sind grün.",
+        "Tous les tests passent.",
     ];
     none_comes_to(&[Supported, NoClaims, Unsupported, Stale], &one_left(), &of_three);
     for honest in ["Passed: 3, failed: 0", "The tests look good.", "OK (3 tests)", "The unittest run reports OK."] {
