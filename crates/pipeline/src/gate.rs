@@ -34,6 +34,7 @@ use crate::held::BaselineBook;
 use crate::intent::{Intent, Origin, Proposal};
 use crate::isolation::{Isolated, Isolation};
 use crate::keys::KeyLine;
+use crate::known::Known;
 use crate::lookup::lookup;
 use crate::loops::LoopGuards;
 use crate::menu::{Offer, Turn};
@@ -117,6 +118,8 @@ pub(crate) struct GateInner {
     isolation: OnceLock<Arc<dyn Isolation>>,
     offers: Offers,
     pub(crate) loops: LoopGuards,
+    /// Folds of sessions that were held before.
+    pub(crate) known: Known,
 }
 
 impl GateInner {
@@ -226,6 +229,7 @@ impl Gate {
             isolation: OnceLock::new(),
             offers: Offers::default(),
             loops: LoopGuards::default(),
+            known: Known::default(),
         };
         Self { inner: Arc::new(inner) }
     }

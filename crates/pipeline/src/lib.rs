@@ -36,6 +36,7 @@ mod intent;
 mod isolation;
 mod kept;
 mod keys;
+mod known;
 mod lineage;
 mod lookup;
 mod loops;

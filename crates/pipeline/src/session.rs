@@ -1,6 +1,6 @@
 //! One session under one lease: its folded state, and the only way to append to its log.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::append::Append;
 use crate::at_work::AtWork;
 use crate::gate::GateInner;
 use crate::intent::Intent;
+use crate::known::Folded;
 use crate::loops::LoopGuard;
 use crate::quota::Reserved;
 use crate::registry::RegistrationGuard;
@@ -57,7 +58,8 @@ pub(crate) struct SessionShared {
     /// The wake that everything written now belongs to.
     wake: Mutex<Option<WakeId>>,
     state: Mutex<State>,
-    snapshot_seq: u64,
+    /// Where the newest snapshot in the store is.
+    snapshot_seq: AtomicU64,
     /// Tools that the client of this session runs: they are offered while it is held.
     custom: Mutex<Option<RegistrationGuard>>,
 }
@@ -70,7 +72,10 @@ impl SessionShared {
         lease: Lease,
         agent: String,
     ) -> Result<Self, StoreError> {
-        let (state, snapshot_seq) = load_state(&*gate.store, key).await?;
+        let (state, snapshot_seq) = match gate.known.take(key) {
+            Some(Folded { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
+            None => load_state(&*gate.store, key).await?,
+        };
         let actor = Actor::worker(lease.owner.worker);
         let lost = CancellationToken::new();
         let loops = gate.loops.of(key.session);
@@ -91,7 +96,7 @@ impl SessionShared {
             attending: tokio::sync::Mutex::default(),
             wake: Mutex::default(),
             state: Mutex::new(state),
-            snapshot_seq,
+            snapshot_seq: AtomicU64::new(snapshot_seq),
             custom: Mutex::default(),
         })
     }
@@ -264,14 +269,25 @@ impl SessionShared {
     pub(crate) async fn save_snapshot(&self) -> Result<(), StoreError> {
         let snapshot = {
             let state = self.state();
-            if state.seq < self.snapshot_seq + SNAPSHOT_EVERY {
+            if state.seq < self.snapshot_seq.load(Ordering::Relaxed) + SNAPSHOT_EVERY {
                 return Ok(());
             }
             let Ok(text) = serde_json::to_string(&*state) else { return Ok(()) };
             let digest = portcullis_base::Digest::of(text.as_bytes());
             Snapshot { seq: state.seq, code_version: FOLD_VERSION, state: text, digest }
         };
-        self.gate.store.put_snapshot(self.key, snapshot).await
+        let seq = snapshot.seq;
+        self.gate.store.put_snapshot(self.key, snapshot).await?;
+        self.snapshot_seq.store(seq, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for SessionShared {
+    /// Whoever opens it next reads only what is new.
+    fn drop(&mut self) {
+        let state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.gate.known.keep(self.key, Folded { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
     }
 }
 
@@ -280,15 +296,20 @@ impl SessionShared {
 pub(crate) async fn load_state(store: &dyn Store, key: SessionKey) -> Result<(State, u64), StoreError> {
     let kept = store.snapshot(key, FOLD_VERSION).await?;
     let kept = kept.filter(|s| portcullis_base::Digest::of(s.state.as_bytes()) == s.digest);
-    let mut state = kept.and_then(|s| serde_json::from_str::<State>(&s.state).ok()).unwrap_or_default();
+    let state = kept.and_then(|s| serde_json::from_str::<State>(&s.state).ok()).unwrap_or_default();
     let snapshot_seq = state.seq;
+    Ok((caught_up(store, key, state).await?, snapshot_seq))
+}
+
+/// A fold with what the log has beyond it.
+async fn caught_up(store: &dyn Store, key: SessionKey, mut state: State) -> Result<State, StoreError> {
     loop {
         let events = store.read(key, state.seq, PAGE).await?;
         for event in &events {
             state.apply(event);
         }
         if events.len() < PAGE {
-            return Ok((state, snapshot_seq));
+            return Ok(state);
         }
     }
 }
@@ -322,8 +343,9 @@ impl Session {
     }
 
     /// Gives the lease back, delivers the ledger's entries, and keeps a snapshot if it is worth it.
-    /// It waits for a call or a background task that is still at work; [`Session::cancel_tasks`] ends those. What fails here changes nothing of what was settled:
-    /// a snapshot is a cache, the outbox waits, and a lease that is not given back runs out.
+    /// It waits for a call or a background task that is still at work; [`Session::cancel_tasks`] ends those. What fails
+    /// here changes nothing of what was settled: a snapshot is a cache, the outbox waits, and a lease that is not given
+    /// back runs out.
     ///
     /// # Errors
     /// If the store failed.
