@@ -1,11 +1,16 @@
 //! One way of asking for every provider over HTTP: what a server refuses before a word was said is changed, and asked
 //! again. An adapter says how its server is spoken to, and what of that a refusal is about.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 
 use crate::http::{HttpClient, HttpSettings};
 use crate::wire::{Origin, Sending, told_of};
 use crate::{Answer, Failure, Heard, Model, ModelError, ModelName, Request, ToolSpec};
+
+/// Said once of a model: who does not count this time does not count the next time.
+const UNCOUNTED: &str = "the provider did not count the tokens";
 
 /// One model at one address.
 #[derive(Debug)]
@@ -14,13 +19,23 @@ pub(crate) struct Provider {
     pub settings: HttpSettings,
     pub http: HttpClient,
     pub origin: Origin,
+    /// It was said that it does not count.
+    told_uncounted: AtomicBool,
 }
 
 impl Provider {
     /// A model that is spoken to in a wire format.
     pub fn new(wire: &'static str, name: ModelName, settings: HttpSettings, http: HttpClient) -> Self {
         let origin = Origin::new(wire, &name, http.base());
-        Self { name, settings, http, origin }
+        Self { name, settings, http, origin, told_uncounted: AtomicBool::new(false) }
+    }
+
+    /// The answer, with a word on counts that are missing if that is news.
+    fn told_of_counts(&self, mut answer: Answer) -> Answer {
+        if answer.usage.is_none() && !self.told_uncounted.swap(true, Ordering::Relaxed) {
+            answer.warnings.push(UNCOUNTED.to_owned());
+        }
+        answer
     }
 }
 
@@ -90,7 +105,10 @@ impl<A: Adapter> Model for A {
                 // Nothing was heard of what is refused, so nothing is heard twice.
                 Err(error) if self.adapt(&mut style, &error) || leaves_out::<A>(&mut style, request, &error) => {}
                 Err(error) => return Err(self.classed(error)),
-                Ok(answer) => return Ok(told_of(before, *style.sent().1, answer)),
+                Ok(answer) => {
+                    let answer = self.provider().told_of_counts(answer);
+                    return Ok(told_of(before, *style.sent().1, answer));
+                }
             }
         }
     }

@@ -38,23 +38,29 @@ struct Event<'a> {
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     usage: Option<Counted>,
 }
 
 /// A message, whole or at the start of a stream.
 #[derive(Deserialize)]
 struct Whole<'a> {
-    #[serde(borrow, default)]
-    content: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<Vec<&'a RawValue>>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     usage: Option<Counted>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 struct Counted {
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     cache_creation_input_tokens: Option<u64>,
 }
 
@@ -228,7 +234,7 @@ impl Reader for AnthropicReader {
             return Err(Said::of_value(value).fault(None));
         }
         let message: Whole<'_> = serde_json::from_str(body).map_err(bad)?;
-        for (index, block) in (0..).zip(message.content) {
+        for (index, block) in (0..).zip(message.content.unwrap_or_default()) {
             self.begin(index, block, heard)?;
         }
         self.stop = message.stop_reason;
@@ -270,9 +276,6 @@ impl Reader for AnthropicReader {
             Some(other) => Stop::Other(other.to_owned()),
             None => return Err(Fault::invalid("the answer does not say why it stopped")),
         };
-        if self.usage.is_none() {
-            warnings.push("the provider did not count the tokens".to_owned());
-        }
         let usage = self.usage.map(|counted| Usage {
             input: counted.input_tokens.unwrap_or(0),
             output: counted.output_tokens.unwrap_or(0),

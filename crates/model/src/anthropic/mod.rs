@@ -106,7 +106,7 @@ impl Adapter for Anthropic {
         heard: Heard<'_>,
         style: &request::Style,
     ) -> Result<Answer, ModelError> {
-        let Provider { name, settings, http, origin } = &self.provider;
+        let Provider { name, settings, http, origin, .. } = &self.provider;
         let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
         let ids = Ids::new(request.conversation, body.clone());
         let reader = answer::AnthropicReader::new(origin.clone(), ids);

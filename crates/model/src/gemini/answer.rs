@@ -6,15 +6,17 @@ use serde_json::value::RawValue;
 
 use super::request::SIGNATURE;
 use crate::http::{Enough, Fault, Flow, Reader, Said};
-use crate::wire::{Ids, Origin, json};
+use crate::wire::{self, Ids, Origin, json};
 use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Chunk<'a> {
-    #[serde(borrow, default)]
-    candidates: Vec<Candidate<'a>>,
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     prompt_feedback: Option<PromptFeedback>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     usage_metadata: Option<UsageMetadata>,
     error: Option<Value>,
 }
@@ -24,40 +26,62 @@ struct Chunk<'a> {
 struct Candidate<'a> {
     #[serde(borrow)]
     content: Option<Content<'a>>,
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     finish_reason: Option<String>,
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     finish_message: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Content<'a> {
-    #[serde(borrow, default)]
-    parts: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    parts: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PromptFeedback {
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     block_reason: Option<String>,
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     block_reason_message: Option<String>,
 }
 
 /// Every chunk has the count so far.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct UsageMetadata {
-    prompt_token_count: u64,
-    cached_content_token_count: u64,
-    tool_use_prompt_token_count: u64,
-    candidates_token_count: u64,
-    thoughts_token_count: u64,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    cached_content_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    tool_use_prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    candidates_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    thoughts_token_count: Option<u64>,
+}
+
+impl UsageMetadata {
+    fn all(&self) -> [u64; 5] {
+        [
+            self.prompt_token_count,
+            self.cached_content_token_count,
+            self.tool_use_prompt_token_count,
+            self.candidates_token_count,
+            self.thoughts_token_count,
+        ]
+        .map(Option::unwrap_or_default)
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Part<'a> {
     text: Option<String>,
-    #[serde(default)]
-    thought: bool,
+    #[serde(default, deserialize_with = "wire::lenient")]
+    thought: Option<bool>,
     #[serde(borrow)]
     thought_signature: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -66,6 +90,7 @@ struct Part<'a> {
 
 #[derive(Deserialize)]
 struct FunctionCall<'a> {
+    #[serde(default, deserialize_with = "wire::lenient_text")]
     id: Option<String>,
     name: Option<String>,
     #[serde(borrow)]
@@ -121,11 +146,11 @@ impl GeminiReader {
             return Err(Fault { retry_after: said.retry_delay(), ..said.fault(status) });
         }
         if let Some(counted) = chunk.usage_metadata {
+            let [prompt, cached, tools, candidates, thoughts] = counted.all();
             self.usage = Some(Usage {
-                input: counted.prompt_token_count.saturating_sub(counted.cached_content_token_count)
-                    + counted.tool_use_prompt_token_count,
-                output: counted.candidates_token_count + counted.thoughts_token_count,
-                cache_read: counted.cached_content_token_count,
+                input: prompt.saturating_sub(cached).saturating_add(tools),
+                output: candidates.saturating_add(thoughts),
+                cache_read: cached,
                 cache_write: 0,
             });
         }
@@ -135,9 +160,9 @@ impl GeminiReader {
             self.warnings.push(format!("the provider blocked the request ({reason}{more})"));
         }
         // One is asked for; there is never another.
-        let Some(candidate) = chunk.candidates.into_iter().next() else { return Ok(()) };
+        let Some(candidate) = chunk.candidates.into_iter().flatten().next() else { return Ok(()) };
         let mut more = false;
-        for part in candidate.content.into_iter().flat_map(|content| content.parts) {
+        for part in candidate.content.into_iter().filter_map(|content| content.parts).flatten() {
             more |= self.part(part, heard)?;
         }
         self.said_at_end = if candidate.finish_reason.is_some() { more } else { self.said_at_end || more };
@@ -162,13 +187,13 @@ impl GeminiReader {
                 self.parts.push(AnswerPart::Call(Call { id: call.id.unwrap_or_default(), name, arguments }));
                 self.open = Open::Nothing;
             }
-            Part { thought: true, text: Some(text), thought_signature, .. } => {
+            Part { thought: Some(true), text: Some(text), thought_signature, .. } => {
                 if !text.is_empty() {
                     heard(Delta::Thinking(&text));
                 }
                 self.thought(&text, thought_signature, raw);
             }
-            Part { thought: false, text: Some(text), thought_signature, .. } => {
+            Part { text: Some(text), thought_signature, .. } => {
                 if !text.is_empty() {
                     heard(Delta::Text(&text));
                 }
@@ -287,9 +312,6 @@ impl Reader for GeminiReader {
         let calls = self.parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
         let stop = if stop == Stop::EndTurn && calls { Stop::ToolUse } else { stop };
         self.ids.settle(&mut self.parts, &mut self.warnings);
-        if self.usage.is_none() {
-            self.warnings.push("the provider counted no tokens".to_owned());
-        }
         Ok(Answer { parts: self.parts, stop, usage: self.usage, warnings: self.warnings })
     }
 }

@@ -18,9 +18,9 @@ pub(crate) fn lenient_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<
     })
 }
 
-/// A count; what is none counts nothing.
-pub(crate) fn lenient_count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+/// A count, also one that is written as `2.0`.
+pub(crate) fn lenient_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(from)?;
     let whole = |number: f64| (0.0..1e15).contains(&number).then_some(number as u64);
-    Ok(value.as_u64().or_else(|| value.as_f64().and_then(whole)).unwrap_or(0))
+    Ok(value.as_u64().or_else(|| value.as_f64().and_then(whole)))
 }

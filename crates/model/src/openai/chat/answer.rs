@@ -99,18 +99,19 @@ impl Turn<'_> {
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Counted {
     #[serde(default, deserialize_with = "wire::lenient_count")]
-    prompt_tokens: u64,
+    prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient_count")]
-    completion_tokens: u64,
+    completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient")]
     prompt_tokens_details: Option<Details>,
     /// DeepSeek's word for it.
-    #[serde(default, deserialize_with = "wire::lenient")]
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Details {
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     cached_tokens: Option<u64>,
 }
 
@@ -293,15 +294,13 @@ impl Reader for ChatReader {
             }
             Some(other) => Stop::Other(other.to_owned()),
         };
-        if self.usage.is_none() {
-            warnings.push("the server did not count the tokens".to_owned());
-        }
         let usage = self.usage.map(|counted| {
+            let input = counted.prompt_tokens.unwrap_or(0);
             let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens);
-            let cached = cached.or(counted.prompt_cache_hit_tokens).unwrap_or(0).min(counted.prompt_tokens);
+            let cached = cached.or(counted.prompt_cache_hit_tokens).unwrap_or(0).min(input);
             Usage {
-                input: counted.prompt_tokens - cached,
-                output: counted.completion_tokens,
+                input: input - cached,
+                output: counted.completion_tokens.unwrap_or(0),
                 cache_read: cached,
                 cache_write: 0,
             }

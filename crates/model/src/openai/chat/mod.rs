@@ -119,7 +119,7 @@ impl Adapter for OpenAiChat {
         heard: Heard<'_>,
         style: &request::Style,
     ) -> Result<Answer, ModelError> {
-        let Provider { name, settings, http, origin } = &self.provider;
+        let Provider { name, settings, http, origin, .. } = &self.provider;
         let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
         let tools = request.tools.iter().map(|tool| tool.name.clone()).collect();
         let reader = answer::ChatReader::new(origin.clone(), Ids::new(request.conversation, body.clone()), tools);

@@ -36,6 +36,7 @@ struct End {
 struct Event<'a> {
     #[serde(rename = "type")]
     kind: String,
+    #[serde(default, deserialize_with = "wire::lenient")]
     output_index: Option<u64>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
@@ -48,10 +49,12 @@ struct Event<'a> {
 #[derive(Deserialize)]
 struct Response<'a> {
     status: Option<String>,
-    #[serde(borrow, default)]
-    output: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<Vec<&'a RawValue>>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     incomplete_details: Option<Why>,
     error: Option<Value>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     usage: Option<Counted>,
 }
 
@@ -62,15 +65,17 @@ struct Why {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Counted {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient_count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "wire::lenient")]
     input_tokens_details: Option<Details>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Details {
+    #[serde(default, deserialize_with = "wire::lenient_count")]
     cached_tokens: Option<u64>,
 }
 
@@ -97,7 +102,7 @@ impl ResponsesReader {
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
             return Err(Said::of_value(serde_json::json!({ "error": error })).fault(None));
         }
-        for (index, item) in (0..).zip(response.output) {
+        for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
             self.items.entry(index).or_insert_with(|| item.to_owned());
         }
         self.end = Some(End {
@@ -203,15 +208,12 @@ impl Reader for ResponsesReader {
             ("completed", _) => Stop::EndTurn,
             (other, _) => Stop::Other(other.to_owned()),
         };
-        if end.usage.is_none() {
-            warnings.push("the provider did not count the tokens".to_owned());
-        }
         let usage = end.usage.map(|counted| {
-            let cached = counted.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
-            let cached = cached.min(counted.input_tokens);
+            let input = counted.input_tokens.unwrap_or(0);
+            let cached = counted.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0).min(input);
             Usage {
-                input: counted.input_tokens - cached,
-                output: counted.output_tokens,
+                input: input - cached,
+                output: counted.output_tokens.unwrap_or(0),
                 cache_read: cached,
                 cache_write: 0,
             }

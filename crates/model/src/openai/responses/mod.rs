@@ -91,7 +91,7 @@ impl Adapter for OpenAiResponses {
         heard: Heard<'_>,
         style: &request::Style,
     ) -> Result<Answer, ModelError> {
-        let Provider { name, settings, http, origin } = &self.provider;
+        let Provider { name, settings, http, origin, .. } = &self.provider;
         let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
         let reader = answer::ResponsesReader::new(origin.clone(), Ids::new(request.conversation, body.clone()));
         http.ask("/responses", HeaderMap::new(), body, reader, heard).await

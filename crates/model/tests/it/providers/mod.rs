@@ -5,6 +5,7 @@ mod catalog;
 mod chat;
 mod chat_quirks;
 mod chat_servers;
+mod counts;
 mod fake;
 mod faults;
 mod gemini;
