@@ -1,6 +1,7 @@
 //! Answers of the Responses API.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,9 +21,52 @@ pub(super) struct ResponsesReader {
     ids: Ids,
     /// Finished items by their place.
     items: BTreeMap<u64, Box<RawValue>>,
-    /// Text as it was told on the way, for servers that send no item with it.
-    told: String,
+    told: Told,
+    /// Calls that were heard of and are not whole yet.
+    announced: usize,
     end: Option<End>,
+}
+
+/// Text as it was heard on the way. It comes in pieces, as a part, in an item and in the response at the end, and some
+/// servers leave some of these out: whatever says more than was heard is heard from there on. The order tells what is
+/// meant, not the numbers: not all servers give them.
+#[derive(Debug, Default)]
+struct Told {
+    text: String,
+    /// Where the text begins that is of no whole part, and of no whole item.
+    part: usize,
+    item: usize,
+}
+
+impl Told {
+    fn piece(&mut self, text: &str, heard: Heard<'_>) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            heard(Delta::Text(text));
+        }
+    }
+
+    fn part(&mut self, text: &str, heard: Heard<'_>) {
+        self.part = self.whole(self.part, text, heard);
+    }
+
+    fn item(&mut self, text: &str, heard: Heard<'_>) {
+        self.item = self.whole(self.item, text, heard);
+        self.part = self.part.max(self.item);
+    }
+
+    /// Hears what is left of a text that begins here. Where it ends.
+    fn whole(&mut self, begin: usize, text: &str, heard: Heard<'_>) -> usize {
+        let so_far = &self.text[begin..];
+        if so_far.starts_with(text) {
+            return begin + text.len();
+        }
+        // Pieces with other words stand: what was heard cannot be taken back.
+        if let Some(rest) = text.strip_prefix(so_far) {
+            self.piece(rest, heard);
+        }
+        self.text.len()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +85,8 @@ struct Event<'a> {
     #[serde(borrow)]
     item: Option<&'a RawValue>,
     delta: Option<Value>,
+    text: Option<Value>,
+    refusal: Option<Value>,
     #[serde(borrow)]
     response: Option<&'a RawValue>,
 }
@@ -93,23 +139,41 @@ struct Item {
 
 impl ResponsesReader {
     pub fn new(origin: Origin, ids: Ids) -> Self {
-        Self { origin, ids, items: BTreeMap::new(), told: String::new(), end: None }
+        Self { origin, ids, items: BTreeMap::new(), told: Told::default(), announced: 0, end: None }
     }
 
-    /// The response at its end. Items that no event brought are taken from it.
-    fn end(&mut self, response: &str) -> Result<(), Fault> {
+    /// The response at its end. Items that no event brought are taken from it; their places.
+    fn end(&mut self, response: &str) -> Result<Vec<u64>, Fault> {
         let response: Response<'_> = serde_json::from_str(response).map_err(bad)?;
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
             return Err(Said::of_value(serde_json::json!({ "error": error })).fault(None));
         }
-        for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
-            self.items.entry(index).or_insert_with(|| item.to_owned());
+        let mut new = Vec::new();
+        for (place, item) in (0..).zip(response.output.unwrap_or_default()) {
+            if let Entry::Vacant(vacant) = self.items.entry(place) {
+                vacant.insert(item.to_owned());
+                new.push(place);
+            }
         }
         self.end = Some(End {
             status: response.status.unwrap_or_default(),
             reason: response.incomplete_details.and_then(|why| why.reason),
             usage: response.usage,
         });
+        Ok(new)
+    }
+
+    /// Hears what an item says that was not heard yet.
+    fn hear(&mut self, place: u64, heard: Heard<'_>) -> Result<(), Fault> {
+        let Some(item) = self.items.get(&place) else { return Ok(()) };
+        for part in parts(item, &self.origin).map_err(bad)?.0 {
+            match &part {
+                AnswerPart::Text(text) => self.told.item(text, heard),
+                AnswerPart::Call(_) if self.announced > 0 => self.announced -= 1,
+                AnswerPart::Call(call) => heard(Delta::Call { name: &call.name }),
+                AnswerPart::Opaque(_) => {}
+            }
+        }
         Ok(())
     }
 }
@@ -120,11 +184,14 @@ impl Reader for ResponsesReader {
             return Ok(Flow::Done);
         }
         let event: Event<'_> = serde_json::from_str(data).map_err(bad)?;
-        let delta = event.delta.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let delta = words(event.delta.as_ref());
         match event.kind.as_str() {
-            "response.output_text.delta" | "response.refusal.delta" if !delta.is_empty() => {
-                self.told.push_str(delta);
-                heard(Delta::Text(delta));
+            "response.output_text.delta" | "response.refusal.delta" => self.told.piece(delta, heard),
+            // A part of an item that is whole was heard with it.
+            "response.output_text.done" | "response.refusal.done"
+                if event.output_index.is_none_or(|place| !self.items.contains_key(&place)) =>
+            {
+                self.told.part(words(event.text.as_ref().or(event.refusal.as_ref())), heard);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if !delta.is_empty() => {
                 heard(Delta::Thinking(delta));
@@ -133,21 +200,25 @@ impl Reader for ResponsesReader {
                 if let Some(item) = event.item.and_then(|item| serde_json::from_str::<Item>(item.get()).ok())
                     && item.kind == "function_call"
                 {
+                    self.announced += 1;
                     heard(Delta::Call { name: &item.name.unwrap_or_default() });
                 }
             }
             "response.output_item.done" => {
-                let (Some(index), Some(item)) = (event.output_index, event.item) else {
+                let (Some(place), Some(item)) = (event.output_index, event.item) else {
                     return Err(Fault::invalid("output_item.done has no item or no place"));
                 };
-                self.items.insert(index, item.to_owned());
+                if self.items.insert(place, item.to_owned()).is_none() {
+                    self.hear(place, heard)?;
+                }
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 let response = event.response.ok_or_else(|| Fault::invalid("the last event has no response"))?;
-                self.end(response.get())?;
+                let new = self.end(response.get())?;
                 if event.kind == "response.failed" {
                     return Err(Fault::new(Failure::Server, "the provider failed and did not say why"));
                 }
+                new.into_iter().try_for_each(|place| self.hear(place, heard))?;
                 return Ok(Flow::Done);
             }
             "error" => return Err(Said::of_body(data).fault(None)),
@@ -157,20 +228,11 @@ impl Reader for ResponsesReader {
     }
 
     fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault> {
-        self.end(body)?;
+        let new = self.end(body)?;
         if self.end.as_ref().is_none_or(|end| end.status.is_empty()) {
             return Err(Fault::invalid("the answer is no response"));
         }
-        for item in self.items.values() {
-            for part in parts(item, &self.origin).map_err(bad)?.0 {
-                match &part {
-                    AnswerPart::Text(text) => heard(Delta::Text(text)),
-                    AnswerPart::Call(call) => heard(Delta::Call { name: &call.name }),
-                    AnswerPart::Opaque(_) => {}
-                }
-            }
-        }
-        Ok(())
+        new.into_iter().try_for_each(|place| self.hear(place, heard))
     }
 
     fn finish(self) -> Result<Answer, Fault> {
@@ -193,9 +255,9 @@ impl Reader for ResponsesReader {
             }
         }
         let mut warnings = Vec::new();
-        if all.is_empty() && !self.told.is_empty() {
+        if all.is_empty() && !self.told.text.is_empty() {
             warnings.push("the answer's text came in pieces only, never as an item".to_owned());
-            all.push(AnswerPart::Text(self.told));
+            all.push(AnswerPart::Text(self.told.text));
         }
         self.ids.settle(&mut all, &mut warnings);
         let called = all.iter().any(|part| matches!(part, AnswerPart::Call(_)));
@@ -252,6 +314,10 @@ fn parts(raw: &RawValue, origin: &Origin) -> Result<(Vec<AnswerPart>, bool), ser
         parts.push(AnswerPart::Text(text));
     }
     Ok((parts, refused))
+}
+
+fn words(field: Option<&Value>) -> &str {
+    field.and_then(Value::as_str).unwrap_or_default()
 }
 
 fn bad(error: serde_json::Error) -> Fault {

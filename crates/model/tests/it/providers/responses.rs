@@ -211,3 +211,66 @@ async fn a_server_that_does_not_stream_is_understood() {
     assert!(answer.usage.is_none() && answer.warnings.iter().any(|warning| warning.contains("did not count")));
     assert_eq!(ask(&model, &said("go")).await.error().failure, Failure::InvalidResponse);
 }
+
+/// Some servers send deltas, some only what is whole, and most send both.
+#[tokio::test]
+async fn issue5_text_is_heard_once_however_it_comes() {
+    let delta = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
+    let part = |text: &str| json!({"type": "response.output_text.done", "output_index": 0, "text": text});
+    let item = |place: u64, text: &str| json!({"type": "response.output_item.done", "output_index": place, "item": message(text)});
+    let refusal = json!({"type": "response.refusal.done", "output_index": 0, "refusal": "hello there"});
+    let end = |output: &[&str]| {
+        let output: Vec<Value> = output.iter().map(|text| message(text)).collect();
+        json!({"type": "response.completed", "response": {"status": "completed", "output": output, "usage": {}}})
+    };
+    let whole = "hello there";
+    let cases = [
+        vec![item(0, whole), end(&[])],
+        vec![part(whole), end(&[])],
+        vec![end(&[whole])],
+        vec![refusal, end(&[])],
+        vec![delta("hello "), delta("there"), end(&[])],
+        vec![delta("hello "), delta("there"), part(whole), item(0, whole), end(&[whole])],
+        // A piece was left out, a part has no pieces, a part comes late.
+        vec![delta("hel"), part(whole), item(0, whole), end(&[whole])],
+        vec![delta("hel"), end(&[whole])],
+        vec![delta("hello "), part("hello "), part("there"), item(0, whole), end(&[whole])],
+        vec![item(0, whole), part(whole), end(&[whole])],
+        // Two items, the second with and without pieces of its own; and all pieces first.
+        vec![delta("hello "), item(0, "hello "), item(1, "there"), end(&["hello ", "there"])],
+        vec![item(0, "hello "), delta("there"), part("there"), item(1, "there"), end(&["hello ", "there"])],
+        vec![
+            delta("hello "),
+            delta("there"),
+            part("hello "),
+            part("there"),
+            item(0, "hello "),
+            end(&["hello ", "there"]),
+        ],
+        // The same words twice.
+        vec![delta("hello there"), item(0, "hello "), end(&["hello ", "there"])],
+    ];
+    let fake = Fake::start(cases.iter().map(|case| Reply::stream(&events(case)))).await;
+    let model = model(&fake);
+    for case in cases {
+        let asked = ask(&model, &said("go")).await;
+        assert_eq!(asked.heard.text, whole, "{case:?}");
+        assert_eq!(asked.answer().text(), whole, "{case:?}");
+    }
+}
+
+#[tokio::test]
+async fn issue5_a_call_is_heard_once_however_it_comes() {
+    let function = json!({"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"});
+    let of = |kind: &str| json!({"type": kind, "output_index": 0, "item": function});
+    let end =
+        json!({"type": "response.completed", "response": {"status": "completed", "output": [function], "usage": {}}});
+    let (added, done) = (of("response.output_item.added"), of("response.output_item.done"));
+    let cases =
+        [vec![added.clone(), done.clone(), end.clone()], vec![done, end.clone()], vec![added, end.clone()], vec![end]];
+    let fake = Fake::start(cases.iter().map(|case| Reply::stream(&events(case)))).await;
+    let model = model(&fake);
+    for case in cases {
+        assert_eq!(ask(&model, &said("go")).await.heard.calls, ["read"], "{case:?}");
+    }
+}
