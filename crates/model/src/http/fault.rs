@@ -1,5 +1,6 @@
 //! What went wrong with an exchange: from status, body and event to a class and to words for a person.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use portcullis_secret::Redactor;
@@ -264,12 +265,12 @@ fn overflows(message: &str) -> bool {
 /// Somebody else's text, safe to show: one line, no control characters, not long, and no key that the provider has
 /// itself masked in part.
 pub(super) fn plain(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| if word.contains("**") { portcullis_secret::MASK } else { word });
     let mut line = String::new();
-    for word in words {
+    for word in text.split_whitespace() {
         if !line.is_empty() {
             line.push(' ');
         }
+        let word = masked(word);
         line.extend(word.chars().filter(|c| !c.is_control()));
         if line.len() > WORDS {
             let end = (0..=WORDS).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
@@ -279,6 +280,17 @@ pub(super) fn plain(text: &str) -> String {
         }
     }
     line
+}
+
+/// A word without what a provider has left of a key in it. Brackets, quotes and stops around it stay.
+fn masked(word: &str) -> Cow<'_, str> {
+    if !word.contains("**") {
+        return Cow::Borrowed(word);
+    }
+    let begun = word.trim_start_matches(|c| "([{<\"'`".contains(c));
+    let ended = begun.trim_end_matches(|c| ")]}>\"'`.,;:!?".contains(c));
+    let (before, after) = (&word[..word.len() - begun.len()], &begun[ended.len()..]);
+    Cow::Owned(format!("{before}{}{after}", portcullis_secret::MASK))
 }
 
 #[cfg(test)]
@@ -353,6 +365,21 @@ mod tests {
             let message = error(Said::of_body(&body).fault(Some(400)), key).message;
             assert!(!message.contains("sk-se") && !message.contains("890"), "{message}");
             assert!(!message.contains('\u{1b}'));
+        }
+    }
+
+    #[test]
+    fn what_stands_around_a_masked_key_stays() {
+        let cases = [
+            ("Incorrect API key provided (sk-se***890). Find", "Incorrect API key provided (***). Find"),
+            ("key: \"sk-***\", and", "key: \"***\", and"),
+            ("sk-se****.", "***."),
+            ("key=sk-se****", "***"),
+            ("(**)", "(***)"),
+            ("a * b", "a * b"),
+        ];
+        for (said, shown) in cases {
+            assert_eq!(plain(said), shown);
         }
     }
 

@@ -179,7 +179,7 @@ async fn issue5_a_model_that_the_server_does_not_have_is_refused_with_the_choice
     let spiteful = Fake::start([Reply::json(404, unknown), Reply::json(200, &echo)]).await;
     let keyed = self::environment(&[("OPENAI_BASE_URL", &spiteful.url), ("OPENAI_API_KEY", KEY)]);
     let model = Catalog::new(settings(), &keyed).open_text("openai-chat/m").expect("a model");
-    assert!(ask(model.as_ref(), &said("go")).await.error().message.contains("it has ***"), "L69");
+    assert!(ask(model.as_ref(), &said("go")).await.error().message.contains("it has `***`"), "L69");
     assert_eq!(fake.seen().len(), 7, "only where the model may be unknown is the list asked for");
 }
 
