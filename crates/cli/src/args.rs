@@ -321,7 +321,7 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
     /// With --watch: leave when nothing was done for this long, such as 10m
-    #[arg(long, value_name = "TIME", value_parser = values::span, requires = "watch")]
+    #[arg(long, value_name = "TIME", value_parser = values::short_span, requires = "watch")]
     pub idle_timeout: Option<Duration>,
     /// Run so many sessions at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]

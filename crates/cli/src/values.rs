@@ -27,7 +27,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// The same with days and weeks: `7d`, `2w`, `12h`.
 pub fn span(text: &str) -> Result<Duration, String> {
-    let bad = || format!("`{text}` is not a time such as 7d, 12h or 2w");
+    span_such_as(text, "7d, 12h or 2w")
+}
+
+/// The same where it is usually short.
+pub fn short_span(text: &str) -> Result<Duration, String> {
+    span_such_as(text, "30s, 10m or 2h")
+}
+
+fn span_such_as(text: &str, such: &str) -> Result<Duration, String> {
+    let bad = || format!("`{text}` is not a time such as {such}");
     let span: jiff::Span = text.parse().map_err(|_| bad())?;
     let whole = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok();
     whole.and_then(|span| Duration::try_from(span).ok()).filter(|span| !span.is_zero()).ok_or_else(bad)
@@ -44,6 +53,10 @@ mod tests {
         assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
         assert_eq!(span("7d"), Ok(Duration::from_secs(7 * 86_400)));
         assert!(span("1 month").is_err() && span("-1d").is_err() && span("0d").is_err());
+        for (said, time) in [("30s", 30), ("10m", 600), ("2h", 7_200), ("1d", 86_400)] {
+            assert_eq!(short_span(said), Ok(Duration::from_secs(time)));
+        }
+        assert_eq!(short_span("abc"), Err("`abc` is not a time such as 30s, 10m or 2h".to_owned()));
         assert!(duration("-1h").is_err() && duration("0s").is_err());
     }
 }

@@ -200,7 +200,12 @@ impl HttpClient {
             let limit = seconds(self.limits.connect);
             return Fault::new(Failure::Timeout, format!("no connection to {} within {limit}", self.base));
         }
-        Fault::new(Failure::Connection, format!("no connection to {}: {}", self.base, reason(error)))
+        // One that stood and was closed by the other side is no matter of the address.
+        let what = match error.is_connect() {
+            true => format!("no connection to {}", self.base),
+            false => format!("the connection to {} broke before an answer came", self.base),
+        };
+        Fault::new(Failure::Connection, format!("{what}: {}", reason(error)))
     }
 }
 
@@ -245,7 +250,12 @@ fn is_loopback(host: &str) -> bool {
 
 /// An address as paths are added to it. What is wrong with it is said without repeating it: it may hold a password.
 fn base(given: &str, version: Option<&str>) -> Result<Url, String> {
-    let mut url: Url = given.trim().parse().map_err(|error| format!("base_url is no address: {error}"))?;
+    let given = given.trim();
+    if !given.contains("://") {
+        let meant = with_scheme(given).unwrap_or_else(|| "https://HOST/PATH".to_owned());
+        return Err(format!("base_url must begin with http:// or https://, such as {meant}"));
+    }
+    let mut url: Url = given.parse().map_err(|error| format!("base_url is no address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("base_url begins with `{}:`; it takes http:// or https://", url.scheme()));
     }
@@ -263,6 +273,19 @@ fn base(given: &str, version: Option<&str>) -> Result<Url, String> {
     Ok(url)
 }
 
+/// What was meant by an address that lacks its beginning. Only what has a port is surely one, and no key in the wrong
+/// place: that is not repeated.
+fn with_scheme(given: &str) -> Option<String> {
+    let url: Url = format!("http://{given}").parse().ok()?;
+    let host = url.host_str()?;
+    let bare =
+        url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    // Without a dot, or all digits: a machine nearby.
+    let near = !host.contains('.') || host.parse::<std::net::IpAddr>().is_ok();
+    let scheme = if near { "http" } else { "https" };
+    (bare && url.port().is_some()).then(|| format!("{scheme}://{given}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,6 +299,21 @@ mod tests {
         for given in ["https://me:hunter22@host/v1", "https://host/v1?key=hunter22", "ftp://hunter22", "hunter22"] {
             let error = text(given).expect_err(given);
             assert!(!error.contains("hunter22"), "{error}");
+        }
+        let cases = [
+            ("127.0.0.1:9", "such as http://127.0.0.1:9"),
+            ("localhost:11434/v1", "such as http://localhost:11434/v1"),
+            ("[::1]:9", "such as http://[::1]:9"),
+            ("llm.example.com:8443/v1", "such as https://llm.example.com:8443/v1"),
+            ("api.example.com/v1", "such as https://HOST/PATH"),
+            ("me:hunter22@host:80", "such as https://HOST/PATH"),
+        ];
+        for (given, meant) in cases {
+            let error = text(given).expect_err(given);
+            assert!(
+                error.starts_with("base_url must begin with http:// or https://") && error.ends_with(meant),
+                "{error}"
+            );
         }
     }
 }

@@ -160,6 +160,25 @@ async fn check_5_7_no_server_no_host_and_no_tls_are_connection_errors_that_say_s
 }
 
 #[tokio::test]
+async fn a_connection_that_the_server_closes_is_not_called_none() {
+    tls();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut settings = settings();
+    settings.base_url = Some(format!("http://{}", listener.local_addr().expect("an address")));
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        stream.readable().await.expect("a request");
+    });
+    let model = Anthropic::new("anthropic/claude-x".parse().expect("a name"), settings).expect("a model");
+    let error = ask(&model, &said("go")).await.error();
+    assert_eq!(error.failure, Failure::Connection);
+    assert!(
+        error.message.contains("broke before an answer came") && !error.message.contains("no connection"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_that_is_something_else_is_invalid() {
     let fake = Fake::start([
         Reply::stream("<html>\n<body>sign in</body>\n</html>\n"),
