@@ -9,7 +9,7 @@ use portcullis_base::{Clock as _, EventId, SystemClock, Timestamp};
 use portcullis_event::facts::text_of;
 use portcullis_event::fold::{Input, Said};
 use portcullis_event::{Body, Event, LOCAL_TENANT, State};
-use portcullis_store::{AskFilter, Head, Log as _};
+use portcullis_store::{AskFilter, Head, HostLiveness, LeaseOwner, Liveness, LivenessOracle as _, Log as _};
 use serde_json::{Value, json};
 
 use crate::ask_view;
@@ -193,10 +193,16 @@ fn activation_kind(head: &Head) -> Option<&'static str> {
     }
 }
 
-/// The lease of a session, if it has not run out.
+/// The lease of a session, if it has not run out and its holder is not known to be gone: whoever comes next would take it.
 pub fn lease(head: &Head) -> Option<Value> {
     let (owner, until) = (head.lease_owner.as_ref()?, head.lease_until?);
-    (until > SystemClock::new().now()).then(|| json!({"owner": owner.to_string(), "until": until, "fence": head.fence}))
+    let holds = until > SystemClock::new().now() && !is_gone(owner);
+    holds.then(|| json!({"owner": owner.to_string(), "until": until, "fence": head.fence}))
+}
+
+/// Whether the process that holds a session has surely ended, as the store asks before it gives the session to another.
+pub fn is_gone(owner: &LeaseOwner) -> bool {
+    HostLiveness::new().liveness(owner) == Liveness::Dead
 }
 
 /// What the log says of a wake that ended: what it took up, what it queued, which events it wrote.

@@ -21,7 +21,8 @@ pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'stati
         return Some(("held by", owner.to_string()));
     }
     let next = world.command(&format!("sessions wake {session}"));
-    Some(("left by", format!("{owner}, whose lease ran out; go on with: {next}")))
+    let why = if activity::is_gone(owner) { "which is gone" } else { "whose lease ran out" };
+    Some(("left by", format!("{owner}, {why}; go on with: {next}")))
 }
 
 /// The newest wake of the activation journal (5.3): how it began, and how it ended if it has.

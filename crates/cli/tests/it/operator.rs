@@ -238,3 +238,24 @@ fn a_session_that_goes_on_by_itself_tells_of_no_stop_that_is_over() {
     assert_eq!(status["status"], "rescheduling", "{status}");
     assert!(status["stop_reason"].is_null(), "{status}");
 }
+
+#[test]
+fn the_status_of_a_session_whose_holder_was_killed_says_so_at_once_and_who_goes_on() {
+    let (world, model) = scripted(SLEEPS);
+    world.configure(driven::SHELL_RUNS);
+    let session = told(&world, "wait");
+    let mut child = driven::worker(&world, &model, &[]);
+    comes("the command began", || world.workspace.join("begun.txt").exists());
+    let pid = child.id();
+    let looks = |verb: &str| world.run(&["sessions", verb, &session]).ends(0);
+    looks("status").says("held by").says(&format!("(pid {pid})"));
+    assert!(status(&world, &session)["lease"]["owner"].is_string());
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().expect("it is dead");
+    // Its lease has half a minute to go.
+    for verb in ["status", "show"] {
+        let seen = looks(verb).says("left by").says(&format!("(pid {pid}), which is gone; go on with: "));
+        seen.says(&format!("sessions wake {session}"));
+    }
+    assert!(status(&world, &session)["lease"].is_null());
+}
