@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use portcullis::SessionId;
 use portcullis::harness::Settings as Wakes;
 use portcullis_event::facts::{SpanCompleted, SpanStarted};
+use portcullis_event::fold::CustomRequest;
 use portcullis_event::{Body, LOCAL_TENANT, SessionStatus, State};
 use portcullis_pipeline::folded;
 use portcullis_store::{AskFilter, Head, Log as _, StoreError};
@@ -36,13 +37,23 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     let activation = activation(world, session).await?;
     let resilience = Wakes::default();
     let progress = &state.progress;
-    let custom = progress.custom.values().next();
-    let answer =
-        custom.map(|call| world.command(&format!("sessions answer {session} --request {} 'OUTPUT'", call.event_id)));
+    let answer = |call: &CustomRequest| {
+        world.command(&format!("sessions answer {session} --request {} 'OUTPUT'", call.event_id))
+    };
+    let custom: Vec<Value> = progress
+        .custom
+        .values()
+        .map(|call| {
+            json!({
+                "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,
+                "answer_command": answer(call),
+            })
+        })
+        .collect();
     let retry = state.wakes.pending().filter(|wake| wake.is_retry()).map(|wake| wake.due_at).min();
     let status = reads_as(&state);
-    let commands: Vec<String> =
-        asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id))).chain(answer.clone()).collect();
+    let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
+    let commands: Vec<String> = shows.chain(progress.custom.values().map(answer)).collect();
     let document = json!({
         "session_id": session,
         "agent_id": created.agent_id,
@@ -72,10 +83,8 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         "resources": 0,
         "latest_activation": activation_document(&activation),
         "unknown_invocations": progress.unknown,
-        "pending_custom_tool": custom.map(|call| json!({
-            "id": call.event_id, "name": call.name, "input": call.input, "requested_at": call.requested_at,
-            "answer_command": answer,
-        })),
+        "pending_custom_tool": custom.first(),
+        "pending_custom_tools": custom,
         "pending_confirmation": asks.first().map(|ask| json!({
             "id": ask.ask_id, "tool_use_id": ask.tool_use_id, "tool": ask.facts.get("tool"), "policy": ask.kind,
             "requested_seq": ask.asked_seq, "expires_at": ask.expires_at,
@@ -113,7 +122,9 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     if head.failure_streak > 0 {
         line("failures", format!("{} in a row", head.failure_streak));
     }
-    for wake in state.wakes.pending() {
+    let mut wakes: Vec<_> = state.wakes.pending().collect();
+    wakes.sort_by_key(|wake| wake.due_at);
+    for wake in wakes {
         line("wakes at", format!("{}: {}", wake.due_at, safe_line(&wake.reason, 100)));
     }
     if let Some((label, value)) = holder(world, session, &head) {

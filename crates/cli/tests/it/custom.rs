@@ -99,3 +99,24 @@ fn allowing_a_call_that_its_client_runs_names_the_command_that_answers_it() {
     world.run(&words).ends(0);
     assert_eq!(world.run(&["run", "--continue", "--model", &model]).ends(0).out, "It is cold.\n");
 }
+
+#[test]
+fn the_status_shows_every_call_that_waits_for_its_client() {
+    let both = r#"calls = [{ name = "get_weather", input = { city = "Bern" } }, { name = "get_weather", input = { city = "Rome" } }]"#;
+    let (world, model) =
+        scripted(&ASKS.replace(r#"calls = [{ name = "get_weather", input = { city = "Bern" } }]"#, both));
+    let file = declared(&world, WEATHER);
+    let session = world.run(&["sessions", "new", "how is it?", "--custom-tools", &file]).ends(0).id("sesn_");
+    wake(&world, &session, &model).ends(3);
+    let waits = status(&world, &session);
+    let calls = waits["pending_custom_tools"].as_array().expect("a list");
+    let cities: Vec<&str> = calls.iter().filter_map(|call| call["input"]["city"].as_str()).collect();
+    assert_eq!(cities, ["Bern", "Rome"]);
+    assert_eq!(waits["pending_custom_tool"], calls[0], "the first is where it always was");
+    let commands: Vec<&str> = calls.iter().filter_map(|call| call["answer_command"].as_str()).collect();
+    assert_eq!(waits["commands"], serde_json::json!(commands));
+    let text = world.run(&["sessions", "status", &session]).ends(0).out;
+    for command in commands {
+        assert!(text.contains(&format!("waits for an answer: {command}\n")), "{text}");
+    }
+}

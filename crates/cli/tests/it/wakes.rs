@@ -1,18 +1,22 @@
 //! Transcripts of sessions that have something to do later.
 
 use crate::common::{World, store};
-use portcullis_base::{AppendId, QueuedWakeId, SessionId, Timestamp};
+use portcullis_base::{AppendId, Clock as _, QueuedWakeId, SessionId, Timestamp};
 use portcullis_event::facts::{Priority, WakeQueued};
 use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
 use portcullis_store::{Commit, Log as _, SessionKey};
 
 fn queue(world: &World, session: SessionId) {
+    queue_at(world, session, "2031-02-03T04:05:06.000000Z");
+}
+
+fn queue_at(world: &World, session: SessionId, due_at: &str) {
     let (ids, clock) = (portcullis::SystemIds::new(), portcullis::SystemClock::new());
-    let due_at: Timestamp = "2031-02-03T04:05:06.000000Z".parse().expect("a time");
+    let due_at: Timestamp = due_at.parse().expect("a time");
     let actor = Actor::user("test");
     let stamp = Stamp { ids: &ids, clock: &clock, actor: &actor, turn_id: None, wake_id: None };
     let wake = stamp.draft(&WakeQueued {
-        queued_wake_id: QueuedWakeId::make(&ids, due_at),
+        queued_wake_id: QueuedWakeId::make(&ids, clock.now()),
         due_at,
         reason: "look again\u{1b}[31m".to_owned(),
         note: Some("the build".to_owned()),
@@ -49,4 +53,17 @@ fn s15_pending_wakes_are_shown_and_rebuilt() {
     db.execute("UPDATE queued_wakes SET due_at = 7", []).expect("tampered");
     let rebuilt = world.run(&["replay", &session, "--mode", "rebuild"]).ends(1);
     assert!(rebuilt.out.contains("due_at: the log says"), "{}", rebuilt.out);
+}
+
+#[test]
+fn the_status_tells_wakes_in_the_order_of_their_time() {
+    let world = World::with_file("a.txt", "text\n");
+    let session = world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0).id("sesn_");
+    let days = ["2031-02-03T04:05:06.000000Z", "2033-02-03T04:05:06.000000Z", "2032-02-03T04:05:06.000000Z"];
+    for day in days {
+        queue_at(&world, session.parse().expect("an id"), day);
+    }
+    let text = world.run(&["sessions", "status", &session]).ends(0).out;
+    let told = text.lines().filter_map(|line| line.trim().strip_prefix("wakes at ")).map(|line| &line.trim()[..4]);
+    assert_eq!(told.collect::<Vec<_>>(), ["2031", "2032", "2033"], "{text}");
 }
