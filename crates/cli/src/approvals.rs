@@ -15,7 +15,7 @@ use crate::config::Settings;
 use crate::exit::{Ended, failed};
 use crate::render::{self, Term};
 use crate::world::{World, is_there, key};
-use crate::{call, person, watch};
+use crate::{activity, call, person, watch};
 
 pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     match what {
@@ -137,7 +137,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
 async fn unheard(world: &World, row: &AskRow, term: &Term) -> anyhow::Result<()> {
     let session = row.session_id;
     let head = world.store.head(key(session)).await?;
-    let is_held = head.is_none_or(|head| head.lease_owner.is_some());
+    let is_held = head.is_none_or(|head| activity::lease(&head).is_some());
     let waits = folded(&*world.store, key(session)).await?;
     let unheard = waits.progress.last_wake.is_some() && waits.asks.pending().next().is_none();
     if unheard && !is_held && !term.json {

@@ -205,9 +205,10 @@ impl Reader for ResponsesReader {
                 }
             }
             "response.output_item.done" => {
-                let (Some(place), Some(item)) = (event.output_index, event.item) else {
-                    return Err(Fault::invalid("output_item.done has no item or no place"));
-                };
+                let item = event.item.ok_or_else(|| Fault::invalid("output_item.done has no item"))?;
+                // Who gives no place sends them in their order.
+                let next = || self.items.last_key_value().map_or(0, |(last, _)| last + 1);
+                let place = event.output_index.unwrap_or_else(next);
                 if self.items.insert(place, item.to_owned()).is_none() {
                     self.hear(place, heard)?;
                 }

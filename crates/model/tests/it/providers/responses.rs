@@ -224,8 +224,11 @@ async fn issue5_text_is_heard_once_however_it_comes() {
         json!({"type": "response.completed", "response": {"status": "completed", "output": output, "usage": {}}})
     };
     let whole = "hello there";
+    let unplaced = |text: &str| json!({"type": "response.output_item.done", "item": message(text)});
     let cases = [
         vec![item(0, whole), end(&[])],
+        vec![unplaced("hello "), unplaced("there"), end(&["hello ", "there"])],
+        vec![unplaced("hello "), unplaced("there"), end(&[])],
         vec![part(whole), end(&[])],
         vec![end(&[whole])],
         vec![refusal, end(&[])],
