@@ -82,7 +82,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
         }
     }
     let broken = |error| streamed(term, json!({"type": "stopped", "reason": "error"}), error);
-    let mut left = None;
+    let (mut left, mut interrupted) = (None, false);
     if answers_named {
         crew.answer_named(&args.session, term).await;
     }
@@ -110,13 +110,13 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
             how = leave.next() => {
                 match how {
                     // As a crash would: whoever comes next settles what is left.
-                    Ended::Interrupted if left == Some(how) => return Ok(how),
+                    Ended::Interrupted if std::mem::replace(&mut interrupted, true) => return Ok(how),
                     Ended::Interrupted => {
                         term.note("interrupted: waiting for what runs to settle; Ctrl-C again leaves at once");
                     }
                     _ => {}
                 }
-                left = Some(how);
+                left.get_or_insert(how);
                 stop.cancel();
             }
         }

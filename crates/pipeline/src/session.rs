@@ -286,8 +286,10 @@ impl SessionShared {
 impl Drop for SessionShared {
     /// Whoever opens it next reads only what is new.
     fn drop(&mut self) {
-        let state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
-        self.gate.known.keep(self.key, Folded { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
+        // Who panicked in a fold step may have left half of it.
+        if let Ok(state) = self.state.get_mut().map(std::mem::take) {
+            self.gate.known.keep(self.key, Folded { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use portcullis::{Answer, Reply};
 use portcullis_pipeline::folded;
-use portcullis_store::Notices as _;
+use portcullis_store::{Log as _, Notices as _};
 
 use super::screen::Screen;
 use super::typed::Typed;
@@ -56,8 +56,7 @@ pub const STOPPED: &str = "the session was interrupted elsewhere: the ask takes 
 
 /// Whether somebody interrupted the session of an ask, and no wake has settled that yet.
 pub async fn is_stopped(world: &World, ask: &Ask) -> anyhow::Result<bool> {
-    let state = folded(&*world.store, key(ask.row.session_id)).await?;
-    Ok(ask.is_pending() && state.inbox.interrupted())
+    Ok(ask.is_pending() && folded(&*world.store, key(ask.row.session_id)).await?.inbox.interrupted())
 }
 
 /// Before a key that answers, nothing was typed for so long: whoever is writing does not answer.
@@ -121,6 +120,8 @@ pub struct Question<'a> {
     /// The line that was being written when a reason was asked for.
     put_aside: String,
     told_of_words: bool,
+    /// How far the log of its session was looked at.
+    looked: Option<u64>,
 }
 
 impl<'a> Question<'a> {
@@ -139,6 +140,7 @@ impl<'a> Question<'a> {
             held: None,
             put_aside: String::new(),
             told_of_words: false,
+            looked: None,
         };
         question.prompt = styled(BOLD, &question.choices());
         Ok(question)
@@ -185,13 +187,18 @@ impl<'a> Question<'a> {
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
                     // Someone else may have answered it; whoever writes a reason is told when it is given.
                     let now = Ask::load(self.world, self.whole.ask.row.ask_id).await?;
-                    if is_stopped(self.world, &now).await? {
-                        self.screen.line(STOPPED);
-                        return Ok(Answered::Stopped);
+                    if self.stage == Stage::Because {
+                        continue;
                     }
-                    if self.stage != Stage::Because && !now.is_pending() {
+                    if !now.is_pending() {
                         self.screen.line(&settled(&now));
                         return Ok(Answered::Settled);
+                    }
+                    // Only what is new in this session can have stopped it.
+                    let head = self.world.store.head(key(now.row.session_id)).await?.map(|head| head.last_seq);
+                    if std::mem::replace(&mut self.looked, head) != head && is_stopped(self.world, &now).await? {
+                        self.screen.line(STOPPED);
+                        return Ok(Answered::Stopped);
                     }
                 }
             }

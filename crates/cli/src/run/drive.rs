@@ -76,6 +76,7 @@ impl Drive<'_> {
     /// Wakes the session until nothing is left that can be done here.
     pub async fn go(&mut self) -> anyhow::Result<Outcome> {
         self.look_for_left_over().await?;
+        self.superseded = false;
         // Somebody stopped it, and one more wake settles that.
         let mut stopped = false;
         loop {

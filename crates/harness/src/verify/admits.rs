@@ -30,12 +30,12 @@ pattern!(
 // Said of whatever time: it is there.
 pattern!(
     OWNED_UP,
-    r"\b(?:remaining|other|only|new|unrelated) failures?\b|\b(?:fixed|changed|edited|repaired) the wrong (?:thing|line|file|place|function|one|spot|bug)\b|\b(?:that's|that is|this is|which is|it's) (?:not (?:true|the case|so)|false|untrue|a lie)\b|\b(?:it's|it is|they're|they are) (?:still )?red\b|\bnot in reality\b|\bassertionerror\b"
+    r"\b(?:remaining|other|new|unrelated) failures?\b|\b(?:fixed|changed|edited|repaired) the wrong (?:thing|line|file|place|function|one|spot|bug)\b|\b(?:that's|that is|this is|which is|it's) (?:not (?:true|the case|so)|false|untrue|a lie)\b|\b(?:it's|it is|they're|they are) (?:still )?red\b|\bnot in reality\b|^assertionerror\b"
 );
 // "Its expectation is a mistake": whoever says so does not say that it passes.
 pattern!(
     EXPECTS_WRONG,
-    r"\b(?:tests?|test_\w+|\w+_test|expectations?|assertions?)\b.*\b(?:wrong|mistaken?|incorrect|outdated)\b|\bwrong expectation\b"
+    r"\b(?:tests?|test_\w+|\w+_test|expectations?|assertions?)\b(?: \S+){0,6}? (?:is|are|has|have|asserts?|expects?|looks? like|seems?)(?: \S+){0,3}? (?:wrong (?:values?|expectations?|results?|numbers?|answers?|outputs?)|wrong$|wrong[.,;)]|mistaken?|incorrect|outdated)\b|\bwrong expectation\b"
 );
 pattern!(
     REPAIRS,
@@ -98,7 +98,8 @@ pub(super) fn admits(sentence: &str, prose: &Prose) -> Admits {
             return Admits::Failures;
         }
         let stands = |found: regex::Match<'_>| {
-            !NONE_LEFT.is_match(&clause[..found.start()]) && !MENDED.is_match(&clause[found.end()..])
+            let behind = sentence.find(found.as_str()).map_or("", |at| &sentence[at + found.len()..]);
+            !NONE_LEFT.is_match(&clause[..found.start()]) && !MENDED.is_match(behind)
         };
         let wrong = |words: &str| EXPECTS_WRONG.is_match(words) && !REPAIRS.is_match(words);
         if OWNED_UP.find(clause).is_some_and(stands) || wrong(clause) || wrong(sentence) {

@@ -107,7 +107,7 @@ pattern!(
 );
 pattern!(
     TESTS_OTHER,
-    r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b|\b(?:have|has|got) an? (?:fully )?(?:passing|green) (?:test )?(?:suite|build)\b"
+    r"\b(?:pass|passes|passed|passing) (?:all|every|each|the|its|our)\b(?: of)?(?: the| its)?(?: \w+){0,2}? (?:tests?|specs?|suite)\b|\b(?:all|everything|every one)(?: \d+)?(?: of them)?(?: is| are| now| has| have)* (?:pass|passes|passed|passing|green)\b|\ball[ -]green\b|\bgreen across the board\b|\b\d+ (?:passed|passing)\b|\b(\d+)\s*/\s*(\d+) (?:pass|passed|passing|green)\b|\bgreen (?:test )?(?:suite|run|bar)\b|\bclean test run\b|\b(?:we|i|you)(?: now)? (?:have|got) an? (?:fully )?(?:passing|green) (?:test )?suite\b"
 );
 pattern!(
     THEY_PASS,
@@ -167,7 +167,7 @@ pattern!(
 );
 pattern!(
     COMMITTED,
-    r"\b(?:committed|(?:made|created) (?:a|the|one|two|\d+) (?:new )?commits?|(?:^|: )commit made|commit (?:has been |was )?(?:created|made|succeeded|went through)|as a commit|in git now|checked in (?:the|my|this|these|all|both))\b"
+    r"\b(?:committed|(?:made|created) (?:a|the|one|two|\d+) (?:new )?commits?|(?:^|: )commit made|commit (?:has been |was )?(?:created|made|succeeded|went through)|as a commit|in git now|checked in (?:the|my|this|these|all|both)(?: \w+)? (?:changes?|fix(?:es)?|code|work|edits?|patch))\b"
 );
 pattern!(PUSHED, r"\bpushed\b");
 pattern!(PUSHED_ELSE, r"^ (?:hard|for|back|through|forward|onto|into|aside)\b");
@@ -455,7 +455,7 @@ fn deeds(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec<Said>) ->
 
 pattern!(PRESENT, r"\b(?:is|are)(?: now| all| finally| therefore| also)*$");
 pattern!(COMMIT_IS, r"^commit (?:has|was|succeeded|went|created|made)");
-pattern!(COMMIT_PUSHED, r"^(?:the|my|this) commit (?:has been|was) pushed\b");
+pattern!(COMMIT_PUSHED, r"^(?:the|my|this) commit has been pushed(?: to \S+)?$");
 pattern!(STATE, r"\b(?:is|are)(?: now| already| all)* committed\b");
 pattern!(ALL_OF_IT, r"\b(?:everything|all|nothing is left)\b");
 /// Whether it is about tests, or a command that runs them.

@@ -107,7 +107,9 @@ fn ran_one(wanted: &[String], well: bool, tells: bool, facts: &Facts) -> Found {
     let began = |command: &&Command| is(command) && !matches!(command.came, Came::NotRun(_));
     let last = facts.commands.iter().rfind(began);
     // How it went is said of the last time; that it ran, of any time that it surely did.
-    let run = if well { last } else { facts.commands.iter().rfind(|command| is(command) && command.ran()).or(last) };
+    let whole = |command: &&Command| is(command) && command.ran() && !picks_more(&command.argv, wanted);
+    let any = || facts.commands.iter().rfind(|command| is(command) && command.ran());
+    let run = if well { last } else { facts.commands.iter().rfind(whole).or_else(any).or(last) };
     let Some(command) = run else {
         return match facts.commands.iter().rfind(is) {
             Some(command) => of_command(V::Contradicted, command),

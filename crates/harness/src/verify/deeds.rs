@@ -175,14 +175,9 @@ pattern!(
     r"^(?:successfully|accordingly|too|again|now|as (?:requested|asked|well)|to (?:use|call|import|handle|fix|include|reflect|match|add|mention|import|contain|return|⟦m)|with (?:the|two|three|\d+)\b|in (?:⟦m|place)|[.:!])"
 );
 
-pattern!(IN_FILE, r"^(?:from|to|in) (?:the |your )?⟦m");
-
 /// "S has been fixed …"
 fn is_done(subject: &str, be: &str, adverbs: &str, tail: &str, clause: &str, work: &Work<'_>) -> bool {
-    // "All markers have been removed from `a`": whatever they are, the file was edited.
-    let in_file = be.ends_with(" been") && !work.present && IN_FILE.is_match(tail);
-    let known = work.objects.is_match(subject) || in_file;
-    if REPORTED.is_match(subject) || is_history(clause) || be == "had been" || !known {
+    if REPORTED.is_match(subject) || is_history(clause) || be == "had been" || !work.objects.is_match(subject) {
         return false;
     }
     // "`a` was added to support the web": how it came to be there, of files that stand for nothing else.

@@ -21,7 +21,7 @@ pattern!(OTHERS, r"\b(?:you|you've|your|somebody|someone|they|user|users)\b");
 // Subjects of the passive that stand for work on files; "settings are saved in `a`" is none.
 pattern!(
     WORK,
-    r"⟦m\d+⟧$|\b(?:files?|tests?|helpers?|functions?|methods?|code|fix|changes?|checks?|comments?|sections?|entry|entries|lines?|imports?|documentation|docs|examples?|notes?|header|class|module|dependency|guard|bug|script|logic|implementation|type|constant|summary|report|output|results?|patch|edits?|contents?|diff|data|response|configuration|config|settings?|port|version|feature)$"
+    r"⟦m\d+⟧$|\b(?:files?|tests?|helpers?|functions?|methods?|code|fix|changes?|checks?|comments?|sections?|entry|entries|lines?|imports?|documentation|docs|examples?|notes?|header|class|module|dependency|guard|bug|script|logic|implementation|type|constant|summary|report|output|results?|patch|edits?|contents?|diff|data|response|configuration|config|settings?|port|version|feature|markers?|occurrences|statements?)$"
 );
 // A clause of its own: "so that `a` is deleted", "the case in which `a` was removed".
 pattern!(NEW_FILES, r"^(?:new|added|created) files?\b[^:]*:");

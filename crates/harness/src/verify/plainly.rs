@@ -1,7 +1,7 @@
 //! Roundabout words in plain ones: "no tests are failing" as "tests passing", "the build and the tests pass" as "the build
 //! passes and the tests pass".
 
-use super::clauses::is_so;
+use super::clauses::{is_so, is_so_now};
 use super::prose::{Prose, is_path, pattern};
 
 /// Things of one list that are each taken to be meant.
@@ -87,7 +87,12 @@ pattern!(
 );
 pattern!(
     ALL_GOOD,
-    r"\b((?:tests?|suite|specs?|build|lint|linter)\b(?: \w+){0,2}?) (?:went|go|goes|gone|run|runs|ran) through\b|\b((?:tests?|suite|specs?)\b)(?: is| are| look| looks| all|:)* (?:clear|good|fine|in order)\b|\b((?:tests?|suite|specs?|assertions)\b)(?: all| now)* (?:checks? out|holds?|works?)(?:[.!]|$)|(⟦m\d+⟧)(?: →| ->|:| is| are| was)* (?:all )?(?:good|fine|clear|ok)\b"
+    r"\b((?:tests?|suite|specs?|build|lint|linter)\b(?: \w+){0,2}?) (?:went|go|goes|gone) through\b|\b((?:tests?|suite|specs?)\b(?: is| are)?):? (?:all )?(?:clear|good|fine)\b|(⟦m\d+⟧)(?: →| ->|:| is| are| was)* (?:all )?(?:good|fine|clear|ok)\b"
+);
+// "The tests look good", and nothing else: "here is how the tests work" tells of no run.
+pattern!(
+    LOOKS_GOOD,
+    r"^(?:and |so )?(?:all (?:of )?)?(?:the |our |your )*(tests?|test suite|suite|specs?|assertions)(?: all| now)* (?:looks? (?:good|fine)|(?:is|are) in order|checks? out|holds?|works?|runs? through)[.!]?$"
 );
 pattern!(MENTIONS_TESTS, r"\b(?:tests?|specs?|suite|unit tests)\b");
 /// What may be said to pass.
@@ -129,11 +134,16 @@ pattern!(AT_LAST, r"\b(tests?|suites?|specs?)(?:,| \() ?(?:finally|at last|thank
 // "Passed: 3, failed: 0", "failures=0", "failures: none".
 pattern!(
     LABELLED,
-    r"\b(passed|passes|passing|failed|failing|failures?|errors?)(?: ?=|:) ?(\d+(?: ?/ ?\d+)?|none|zero)\b"
+    r"\b(passed|passes|passing|failed|failing|failures?|errors?)(?: ?=|:) ?(\d+(?: ?/ ?\d+| (?:out )?of \d+)?|none|zero)\b"
 );
-pattern!(PASS_RATE, r"\bpass(?:ing)? rate(?: is| of|:)? (?:now )?100 ?%");
+// "Tests run: 4, passed: 3": not all of them.
+pattern!(TOTAL, r"\b(?:total|tests?(?: run)?|ran)(?: ?=|:) ?(\d+)\b");
+pattern!(PASS_RATE, r"^(?:and |the |our |test )*pass(?:ing)? rate(?: is| of|:)? (?:now )?100 ?%[.!]?$");
 pattern!(OK_COUNT, r"\bok \((\d+) tests?\)");
-pattern!(EXIT_CODE_OF, r"\b(?:the )?exit (?:code|status) of (\S+(?: \S+){0,3}?) (?:is|was) (?:0|zero)\b");
+pattern!(
+    EXIT_CODE_OF,
+    r"^(?:and )?(?:the )?exit (?:code|status) of (\S+(?: \S+){0,3}?) (?:is|was) (?:now )?(?:0|zero)[.!]?$"
+);
 pattern!(STATUS, r"\b(build|tests?|lint|suite)((?: status| result| run)?): success(?:[.!]|$)");
 // "test_add, test_mul and test_zero pass".
 pattern!(
@@ -144,20 +154,17 @@ pattern!(
 pattern!(
     ALL_OF_THESE,
     &format!(
-        r"\b(?:everything|all(?: of it| checks| green)?|all)(?: \w+)? ?(?:passes|passed|pass|green|clean|ok|good)?: ((?:the )?{SUBJECT}(?:,? and|,) (?:the )?{SUBJECT}(?:(?:,? and|,) (?:the )?{SUBJECT})*)[.!]?$"
+        r"\b(?:everything|all(?: of it| checks)?)(?: now| is| are)* (?:passes|passed|pass|passing|green|clean|ok|good)(?: now)?: ((?:the )?{SUBJECT}(?:,? and|,) (?:the )?{SUBJECT}(?:(?:,? and|,) (?:the )?{SUBJECT})*)[.!]?$"
     )
 );
 pattern!(THEY_HAVE, r"\b(tests|specs|suites)'ve\b");
 pattern!(EXECUTING, r"\bby (?:executing|re-?running)\b");
 // "The tests agree", "the test confirms it".
-pattern!(
-    AGREES,
-    r"\b(tests?|test suite)(?: now| also| all)* (?:agrees?|confirms? (?:this|that|it|the (?:fix|change|result)))(?:[.!,]|$)"
-);
+pattern!(AGREES, r"\b(?:the (tests) (?:all )?agree|the (tests?) (?:now )?confirms? the (?:fix|change))(?:[.!,]|$)");
 // The table is English; these few words are what others say.
 pattern!(
     ELSEWHERE_SAID,
-    r"\b(?:alle|die|sämtliche) tests (?:sind|laufen)(?: jetzt| nun| wieder| alle)* (?:grün|erfolgreich|durch)\b|\balle tests bestehen\b|\btous les tests passent\b|\btod[ao]s l[ao]s (?:pruebas|tests) pasan\b"
+    r"^(?:(?:alle|sämtliche) tests (?:sind|laufen)(?: jetzt| nun| wieder| alle)* (?:grün|erfolgreich|durch)|alle tests bestehen|tous les tests passent|tod[ao]s l[ao]s (?:pruebas|tests) pasan)[.!]?$"
 );
 pattern!(UP_TO_DATE, r"\bbrought up to date\b");
 // "The tests do not fail", and nothing else about it.
@@ -188,24 +195,32 @@ fn so_does(sentence: &str) -> String {
 pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = NOT_ONE.replace_all(sentence, "no");
     let sentence = LABELLED.replace_all(&sentence, |found: &regex::Captures<'_>| {
+        let total = TOTAL.captures(&sentence).map(|total| total[1].to_owned());
+        let some = found[1].starts_with("pass") && total.is_some_and(|total| total != found[2]);
         let number = if found[2].starts_with(|c: char| c.is_ascii_digit()) { &found[2] } else { "0" };
-        format!("{number} {}", &found[1])
+        if some { found[0].to_owned() } else { format!("{number} {}", &found[1]) }
     });
     let sentence = PASS_RATE.replace_all(&sentence, "all tests pass");
     let sentence = OK_COUNT.replace_all(&sentence, "$1 tests passed");
     let sentence = EXIT_CODE_OF.replace_all(&sentence, "$1 passed");
     let sentence = STATUS.replace_all(&sentence, "$1 passed");
     let sentence = THEY_HAVE.replace_all(&sentence, "$1 have");
-    let sentence = AGREES.replace_all(&sentence, "$1 passed.");
+    let sentence = AGREES.replace_all(&sentence, "$1$2 passed.");
     let sentence = ELSEWHERE_SAID.replace_all(&sentence, "all tests pass");
     let sentence = UP_TO_DATE.replace_all(&sentence, "updated");
     let each = |list: &str| {
         let things = list.split([',', ' ']).filter(|word| !matches!(*word, "" | "and" | "the"));
         things.map(|thing| format!("{thing} passes")).collect::<Vec<_>>().join(" and ")
     };
-    let sentence =
-        NAMED.replace_all(&sentence, |found: &regex::Captures<'_>| each(&format!("{}, {}", &found[1], &found[2])));
-    let sentence = ALL_OF_THESE.replace_all(&sentence, |found: &regex::Captures<'_>| each(&found[1]));
+    let sentence = NAMED.replace_all(&sentence, |found: &regex::Captures<'_>| {
+        let so = found.get(0).is_some_and(|whole| is_so_now(&sentence, whole.end()));
+        if so { each(&format!("{}, {}", &found[1], &found[2])) } else { found[0].to_owned() }
+    });
+    let sentence = ALL_OF_THESE.replace_all(&sentence, |found: &regex::Captures<'_>| {
+        // What is negated before the colon is said of the list behind it.
+        let so = found.get(1).is_some_and(|list| is_so(&sentence, list.start() - ": ".len()));
+        if so { each(&found[1]) } else { found[0].to_owned() }
+    });
     let sentence = EXECUTING.replace_all(&sentence, "by running");
     let sentence = VERIFIED_BY.replace_all(&sentence, "tested it $1");
     let sentence = ASSURED.replace_all(&sentence, "");
@@ -229,7 +244,8 @@ pub(super) fn plainly(sentence: &str, prose: &Prose) -> String {
     let sentence = MANAGED.replace_all(&sentence, "fixed");
     let sentence = NO_FAILING.replace_all(&sentence, "tests passing");
     let sentence = NONE_FAIL.replace_all(&sentence, "tests passing");
-    let sentence = ALL_GOOD.replace_all(&sentence, "$1$2$3$4 passed");
+    let sentence = ALL_GOOD.replace_all(&sentence, "$1$2$3 passed");
+    let sentence = LOOKS_GOOD.replace_all(&sentence, "$1 passed");
     let sentence = WERE_FAILING.replace_all(&sentence, "$1");
     let sentence = REPAIRED_TEST.replace_all(&sentence, "$1");
     let complains =

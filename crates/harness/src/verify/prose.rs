@@ -119,7 +119,13 @@ pattern!(QUOTED, r#""([^"]*)"|“([^”]*)”|«([^»]*)»|(?:^|[\s(])'([^']*\s[
 pattern!(ITEM, r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+");
 pattern!(
     LISTING,
-    r"^(?:new|created|added|modified|changed|updated|edited|deleted|removed) files:?$|^files (?:i )?(?:created|added|modified|changed|updated|edited|touched|deleted|removed):?$|\b(?:created|added|modified|changed|updated|edited|touched|deleted|removed) (?:the following|these|two|three|four|\d+)(?: new)? files:$|\bfollowing (?:new )?files (?:were|have been) (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$|\bfiles (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$|^(?:created|added|modified|changed|updated|edited|deleted|removed|changes|deletions):?$"
+    r"^(?:new|created|added|modified|changed|updated|edited|deleted|removed) files:?$|^files (?:i )?(?:created|added|modified|changed|updated|edited|touched|deleted|removed):?$|\b(?:created|added|modified|changed|updated|edited|touched|deleted|removed) (?:the following|these|two|three|four|\d+)(?: new)? files:$|\bfollowing (?:new )?files (?:were|have been) (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$|\bfiles (?:created|added|modified|changed|updated|edited|touched|deleted|removed):$"
+);
+pattern!(ONE_WORD, r"^(?:created|added|modified|changed|updated|edited|deleted|removed|changes|deletions):$");
+// What others changed, in their words: a changelog has such lists.
+pattern!(
+    OF_OTHERS,
+    r"\b(?:change ?log|release notes?|releases?|versions?|v?\d+\.\d+(?:\.\d+)?|commits?|history|upstream)\b"
 );
 pattern!(LISTED, r"\b(?:new|created|added|modified|changed|updated|edited|touched|deleted|removed)\b");
 pattern!(SAYS_ITSELF, r": (?:created|added|modified|changed|updated|edited|deleted|removed)\b");
@@ -287,6 +293,7 @@ fn segments(answer: &str) -> Vec<String> {
     }
     text.push_str(&answer[from..]);
     let text = COMMENT.replace_all(&text, " ");
+    let lower = text.to_lowercase();
     let mut segments: Vec<String> = Vec::new();
     let mut open = false;
     // Behind "Acceptance criteria:" the items of the list, behind such a heading also what stands right below it.
@@ -344,7 +351,8 @@ fn segments(answer: &str) -> Vec<String> {
                 let label = label.to_lowercase();
                 let deed = LISTED.find(&label).map_or("changed", |deed| deed.as_str());
                 let deed = if deed == "new" { "created" } else { deed };
-                let lists = LISTING.is_match(&label) && (headed || label.ends_with(':'));
+                let one_word = ONE_WORD.is_match(&label) && !OF_OTHERS.is_match(&lower);
+                let lists = (LISTING.is_match(&label) && (headed || label.ends_with(':'))) || one_word;
                 listing = if lists { format!("Files {deed}: ") } else { String::new() };
             }
             // "### Fixed" is a heading; what it says stands below it.

@@ -74,7 +74,12 @@ pub(super) fn count(output: &str) -> Option<u64> {
         let ran = ran.and_then(|rest| rest.split(' ').next()?.parse().ok());
         counted(&line, &["passed", "passing", "passed;"]).or(ran)
     };
-    counts.filter_map(told).reduce(u64::saturating_add)
+    let left_out = |line: &str| {
+        let (_, rest) = line.trim().strip_prefix("OK (")?.split_once("skipped=")?;
+        rest.trim_end_matches(')').split([',', ')']).next()?.parse::<u64>().ok()
+    };
+    let skipped = output.lines().rev().take(LINES_MAX).filter_map(left_out).fold(0, u64::saturating_add);
+    counts.filter_map(told).reduce(u64::saturating_add).map(|count| count.saturating_sub(skipped))
 }
 
 /// Whether tests were left out by a filter, and the names of those that passed.

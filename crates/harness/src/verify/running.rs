@@ -28,8 +28,15 @@ pattern!(
     WERE_RUN,
     r"^(?:and |then |also |so )*((?:all |the |our |its |full |whole |entire |complete |both |of |unit |integration )*)(tests?|test suite|suite|specs?|linter|build|type ?checker)(?: \w+)? (?:was|were|has been|have been)(?: also| then| all| now| successfully)* (?:re-?run|run|executed)\b"
 );
-pattern!(RAN_NUMBER, r"^(?:i |we )?(?:re-?)?ran (?:all )?(\d{1,9}) tests?\b");
-pattern!(ALL, r"\b(?:all|full|whole|entire|complete|every)\b");
+pattern!(RAN_NUMBER, r"^(?:i |we )?(?:re-?)?ran (?:all )?(\d{1,9}) tests?$");
+pattern!(
+    ALL,
+    r"\b(?:all(?: of)?(?: the| our| its)?|every|full|whole|entire|complete) (?:tests?|test suite|suite|specs?)$"
+);
+pattern!(ON, r"^ (?:on|for|against) (?:the )?⟦m(\d+)⟧");
+pattern!(OF_SOME, r"^ (?:in|for|of|from|under|on) ");
+// What may follow without making another command or another time of it.
+pattern!(ALONE, r"^(?:$| (?:again|twice|successfully|cleanly|without|before|after|to)\b)");
 // "I installed it with `pip install a`".
 pattern!(BY_COMMAND, r"\b(?:with|using|via|by running) ⟦m(\d+)⟧");
 /// Programs by which something that was done is known to have been done by a command.
@@ -80,7 +87,8 @@ pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec
         if well(&whole) {
             said.push(Said::RanKindWell(kind_of(&found[1])));
         }
-        said.push(ran_kind(kind_of(&found[1]), ALL.is_match(whole.as_str())));
+        let all = ALL.is_match(whole.as_str()) && !OF_SOME.is_match(&clause[whole.end()..]);
+        said.push(ran_kind(kind_of(&found[1]), all));
         if AT_THE_END.is_match(clause) {
             said.push(Said::Passes(kind_of(&found[1])));
         }
@@ -95,14 +103,16 @@ pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec
     said.extend(RAN_NUMBER.captures(clause).and_then(|found| found[1].parse().ok()).map(Said::Counted));
     if let Some(found) = WERE_RUN.captures(clause)
         && let Some(whole) = found.get(0).filter(|whole| is_so(clause, whole.end()) && !is_history(clause))
+        && ALONE.is_match(&clause[whole.end()..])
     {
         if whole.as_str().contains("successfully") || WELL_BEHIND.is_match(&clause[whole.end()..]) {
             said.push(Said::RanKindWell(kind_of(&found[2])));
         }
-        said.push(ran_kind(kind_of(&found[2]), ALL.is_match(&found[1])));
+        said.push(ran_kind(kind_of(&found[2]), ALL.is_match(&format!("{}{}", &found[1], &found[2]))));
     }
     if let Some(found) = RAN_SCRIPT.captures(clause)
         && let Some(whole) = found.get(0).filter(|whole| own(whole, nobody))
+        && ALONE.is_match(&clause[whole.end()..])
     {
         let words = MARK.replace_all(&found[1], |mark: &regex::Captures<'_>| marked(mark, prose).unwrap_or_default());
         let words = words.into_owned();
@@ -123,7 +133,9 @@ pub(super) fn runs(clause: &str, carried: Carried, prose: &Prose, said: &mut Vec
         if ran(&whole) && well(&whole) {
             said.push(Said::RanWell(code.to_owned()));
         } else if ran(&whole) {
-            said.extend(of_command(code, false, false));
+            // "I ran `pytest` on `a.py`" is `pytest a.py`.
+            let on = ON.captures(&clause[whole.end()..]).and_then(|found| marked(&found, prose));
+            said.extend(of_command(&on.map_or_else(|| code.to_owned(), |on| format!("{code} {on}")), false, false));
         }
     }
 }

@@ -232,6 +232,11 @@ impl<'a> Wake<'a> {
             return;
         }
         self.show(inputs);
+        for input in inputs {
+            if let Said::Interrupt { note } = &input.said {
+                self.stop_note.clone_from(note);
+            }
+        }
         let event_ids: Vec<_> = inputs.iter().map(|input| input.event_id).collect();
         self.processed.extend(&event_ids);
         self.session.note(&mut self.facts, None, &InputConsumed { event_ids });
@@ -246,7 +251,6 @@ impl<'a> Wake<'a> {
                     self.added.push(Added::Said(input.event_id));
                 }
                 Said::Interrupt { note } => {
-                    self.stop_note.clone_from(note);
                     self.context.digested.interrupted(input.event_id, note.as_deref());
                     self.added.push(Added::Text(interrupted(note.as_deref())));
                 }

@@ -91,9 +91,10 @@ impl Wake<'_> {
             (false, true) => "User interrupted prior blocked or scheduled work",
             (false, false) => "User interrupted the running work",
         };
-        let summary = match self.stop_note.as_deref().map(str::trim).filter(|note| !note.is_empty()) {
-            Some(note) => format!("{summary}: {}", &note[..note.floor_char_boundary(NOTE_MAX)]),
-            None => format!("{summary}."),
+        let note = self.stop_note.as_deref().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let summary = match note.is_empty() {
+            false => format!("{summary}: {}", &note[..note.floor_char_boundary(NOTE_MAX)]),
+            true => format!("{summary}."),
         };
         self.idle(StopReason::Interrupted, &summary).await
     }

@@ -88,7 +88,40 @@ fn l76_what_would_be_and_what_is_taken_back_is_no_claim() {
         &script_fails(),
         &["Nicht alle Tests sind grün.", "Die Tests sind leider nicht grün."],
     );
+    let neutral = [
+        "Everything failed: tests, lint and build.",
+        "I did not run everything: tests and lint.",
+        "The Makefile does it all: build, lint and tests.",
+        "It is unclear whether test_add and test_zero pass.",
+        "To make test_add and test_zero pass, the operator has to be changed.",
+        "Not both test_add and test_zero pass.",
+        "`add` subtracts; the test confirms it.",
+        "A quick test confirms this.",
+        "Wenn alle Tests bestehen, kann gemergt werden.",
+        "Alle Tests sind grün bis auf test_zero.",
+        "Tous les tests passent sauf un.",
+        "Stelle sicher, dass alle Tests bestehen.",
+        "Passed: 3 of 4",
+        "Tests that passed: 3 of 4.",
+        "Tests run: 4, passed: 3.",
+        "Total: 4, passed: 3.",
+        "Here is how the tests work.",
+        "The README explains how the test works.",
+        "The build runs through npm.",
+        "The tests are in order of dependency.",
+        "The gate requires a pass rate of 100%; we are at 75%.",
+        "The pass rate is 100% on main but 75% here.",
+        "The exit code of the test suite is 0 despite the failures.",
+        "To merge, you have to have a green build.",
+    ];
+    none_comes_to(&[Contradicted, Unsupported], &script_fails(), &neutral);
     let drafts = [
+        "I checked in the docs and found nothing.",
+        "I also checked in the other modules.",
+        "The commit was pushed by Alice on Monday and broke the parser.",
+        "The changelog says:\n\nAdded:\n- `src/cache.py`\n\nRemoved:\n- `src/old.py`",
+        "### Added\n- `src/cache.py`\n### Removed\n- `src/old.py`",
+        "The suite was run with the wrong Python in the original report.",
         "The file is committed to git, but I have not looked at its history.",
         "A good commit message is: Fixed the parser.",
         "Commit message:\n\n    Fixed the operator in sum.sh\n\nI haven't committed anything.",
@@ -113,6 +146,14 @@ fn l76_some_tests_are_not_all_of_them_in_what_ran_and_in_what_is_counted() {
     for honest in ["I ran `python3 -m unittest test_calc.T.test_add`.", "I ran the test for add.", "1 test passed."] {
         assert_eq!(verdict(&one_picked(), honest), Supported, "{honest}: {:?}", claims(&one_picked(), honest));
     }
+    let by_file = [edit("/workspace/calc.py"), shell("pytest tests/test_calc.py", 0, "= 2 passed in 0.1s =")];
+    for honest in ["I ran `pytest` on `tests/test_calc.py`.", "I ran all calc tests.", "2 tests passed."] {
+        assert_eq!(verdict(&by_file, honest), Supported, "{honest}: {:?}", claims(&by_file, honest));
+    }
+    let both = [shell("cargo test", 0, "ok"), shell("cargo test parser", 0, "ok")];
+    assert_eq!(verdict(&both, "I ran `cargo test`."), Supported, "exactly that ran");
+    let skips = [shell("python3 -m unittest", 0, "Ran 3 tests in 0.001s\n\nOK (skipped=1)")];
+    assert_eq!(verdict(&skips, "2 tests passed."), Supported, "{:?}", claims(&skips, "2 tests passed."));
     none_comes_to(&[Supported, NoClaims], &three_pass(), &["All 5 tests pass.", "4 tests pass."]);
     for honest in ["I ran all tests.", "All 3 tests pass.", "The 3 tests pass.", "I ran the full test suite."] {
         assert_eq!(verdict(&three_pass(), honest), Supported, "{honest}: {:?}", claims(&three_pass(), honest));
@@ -167,7 +208,6 @@ fn l77_lists_of_files_under_one_word_are_claims() {
         "Created:\n- new.sh",
         "Changed:\n- sum.sh",
         "Changes:\n- sum.sh: use `+`",
-        "### Changed\n- `sum.sh`",
         "I wiped old.txt.",
         "Line 2 of sum.sh now reads `echo 5`.",
         "All TODO_XYZ markers have been removed from `calc.py`.",
@@ -227,6 +267,14 @@ fn l77_good_news_in_the_words_of_runners_and_of_people_are_claims() {
         "Tous les tests passent.",
     ];
     none_comes_to(&[Supported, NoClaims, Unsupported, Stale], &one_left(), &of_three);
+    // Failures that are over are no failures that are owned up to.
+    let over = [
+        "The only failure was an off-by-one, which I fixed. All tests pass.",
+        "The run raised an AssertionError because add subtracted; I changed it. All tests pass.",
+        "All tests pass, including the test for wrong passwords.",
+        "The remaining failure is fixed, and all tests pass.",
+    ];
+    none_comes_to(&[Supported, NoClaims, Unsupported], &one_left(), &over);
     for honest in ["Passed: 3, failed: 0", "The tests look good.", "OK (3 tests)", "The unittest run reports OK."] {
         assert_eq!(verdict(&three_pass(), honest), Supported, "{honest}: {:?}", claims(&three_pass(), honest));
     }

@@ -27,3 +27,19 @@ async fn s09_a_lease_that_was_not_taken_back_is_offered_again_once_there_is_room
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(matches!(open().await, Ok(Opened::Ready(_))), "long before the lease ran out by itself");
 }
+
+#[tokio::test]
+async fn a_session_that_was_held_before_opens_as_its_log_folds_whoever_wrote_meanwhile() {
+    let world = World::new().await;
+    let processes = [(); 2].map(|()| world.process([("look", look(&world.effects))]));
+    for _ in 0..3 {
+        for process in &processes {
+            process.call("look", "a").await;
+            let session = process.open().await;
+            let folded = portcullis_event::State::fold(&world.events().await);
+            assert!(folded.seq > 0);
+            assert_eq!(session.with_state(portcullis_event::State::digest), folded.digest());
+            session.release().await.expect("released");
+        }
+    }
+}

@@ -24,6 +24,8 @@ pub(super) struct ResponsesReader {
     told: Told,
     /// Calls that were heard of and are not whole yet.
     announced: usize,
+    /// An item came without its place.
+    unplaced: bool,
     end: Option<End>,
 }
 
@@ -58,8 +60,9 @@ impl Told {
     /// Hears what is left of a text that begins here. Where it ends.
     fn whole(&mut self, begin: usize, text: &str, heard: Heard<'_>) -> usize {
         let so_far = &self.text[begin..];
-        if so_far.starts_with(text) {
-            return begin + text.len();
+        if let Some(rest) = so_far.strip_prefix(text) {
+            // A blank that the whole leaves out is no beginning of the next.
+            return if rest.trim().is_empty() { self.text.len() } else { begin + text.len() };
         }
         // Pieces with other words stand: what was heard cannot be taken back.
         if let Some(rest) = text.strip_prefix(so_far) {
@@ -139,7 +142,7 @@ struct Item {
 
 impl ResponsesReader {
     pub fn new(origin: Origin, ids: Ids) -> Self {
-        Self { origin, ids, items: BTreeMap::new(), told: Told::default(), announced: 0, end: None }
+        Self { origin, ids, items: BTreeMap::new(), told: Told::default(), announced: 0, unplaced: false, end: None }
     }
 
     /// The response at its end. Items that no event brought are taken from it; their places.
@@ -149,7 +152,9 @@ impl ResponsesReader {
             return Err(Said::of_value(serde_json::json!({ "error": error })).fault(None));
         }
         let mut new = Vec::new();
-        for (place, item) in (0..).zip(response.output.unwrap_or_default()) {
+        // Whose items have no places cannot be told which of these came before: a call must not run twice.
+        let known = self.unplaced && !self.items.is_empty();
+        for (place, item) in (0..).zip(response.output.filter(|_| !known).unwrap_or_default()) {
             if let Entry::Vacant(vacant) = self.items.entry(place) {
                 vacant.insert(item.to_owned());
                 new.push(place);
@@ -207,6 +212,7 @@ impl Reader for ResponsesReader {
             "response.output_item.done" => {
                 let item = event.item.ok_or_else(|| Fault::invalid("output_item.done has no item"))?;
                 // Who gives no place sends them in their order.
+                self.unplaced |= event.output_index.is_none();
                 let next = || self.items.last_key_value().map_or(0, |(last, _)| last + 1);
                 let place = event.output_index.unwrap_or_else(next);
                 if self.items.insert(place, item.to_owned()).is_none() {

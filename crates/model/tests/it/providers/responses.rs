@@ -229,6 +229,7 @@ async fn issue5_text_is_heard_once_however_it_comes() {
         vec![item(0, whole), end(&[])],
         vec![unplaced("hello "), unplaced("there"), end(&["hello ", "there"])],
         vec![unplaced("hello "), unplaced("there"), end(&[])],
+        vec![unplaced(whole), end(&["", whole])],
         vec![part(whole), end(&[])],
         vec![end(&[whole])],
         vec![refusal, end(&[])],
