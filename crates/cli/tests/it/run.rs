@@ -233,7 +233,7 @@ fn a_configuration_says_how_many_requests_a_turn_may_take() {
     let config = config.to_str().expect("a path");
     let ran = world.run(&["run", "look", "--model", &model, "--config", config]).ends(0);
     assert_eq!(ran.out.matches("Once more.").count(), 3, "{}", ran.out);
-    ran.warns("3 requests, 2 calls");
+    ran.warns("3 requests, 2 calls").warns("this wake came to its limit of 3 requests");
     std::fs::write(config, "[model]\nmax_turns = 0\n").expect("written");
     world.run(&["run", "look", "--model", &model, "--config", config]).ends(2).warns("max_turns");
 }
