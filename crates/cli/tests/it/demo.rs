@@ -139,7 +139,7 @@ fn alive(word: &str) -> usize {
 fn demo_in(world: &World, words: &[&str]) -> (std::path::PathBuf, driven::Process) {
     let folder = world.workspace.join("tmp");
     std::fs::create_dir_all(&folder).expect("made");
-    let child = world.command(words).env("TMPDIR", &folder).spawn().expect("it starts");
+    let child = world.command_by("--default-signal=HUP", words).env("TMPDIR", &folder).spawn().expect("it starts");
     (folder, driven::Process::of(child))
 }
 

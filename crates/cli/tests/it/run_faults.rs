@@ -1,7 +1,5 @@
 //! Models that misbehave, and runs that are killed: each leaves a transcript that makes sense.
 
-use std::process::Stdio;
-
 use rustix::process::Signal;
 
 use crate::common;
@@ -269,18 +267,11 @@ fn a_limit_that_was_reached_before_an_answer_is_no_success() {
     assert_eq!((&end["stop"], &end["exit"]), (&"limit".into(), &1.into()), "{end}");
 }
 
-/// A run with documents, once its one call works; `before` starts it.
-fn at_work(world: &World, before: &[&str], command: &str) -> crate::driven::Process {
+/// A run with documents, once its one call works.
+fn at_work(world: &World, signal: &str, command: &str) -> crate::driven::Process {
     let calls = format!("[{{ name = \"bash\", input = {{ command = \"touch began; {command}\" }} }}]");
     let model = script(world, &format!("[[turn]]\ncalls = {calls}\n[[turn]]\ntext = \"Over.\"\n"));
-    let words = ["run", "go", "--model", &model, "--approvals", "allow", "--json"];
-    let mut run = world.command(&words);
-    if let [first, others @ ..] = before {
-        let plain = std::mem::replace(&mut run, std::process::Command::new(first));
-        run.args(others).arg(plain.get_program()).args(plain.get_args()).env_clear();
-        run.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(&world.workspace);
-        run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    }
+    let mut run = world.command_by(signal, &["run", "go", "--model", &model, "--approvals", "allow", "--json"]);
     let child = crate::driven::Process::of(run.spawn().expect("starts"));
     comes("it works", || world.workspace.join("began").exists());
     child
@@ -290,7 +281,7 @@ fn at_work(world: &World, before: &[&str], command: &str) -> crate::driven::Proc
 fn a_run_that_is_told_to_leave_settles_what_runs_and_ends_its_documents() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let world = World::new();
-        let child = at_work(&world, &[], "sleep 600");
+        let child = at_work(&world, "--default-signal=HUP", "sleep 600");
         crate::driven::signal(&child, signal);
         let ran = child.output().ends(code);
         let end = ran.lines().pop().expect("an end");
@@ -303,7 +294,7 @@ fn a_run_that_is_told_to_leave_settles_what_runs_and_ends_its_documents() {
 #[test]
 fn a_run_under_nohup_outlives_its_terminal() {
     let world = World::new();
-    let child = at_work(&world, &["/usr/bin/env", "--ignore-signal=HUP"], "sleep 0.5");
+    let child = at_work(&world, "--ignore-signal=HUP", "sleep 0.5");
     crate::driven::signal(&child, Signal::HUP);
     let end = child.output().ends(0).lines().pop().expect("an end");
     assert_eq!(end["stop"], "done", "{end}");

@@ -131,7 +131,17 @@ impl World {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        self.prepared(Command::new(binary()), args)
+    }
+
+    /// The same by `env`, with what it makes of a signal: whatever started the tests may want one ignored (`nohup`).
+    pub fn command_by(&self, signal: &str, args: &[&str]) -> Command {
+        let mut env = Command::new("/usr/bin/env");
+        env.arg(signal).arg(binary());
+        self.prepared(env, args)
+    }
+
+    fn prepared(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(&self.workspace).env_clear();
         command.env("PORTCULLIS_HOME", &self.home).env("XDG_CONFIG_HOME", &self.config).env("HOME", &self.home);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
