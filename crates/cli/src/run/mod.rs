@@ -55,6 +55,11 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let work = Work { world: &world, runtime, session, model, before, globals };
     let screen = Arc::new(Screen::new(*term, false));
     let agent = work.agent(&screen).await;
+    // First: whoever was told of the session finds in it what it is for, however soon this process ends.
+    let said = match prompt.as_deref() {
+        Some(prompt) => Some(work.say(prompt).await),
+        None => None,
+    };
     screen.document(&json!({
         "type": "session", "session_id": session, "workspace": work.runtime.workspace(),
         "model": work.model.name().to_string(), "resumed": args.session.is_some() || args.resume,
@@ -81,7 +86,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let began = Instant::now();
     let ended = match prompt.is_none() && term.interactive() {
         true => talk::talk(&work, &mut drive).await,
-        false => once(&work, &mut drive, prompt.as_deref(), began).await,
+        false => once(&work, &mut drive, said, began).await,
     };
     let told = |error| streamed(term, json!({"type": "end", "stop": "error", "session_id": session}), error);
     // What a persistent shell holds does not outlive the run. Whoever left does not wait for it: with this process its
@@ -98,12 +103,14 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     ended.map_err(told)
 }
 
-/// Works on a prompt, or on what is left over, until nothing is left to do. Who sits at a terminal may say more meanwhile.
-async fn once(work: &Work<'_>, drive: &mut Drive<'_>, prompt: Option<&str>, began: Instant) -> anyhow::Result<Ended> {
-    let said = match prompt {
-        Some(prompt) => Some(work.say(prompt).await?),
-        None => None,
-    };
+/// Works on what was said, or on what is left over, until nothing is left to do. Who sits at a terminal may say more meanwhile.
+async fn once(
+    work: &Work<'_>,
+    drive: &mut Drive<'_>,
+    said: Option<anyhow::Result<EventId>>,
+    began: Instant,
+) -> anyhow::Result<Ended> {
+    let said = said.transpose()?;
     if said.is_some() && drive.waits().await? {
         drive
             .term
