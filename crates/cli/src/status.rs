@@ -52,6 +52,9 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         .collect();
     let retry = state.wakes.pending().filter(|wake| wake.is_retry()).map(|wake| wake.due_at).min();
     let status = reads_as(&state);
+    // What it stopped for is over once it works, or is about to (3.4).
+    let rests = matches!(status, SessionStatus::Idle | SessionStatus::RequiresAction | SessionStatus::Terminated);
+    let stopped = progress.last_stop.as_ref().filter(|_| rests);
     let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
     let commands: Vec<String> = shows.chain(progress.custom.values().map(answer)).collect();
     let document = json!({
@@ -60,7 +63,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         "environment_id": created.environment_id,
         "workspace": created.workspace,
         "status": status,
-        "stop_reason": progress.last_stop,
+        "stop_reason": stopped,
         "summary": progress.last_summary,
         "turns": progress.usage.turns,
         "usage": progress.usage,
@@ -100,9 +103,9 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "  {label:<13}{value}");
     };
-    let reason = progress.last_stop.as_ref().map(|stop| render::word(&json!(stop)["type"])).unwrap_or_default();
-    let reason = if reason.is_empty() { reason } else { format!(" ({reason})") };
-    line("status", format!("{}{reason}", render::word(&status)));
+    let word = render::word(&status);
+    let reason = stopped.map(|stop| render::word(&json!(stop)["type"])).filter(|reason| *reason != word);
+    line("status", format!("{word}{}", reason.map(|reason| format!(" ({reason})")).unwrap_or_default()));
     if let Some(summary) = &progress.last_summary {
         line("last wake", safe_line(summary, 200));
     }

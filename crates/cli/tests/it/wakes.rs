@@ -1,6 +1,7 @@
 //! Transcripts of sessions that have something to do later.
 
 use crate::common::{World, store};
+use crate::driven::{scripted, status, told, wake};
 use portcullis_base::{AppendId, Clock as _, QueuedWakeId, SessionId, Timestamp};
 use portcullis_event::facts::{Priority, WakeQueued};
 use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
@@ -66,4 +67,16 @@ fn the_status_tells_wakes_in_the_order_of_their_time() {
     let text = world.run(&["sessions", "status", &session]).ends(0).out;
     let told = text.lines().filter_map(|line| line.trim().strip_prefix("wakes at ")).map(|line| &line.trim()[..4]);
     assert_eq!(told.collect::<Vec<_>>(), ["2031", "2032", "2033"], "{text}");
+}
+
+#[test]
+fn status_tells_no_stop_that_is_over() {
+    let (world, model) = scripted("[[turn]]\ntext = \"Hello.\"\n");
+    let session = told(&world, "go");
+    wake(&world, &session, &model).ends(0);
+    assert_eq!(status(&world, &session)["stop_reason"]["type"], "end_turn");
+    world.run(&["sessions", "send", &session, "and now?"]).ends(0);
+    assert!(status(&world, &session)["stop_reason"].is_null(), "it has work again");
+    let shown = world.run(&["sessions", "status", &session]).ends(0);
+    assert!(shown.out.contains("rescheduling") && !shown.out.contains("end_turn"), "{}", shown.out);
 }

@@ -103,8 +103,8 @@ impl Wake<'_> {
 /// Bytes of a note in a summary, which is one line; the whole stands in its event.
 const NOTE_MAX: usize = 200;
 
-/// How long until the next try: 5 s after the first transient failure, then 2, 4, 8, 16, 30 s with jitter; never sooner
-/// than the provider asked for.
+/// How long until the next try: 5 s after a first failure that may pass and 2 s after another, then 4, 8, 16, 30 s with
+/// jitter; never sooner than the provider asked for.
 fn wait(
     settings: &Settings,
     streak: u32,
