@@ -1,0 +1,10 @@
+//! Attacks around the sandbox: on what is planted for later, on what a person is shown, and on what a rule means.
+//!
+//! Each file attacks one class with many generated spellings. Every attack has a control: the same attempt without the
+//! guard must work, because an attack that could not succeed proves nothing. The tests run the real binary as root and as
+//! an ordinary user; they need root (to become that user) and `setpriv`, and fail if either is missing.
+
+mod arena;
+#[path = "../it/common/mod.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
+mod common;
