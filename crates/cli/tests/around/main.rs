@@ -4,6 +4,7 @@
 //! guard must work, because an attack that could not succeed proves nothing. The tests run the real binary as root and as
 //! an ordinary user; they need root (to become that user) and `setpriv`, and fail if either is missing.
 
+#[allow(dead_code, reason = "each class uses the part of it that it needs")]
 mod arena;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
