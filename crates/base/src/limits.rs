@@ -127,5 +127,10 @@ pub const LOOP_STOP: u32 = 5;
 pub const MAX_CONSECUTIVE_DEFECTS: u32 = 3;
 /// Cancelled work gets this long to end by itself.
 pub const KILL_GRACE: Duration = Duration::from_secs(3);
+/// How long output is read after a command has ended: a daemon that holds a pipe does not hold the call.
+pub const DRAIN: Duration = Duration::from_secs(2);
+/// After the kill of a command its call gets this long to see it dead, drain its pipes and tell its end. On a busy machine
+/// a death takes a while, and a call that is dropped before tells neither exit nor timeout.
+pub const KILLED_GRACE: Duration = Duration::from_secs(5);
 /// Shutdown in all.
 pub const SHUTDOWN: Duration = Duration::from_secs(10);

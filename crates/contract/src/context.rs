@@ -12,9 +12,9 @@ use portcullis_base::{
     limits,
 };
 use portcullis_secret::SecretText;
-use tokio_util::sync::CancellationToken;
 
-use crate::{AccessRequest, ShellFact, SpoolRef};
+use crate::stop::StopSignal;
+use crate::{AccessRequest, ShellFact, SpoolRef, StopCause};
 
 /// Who called. Every id was supplied by the session's runner; none is inferred.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +33,12 @@ pub struct Caller {
     pub intent_id: IntentId,
 }
 
-/// The invocation was interrupted; return as soon as you can.
+/// The invocation was told to stop; return as soon as you can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cancelled;
+pub struct Cancelled {
+    /// Why.
+    pub cause: StopCause,
+}
 
 /// The invocation has handed over as many pieces of evidence as one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -176,7 +179,7 @@ pub struct ToolContext {
     pub(crate) invocation_id: InvocationId,
     pub(crate) attempt: u32,
     pub(crate) timeout: Duration,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) stop: StopSignal,
     pub(crate) variables: Arc<BTreeMap<String, SecretText>>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) reported: Arc<Mutex<Reported>>,
@@ -209,14 +212,19 @@ impl ToolContext {
 
     /// Resolves when the invocation is interrupted or out of time.
     pub async fn cancelled(&self) -> Cancelled {
-        self.cancel.cancelled().await;
-        Cancelled
+        Cancelled { cause: self.stop.fired().await }
     }
 
     /// Whether it was.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.stop.cause().is_some()
+    }
+
+    /// Whether it was stopped because its time is up.
+    #[must_use]
+    pub fn timed_out(&self) -> bool {
+        self.stop.cause() == Some(StopCause::Deadline)
     }
 
     /// Shows a live delta to whoever watches, at most [`limits::PROGRESS_LIVE`] bytes of it. If the tool is declared

@@ -27,6 +27,7 @@ mod resolved;
 pub mod seam;
 mod semantics;
 mod shell_fact;
+mod stop;
 mod strict;
 mod tool;
 
@@ -48,4 +49,5 @@ pub use semantics::{
     VerificationKind,
 };
 pub use shell_fact::{EndedCommand, ShellFact};
+pub use stop::StopCause;
 pub use tool::Tool;

@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use portcullis_base::{Code, InvocationId, Reason, Risk, SideEffect, SideEffects, Window};
 use portcullis_secret::SecretText;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 pub use crate::codec::DecodeError;
 pub use crate::context::{Host, Kept, Reported, SpoolSink};
+pub use crate::stop::StopSignal;
 pub use crate::tool::{Decoded, Executed};
 use crate::{
     AccessRequest, Action, Anchor, Caller, Content, ExecutorId, ExecutorKind, InputFault, Precondition, Prepared,
@@ -182,7 +182,7 @@ pub struct ContextParts {
     pub invocation_id: InvocationId,
     pub attempt: u32,
     pub timeout: Duration,
-    pub cancel: CancellationToken,
+    pub stop: StopSignal,
     pub variables: Arc<BTreeMap<String, SecretText>>,
     pub host: Arc<dyn Host>,
 }
@@ -191,17 +191,9 @@ pub struct ContextParts {
 #[must_use]
 pub fn context(parts: ContextParts) -> (ToolContext, Reports) {
     let reported = Arc::new(Mutex::new(Reported::default()));
-    let ContextParts { caller, invocation_id, attempt, timeout, cancel, variables, host } = parts;
-    let context = ToolContext {
-        caller,
-        invocation_id,
-        attempt,
-        timeout,
-        cancel,
-        variables,
-        host,
-        reported: Arc::clone(&reported),
-    };
+    let ContextParts { caller, invocation_id, attempt, timeout, stop, variables, host } = parts;
+    let context =
+        ToolContext { caller, invocation_id, attempt, timeout, stop, variables, host, reported: Arc::clone(&reported) };
     (context, Reports(reported))
 }
 

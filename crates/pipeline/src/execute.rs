@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, CatchUnwind};
 use portcullis_base::{SideEffect, limits};
-use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reported, Reports};
-use portcullis_contract::{Background, Concurrency, Interrupt, ToolContext};
+use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reported, Reports, StopSignal};
+use portcullis_contract::{Background, Concurrency, Interrupt, StopCause, ToolContext};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
     let semantics = seam::semantics(&invocation.tool);
     let (line, midway) = line(semantics.dynamic_access);
     let host = Arc::new(host(session, &invocation, line));
-    let stop = CancellationToken::new();
+    let stop = StopSignal::default();
     let (context, reports) = context(session, &invocation, &host, &stop);
     // A tool that is let finish heeds no interrupt, but a lost lease it must: another process may
     // already be at work on the same thing.
@@ -82,6 +82,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
         Concurrency::Exclusive | Concurrency::Keyed => None,
     };
     let mut running = Running::new(session, (host, midway), reports, stop);
+    running.grace = grace(&invocation);
     if interrupted.is_cancelled() {
         // Stopped while its start was being written: it never runs.
         return Ok(running.end(invocation, Outcome::Cancelled).await);
@@ -96,7 +97,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
                 if Box::pin(running.at_gate(&invocation, inquiry)).await {
                     continue;
                 }
-                let ended = running.stopped(Outcome::Cancelled).await;
+                let ended = running.stopped(StopCause::Shutdown).await;
                 // What became of it must be known before the end is written: an ask may be open.
                 session.catch_up().await?;
                 ended
@@ -104,7 +105,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
             Watched::Ended(outcome, None) => outcome,
             Watched::Ended(outcome, Some(asked)) => return Ok(away(invocation, running, Some(outcome), asked)),
             Watched::Asked(asked) => return Ok(away(invocation, running, None, asked)),
-            Watched::TimedOut => running.stopped(Outcome::TimedOut).await,
+            Watched::TimedOut => running.stopped(StopCause::Deadline).await,
             Watched::Interrupted => {
                 if interrupt == Interrupt::Detach
                     && !session.lost.is_cancelled()
@@ -112,11 +113,20 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
                 {
                     return Ok(away(invocation, running, None, asked));
                 }
-                running.stopped(Outcome::Cancelled).await
+                running.stopped(running.interrupt()).await
             }
         };
     };
     Ok(running.end(invocation, outcome).await)
+}
+
+/// How long a call may take to end once it was told to. The processes of a command are killed after the grace, and then
+/// their end is told (§14).
+fn grace(invocation: &Invocation) -> Duration {
+    match seam::semantics(&invocation.tool).sandbox {
+        Some(_) => limits::KILL_GRACE + limits::KILLED_GRACE,
+        None => limits::KILL_GRACE,
+    }
 }
 
 fn away(invocation: Invocation, running: Running, ended: Option<Outcome>, asked: Asked) -> Ran {
@@ -150,7 +160,7 @@ fn context(
     session: &SessionShared,
     invocation: &Invocation,
     host: &Arc<InvocationHost>,
-    stop: &CancellationToken,
+    stop: &StopSignal,
 ) -> (ToolContext, Reports) {
     let variables = seam::semantics(&invocation.tool).variables.iter();
     let variables = variables.filter_map(|v| Some((v.name.clone(), session.gate.variables.get(&v.name)?.clone())));
@@ -159,7 +169,7 @@ fn context(
         invocation_id: invocation.id,
         attempt: invocation.attempt,
         timeout: invocation.timeout,
-        cancel: stop.clone(),
+        stop: stop.clone(),
         variables: Arc::new(variables.collect()),
         host: Arc::clone(host) as Arc<dyn seam::Host>,
     })
@@ -185,7 +195,9 @@ pub(crate) struct Running {
     checkpoints: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     no_more_checkpoints: CancellationToken,
     /// Tells the tool to stop.
-    stop: CancellationToken,
+    stop: StopSignal,
+    /// How long it may take to end once it was told.
+    grace: Duration,
     host: Arc<InvocationHost>,
     reports: Reports,
     session: Arc<SessionShared>,
@@ -201,13 +213,14 @@ impl Running {
         session: &Arc<SessionShared>,
         (host, midway): (Arc<InvocationHost>, Midway),
         reports: Reports,
-        stop: CancellationToken,
+        stop: StopSignal,
     ) -> Self {
         Self {
             work: None,
             checkpoints: None,
             no_more_checkpoints: CancellationToken::new(),
             stop,
+            grace: limits::KILL_GRACE,
             host,
             reports,
             midway,
@@ -286,21 +299,30 @@ impl Running {
                 // Its call is over, and a tool that may go on here is not declared to ask: `build` refuses both.
                 Watched::AtGate(_) => continue,
                 Watched::Ended(outcome, _) => outcome,
-                Watched::TimedOut => self.stopped(Outcome::TimedOut).await,
+                Watched::TimedOut => self.stopped(StopCause::Deadline).await,
                 // It asks once, and that was seen to.
-                Watched::Asked(_) | Watched::Interrupted => self.stopped(Outcome::Cancelled).await,
+                Watched::Asked(_) | Watched::Interrupted => self.stopped(self.interrupt()).await,
             };
         }
     }
 
     /// Asked to stop: it has a short grace to do so by itself. Whatever it returns now is not a success (L24).
-    async fn stopped(&mut self, ended: Outcome) -> Outcome {
-        self.stop.cancel();
+    async fn stopped(&mut self, cause: StopCause) -> Outcome {
+        self.stop.fire(cause);
+        let ended = match cause {
+            StopCause::Deadline => Outcome::TimedOut,
+            StopCause::Interrupt | StopCause::Shutdown => Outcome::Cancelled,
+        };
         let Some(work) = &mut self.work else { return ended };
-        match tokio::time::timeout(limits::KILL_GRACE, work).await {
+        match tokio::time::timeout(self.grace, work).await {
             Ok(Err(panic)) => Outcome::Panicked(words(&*panic)),
             Ok(Ok(_)) | Err(_) => ended,
         }
+    }
+
+    /// Why an interrupt came: a lost lease fires the same tokens as a person does.
+    fn interrupt(&self) -> StopCause {
+        if self.session.lost.is_cancelled() { StopCause::Shutdown } else { StopCause::Interrupt }
     }
 
     /// Sends it into the background, if it may go there.

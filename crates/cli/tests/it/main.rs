@@ -7,6 +7,7 @@ mod builds;
 mod calls;
 mod common;
 mod custom;
+mod deadlines;
 mod demo;
 mod disk_full;
 mod driven;

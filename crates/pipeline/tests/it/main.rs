@@ -20,6 +20,7 @@ mod quota;
 mod registry;
 mod secrets;
 mod shell;
+mod stop_cause;
 mod tasks;
 mod turns;
 mod words;

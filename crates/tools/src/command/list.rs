@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeWriter};
-use std::time::Duration;
 
-use portcullis_base::EnvKey;
+use portcullis_base::{EnvKey, limits};
 use portcullis_contract::{ToolContext, ToolFailure};
 use portcullis_pipeline::Environment;
 use portcullis_policy::command::{Builtin, Joiner, ReadPlan};
@@ -18,9 +17,6 @@ use super::result::ReadRan;
 use super::{ReadHand, ReadLine, builtins};
 use crate::hand::{Plan, Reach, Streams};
 use crate::shell::unseen;
-
-/// How long output is read after the last program has ended.
-const DRAIN: Duration = Duration::from_secs(2);
 
 /// The same wherever it runs: sorted names and messages do not depend on a machine.
 const LANG: &str = "C.UTF-8";
@@ -121,7 +117,7 @@ impl ReadHand {
         };
         drop(work);
         let duration = started.elapsed();
-        let _ = tokio::time::timeout(DRAIN, streams.read()).await;
+        let _ = tokio::time::timeout(limits::DRAIN, streams.read()).await;
         let (stdout, stderr, _) = streams.finish();
         let ListEnd { stages, last, stopped } = ended?;
         if stages.iter().any(|stage| stage.out_of_memory) {
@@ -131,7 +127,7 @@ impl ReadHand {
             stage_exit_codes: stages.iter().map(|stage| stage.code).collect(),
             exit_code: (!stopped).then_some(last.code),
             signal: last.signal,
-            timed_out: stopped && duration >= context.timeout(),
+            timed_out: stopped && context.timed_out(),
             stopped,
             duration,
             stdout,

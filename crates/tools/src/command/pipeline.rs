@@ -4,7 +4,6 @@ use std::fs::OpenOptions;
 use std::io::{self, PipeWriter, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
-use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
 use portcullis_base::{Reason, limits};
@@ -18,9 +17,6 @@ use super::builtins::{self, Done, Said};
 use super::list::Line;
 use super::operands::Outlook;
 use crate::files::{failure, precondition};
-
-/// From the polite signal to the kill: a moment less than the runtime's own grace, so that the end is told.
-const TERM_GRACE: Duration = limits::KILL_GRACE.saturating_sub(Duration::from_millis(300));
 
 /// How a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +241,7 @@ impl Line<'_> {
                 running.kill_tree();
             }
         }
-        if let Ok(ends) = tokio::time::timeout(TERM_GRACE, ends(&mut begun)).await {
+        if let Ok(ends) = tokio::time::timeout(limits::KILL_GRACE, ends(&mut begun)).await {
             return ends.map(|ends| (ends, true)).map_err(broken);
         }
         for one in &begun {

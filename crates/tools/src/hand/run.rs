@@ -16,10 +16,6 @@ use tokio::time::Instant;
 use super::denial::{self, Denial};
 use super::{Hand, Plan};
 
-/// How long output is read after the command has ended: a daemon that holds a pipe does not hold the call.
-const DRAIN: Duration = Duration::from_secs(2);
-/// From the polite signal to the kill: a moment less than the runtime's own grace, so that the end is told.
-const TERM_GRACE: Duration = limits::KILL_GRACE.saturating_sub(Duration::from_millis(300));
 /// The end of a stream that is searched for what the hand denied.
 const TAIL: usize = 64 << 10;
 /// Bytes read at once.
@@ -147,7 +143,7 @@ impl Hand {
         let (ended, flood) = see_through(context, &mut running, &mut streams).await.map_err(broken)?;
         let duration = started.elapsed();
         // What is still in the pipes. Who holds them open does not hold us.
-        let _ = tokio::time::timeout(DRAIN, streams.read()).await;
+        let _ = tokio::time::timeout(limits::DRAIN, streams.read()).await;
         let (stdout, stderr, tails) = streams.finish();
         if let Some(flood) = flood {
             return Err(ToolFailure::new("output_limit", format!("the command was ended: {flood}")));
@@ -155,7 +151,7 @@ impl Hand {
         let failed = ended.exit != Exit::Code(0);
         let ran = Ran {
             ended,
-            timed_out: context.is_cancelled() && duration >= context.timeout(),
+            timed_out: context.timed_out(),
             duration,
             stdout,
             stderr,
@@ -194,7 +190,7 @@ async fn see_through(
             ended = running.wait() => return Ok((ended?, flood)),
             _ = context.cancelled(), if !asked_to_stop => {
                 asked_to_stop = true;
-                kill_at = Some(Instant::now() + TERM_GRACE);
+                kill_at = Some(Instant::now() + limits::KILL_GRACE);
                 // Who cannot be asked is killed.
                 if running.signal(Signal::TERM, Target::Tree).is_err() {
                     running.kill_tree();

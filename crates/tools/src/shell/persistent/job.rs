@@ -247,13 +247,12 @@ impl Persistent {
         let Outcome { end: outcome, sink, appeared } = outcome.map_err(|_| gone())?;
         tell_appeared(context, &self.shells.hand().virtual_places(appeared));
         let (stdout, stderr) = sink.back().map(Capture::finish).ok_or_else(gone)?;
-        let timed_out = context.is_cancelled() && duration >= context.timeout();
         let mut now = live.now();
         now.command_count += 1;
         now.updated_at = self.shells.clock().now();
         now.last_command_at = Some(now.updated_at);
         drop(now);
-        Ok(Over { command_id, outcome, stdout, stderr, captured, duration, timed_out, away })
+        Ok(Over { command_id, outcome, stdout, stderr, captured, duration, timed_out: context.timed_out(), away })
     }
 
     /// What of the shell is the session's from now on.
