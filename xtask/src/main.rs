@@ -39,7 +39,8 @@ Usage: cargo xtask COMMAND [ARGS]
   mutants [NAME...]  apply each patch of mutants/ in turn; its named tests must fail
   bench [ARGS...]    the measurements, in release mode (package `portcullis-bench`)
   simulate [ARGS...] simulated worlds from seeds, in release mode (package `portcullis-simulation`)
-  soak [ARGS...]     the test suite with PORTCULLIS_SOAK=1, for which tests multiply their counts
+  soak [ARGS...]     the test suite with PORTCULLIS_SOAK=1, for which tests multiply their counts; `soak suite` runs it
+                     ten times, `soak builds` measures real builds in the hand
   help               this text
 
 `cargo xtask COMMAND --help` says more about one of them.";

@@ -69,6 +69,14 @@ pub fn otel_tests(repo: &Repo) -> Command {
     command
 }
 
+/// The command that measures real builds, by cargo's own runner: it prints a table, which nextest would keep to itself.
+pub fn build_times(repo: &Repo) -> Command {
+    let mut command = repo.cargo();
+    command.args(["test", "--package", "portcullis-cli", "--test", "it", "--locked", "--"]);
+    command.args(["--nocapture", "build_times::"]);
+    command
+}
+
 fn runner(repo: &Repo) -> Command {
     let mut command = repo.cargo();
     if process::works(repo.cargo().args(["nextest", "--version"])) {
@@ -91,12 +99,39 @@ pub fn doc_tests(repo: &Repo) -> Command {
 
 /// Runs one of the two, adds what it counted to `counts`, and fails if it failed.
 pub fn run(command: &mut Command, counts: &mut Counts) -> Result<()> {
+    run_and_name(command, counts, &mut Vec::new())
+}
+
+/// The same, with the names of the tests that failed.
+pub fn run_and_name(command: &mut Command, counts: &mut Counts, failed: &mut Vec<String>) -> Result<()> {
     let status = process::watch(command, |line| {
         if let Some(seen) = counted(line) {
             *counts += seen;
         }
+        if let Some(name) = failure(line)
+            && !failed.contains(&name)
+        {
+            failed.push(name);
+        }
     })?;
     process::succeeded(command, status)
+}
+
+/// The test that a line says has failed: `FAIL [   1.2s] (3/9) package::binary module::name` of nextest, which also says
+/// `TIMEOUT` or the signal, or `test module::name ... FAILED` of libtest.
+fn failure(line: &str) -> Option<String> {
+    if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+        return Some(name.to_owned());
+    }
+    let (word, rest) = line.trim_start().split_once(" [")?;
+    if !matches!(word, "FAIL" | "TIMEOUT" | "ABORT" | "LEAK-FAIL") && !word.starts_with("SIG") {
+        return None;
+    }
+    let (_, name) = rest.split_once("] ")?;
+    let name = name.trim();
+    // The place in the list, which not every version shows.
+    let name = name.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(name, |(_, name)| name);
+    Some(name.trim().to_owned())
 }
 
 /// Reads the closing line of nextest (`Summary […] 3 tests run: 2 passed, 1 failed, 0 skipped`) or of one libtest
@@ -127,6 +162,23 @@ fn counted(line: &str) -> Option<Counts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failed_tests_of_both_runners_are_named() {
+        let cases = [
+            ("        FAIL [   0.005s] portcullis-cli::it hand::a_failure", Some("portcullis-cli::it hand::a_failure")),
+            ("        FAIL [   1.005s] (  3/900) portcullis-base ids::one", Some("portcullis-base ids::one")),
+            ("     TIMEOUT [  60.000s] portcullis-store it::two", Some("portcullis-store it::two")),
+            ("     SIGABRT [   0.100s] portcullis-store it::three", Some("portcullis-store it::three")),
+            ("test src/lib.rs - one (line 3) ... FAILED", Some("src/lib.rs - one (line 3)")),
+            ("        PASS [   0.005s] portcullis-base ids::one", None),
+            ("     Summary [   0.005s] 3 tests run: 3 passed, 0 skipped", None),
+            ("test a::b ... ok", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(failure(line).as_deref(), expected, "{line}");
+        }
+    }
 
     #[test]
     fn closing_lines_of_both_runners_are_counted() {
