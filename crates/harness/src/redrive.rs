@@ -295,11 +295,9 @@ impl Driving<'_> {
         };
         let lines: Vec<Line> = serde_json::from_slice(&bytes).map_err(|_| RedriveError::MenuGone(hash))?;
         let versions = lines.iter().map(|line| (line.name.clone(), line.definition_version.clone())).collect();
-        let tools = lines.into_iter().map(|line| ToolSpec {
-            name: line.name,
-            description: line.definition.description,
-            input_schema: line.definition.input_schema,
-        });
+        let tools = lines
+            .into_iter()
+            .map(|line| ToolSpec::of(line.name, line.definition.description, &line.definition.input_schema));
         let menu = Arc::new(Menu { tools: tools.collect(), versions });
         self.read.insert(hash, Arc::clone(&menu));
         Ok(menu)

@@ -30,6 +30,11 @@ impl Provider {
         Self { name, settings, http, origin, told_uncounted: AtomicBool::new(false) }
     }
 
+    /// Whether it has not shown yet that it does not count.
+    pub fn may_count(&self) -> bool {
+        !self.told_uncounted.load(Ordering::Relaxed)
+    }
+
     /// The answer, with a word on counts that are missing if that is news.
     fn told_of_counts(&self, mut answer: Answer) -> Answer {
         if answer.usage.is_none() && !self.told_uncounted.swap(true, Ordering::Relaxed) {

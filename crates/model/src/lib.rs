@@ -5,6 +5,7 @@
 
 #[cfg(feature = "http")]
 mod adapter;
+mod advertised;
 mod answer;
 #[cfg(feature = "http")]
 mod anthropic;

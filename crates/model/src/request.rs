@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::advertised::advertised;
 use crate::{Answer, Conversation, Delta, Failure, ModelError};
 
 /// A model by provider and id, such as `anthropic/claude-sonnet-5`. A script is named by its file: `scripted:demo.toml`.
@@ -63,7 +64,16 @@ impl fmt::Display for ModelName {
 pub struct ToolSpec {
     pub name: String,
     pub description: String,
+    /// As it is advertised: never stricter than what the runtime enforces.
     pub input_schema: serde_json::Value,
+}
+
+impl ToolSpec {
+    /// A tool by its definition. Of its schema everything is shown that every known server takes.
+    #[must_use]
+    pub fn of(name: String, description: String, input_schema: &serde_json::Value) -> Self {
+        Self { name, description, input_schema: advertised(input_schema) }
+    }
 }
 
 /// One request.

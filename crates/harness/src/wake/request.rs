@@ -139,10 +139,9 @@ impl Wake<'_> {
         {
             return Arc::clone(tools);
         }
-        let specs = offer.entries().map(|(name, entry)| ToolSpec {
-            name: name.to_string(),
-            description: entry.definition.description.clone(),
-            input_schema: entry.definition.input_schema.clone(),
+        let specs = offer.entries().map(|(name, entry)| {
+            let definition = &entry.definition;
+            ToolSpec::of(name.to_string(), definition.description.clone(), &definition.input_schema)
         });
         let tools: Arc<[ToolSpec]> = specs.collect();
         self.tools = Some((offer, Arc::clone(&tools)));

@@ -119,7 +119,8 @@ impl<'e> Catalog<'e> {
     /// [`Failure::Config`]: an unknown provider (names the nearest), no key (names the variable), a script that is wrong.
     pub fn open(&self, name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
         if name.provider == SCRIPTED {
-            return Ok(Arc::new(Scripted::load(Path::new(&name.id))?.strict(self.settings.strict_script)));
+            let script = Scripted::load(Path::new(&name.id))?.strict(self.settings.strict_script);
+            return Ok(Arc::new(script.with_window(self.settings.window)));
         }
         let provider = self.provider(name)?;
         let settings = self.http(provider, name);
@@ -247,7 +248,8 @@ impl<'e> Catalog<'e> {
         let mut http = HttpSettings::new(Arc::clone(&self.settings.clock));
         http.base_url = self.settings.base_url.clone().or_else(|| self.variable(provider.base_url?));
         http.key = self.variable(provider.key).map(SecretText::new);
-        http.window = self.settings.window.or_else(|| windows::window(provider.name, &name.id));
+        let hosted = http.base_url.as_deref().is_some_and(crate::http::is_hosted);
+        http.window = self.settings.window.or_else(|| windows::window(provider.name, &name.id, hosted));
         http.media = self.settings.media;
         http.extra = self.settings.extra.clone();
         if let Some(timeout) = self.settings.timeout {

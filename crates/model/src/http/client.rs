@@ -243,6 +243,20 @@ pub(crate) fn read_by_others(url: &str) -> Option<String> {
     (url.scheme() == "http" && !is_loopback(host)).then(|| host.to_owned())
 }
 
+/// Whether an address is a service on the internet, and not a server on this machine or in the same network.
+pub(crate) fn is_hosted(url: &str) -> bool {
+    let Ok(url) = url.trim().parse::<Url>() else { return false };
+    let Some(host) = url.host_str().map(|host| host.trim_end_matches('.')) else { return false };
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>() {
+        // Nobody reaches a hosted service by its number.
+        Ok(_) => false,
+        Err(_) => {
+            const LOCAL_ENDINGS: &[&str] = &["localhost", "local", "lan", "internal", "home", "arpa", "test"];
+            host.rsplit_once('.').is_some_and(|(_, ending)| !LOCAL_ENDINGS.contains(&ending))
+        }
+    }
+}
+
 fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -289,6 +303,25 @@ fn with_scheme(given: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_on_the_internet_is_told_from_a_server_of_ones_own() {
+        for url in ["https://gateway.example/v1", "https://api.vendor.ai", "http://proxy.company.com:4000/v1"] {
+            assert!(is_hosted(url), "{url}");
+        }
+        for url in [
+            "http://localhost:11434",
+            "http://127.0.0.1:8080",
+            "http://[::1]:1",
+            "http://192.168.1.7/v1",
+            "http://gpu:8000",
+            "http://gpu.lan/v1",
+            "https://box.local",
+            "no address",
+        ] {
+            assert!(!is_hosted(url), "{url}");
+        }
+    }
 
     #[test]
     fn an_address_gets_the_version_it_lacks_and_shows_no_password() {

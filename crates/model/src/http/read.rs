@@ -16,8 +16,11 @@ use crate::{Answer, Delta, Failure, Heard};
 /// What is left of a stream after its last event is usually there already. Who reads it may use the connection again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
-/// How long counts may come after the answer itself.
+/// How long counts may come after the answer itself, where nobody promised any.
 const COUNTS: Duration = Duration::from_secs(2);
+
+/// The same where the server was asked to count: gateways count after the provider's last piece, some of them slowly.
+const PROMISED_COUNTS: Duration = Duration::from_secs(30);
 
 /// How long more of an answer may come after a part that called itself the last, and may not be.
 const PERHAPS: Duration = Duration::from_secs(20);
@@ -28,7 +31,9 @@ pub(crate) enum Enough {
     No,
     /// Its end was told together with a piece of it. Some gateways write that into every piece.
     Perhaps,
-    /// Only counts may follow.
+    /// Only counts may follow, and the server was asked for them.
+    ButCounts,
+    /// Nothing that was asked for may follow.
     Yes,
 }
 
@@ -177,10 +182,11 @@ pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
                     return Ok(answer);
                 }
             },
+            Enough::ButCounts => tokio::time::timeout(PROMISED_COUNTS, events.next()).await.unwrap_or(None),
             Enough::Yes => tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None),
         };
         let Some(event) = next else { break };
-        if enough == Enough::Yes && event.is_err() {
+        if matches!(enough, Enough::ButCounts | Enough::Yes) && event.is_err() {
             break;
         }
         let event = event.map_err(|error| match &error {

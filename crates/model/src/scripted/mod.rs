@@ -76,6 +76,13 @@ impl Scripted {
         Self { strict, ..self }
     }
 
+    /// The same with the context window that a person set, which beats the one of the script; `None` changes nothing.
+    #[must_use]
+    pub fn with_window(mut self, window: Option<u64>) -> Self {
+        self.script.window = window.or(self.script.window);
+        self
+    }
+
     /// The fault that this request is to meet, if any: the n-th request for a turn meets its n-th fault.
     fn fault(&self, request: u64, conversation: &Conversation) -> Option<&Fault> {
         let mut faults = self.script.faults.iter().filter(|fault| fault.turn == request).peekable();

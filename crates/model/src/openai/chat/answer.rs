@@ -42,6 +42,8 @@ pub(super) struct ChatReader {
     /// What was said since the end was told, or together with it.
     said_at_end: bool,
     usage: Option<Counted>,
+    /// The server was asked to count, and has not shown that it does not.
+    counts_expected: bool,
     /// `[DONE]`, or the whole document.
     done: bool,
 }
@@ -129,8 +131,14 @@ impl ChatReader {
             finish: None,
             said_at_end: false,
             usage: None,
+            counts_expected: false,
             done: false,
         }
+    }
+
+    /// The same of a server that was asked to count.
+    pub fn expecting_counts(self, counts_expected: bool) -> Self {
+        Self { counts_expected, ..self }
     }
 
     fn take(&mut self, chunk: Chunk<'_>, heard: Heard<'_>) -> Result<(), Fault> {
@@ -225,6 +233,7 @@ impl Reader for ChatReader {
         match (&self.finish, self.said_at_end) {
             (None, _) => Enough::No,
             (Some(_), true) => Enough::Perhaps,
+            (Some(_), false) if self.counts_expected && self.usage.is_none() => Enough::ButCounts,
             (Some(_), false) => Enough::Yes,
         }
     }
@@ -361,5 +370,28 @@ mod tests {
             (crate::HttpLimits::default(), ChatReader::new(Origin::nobody("w"), Ids::default(), Vec::new()));
         let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
         assert_eq!(answer.text(), "first second");
+    }
+
+    /// Counts of a server that was asked for them are waited for; nobody waits long for counts that nobody promised.
+    #[tokio::test(start_paused = true)]
+    async fn counts_that_come_late_are_counted_where_they_were_asked_for() {
+        for (expected, counted) in [(true, Some(7)), (false, None)] {
+            let end = r#"data: {"choices":[{"delta":{"content":"hi"}}]}\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n"#;
+            let end = end.replace("\\n", "\n");
+            let counts =
+                "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":7}}\n\n".to_owned();
+            let source = futures_util::stream::iter([(0, end), (20, counts)]).then(|(after, piece)| async move {
+                tokio::time::sleep(std::time::Duration::from_secs(after)).await;
+                Ok::<_, String>(bytes::Bytes::from(piece))
+            });
+            let source = source.chain(futures_util::stream::pending());
+            let reader = ChatReader::new(Origin::nobody("w"), Ids::default(), Vec::new()).expecting_counts(expected);
+            let before = tokio::time::Instant::now();
+            let limits = crate::HttpLimits::default();
+            let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
+            assert_eq!(answer.text(), "hi");
+            assert_eq!(answer.usage.map(|usage| usage.output), counted, "expected: {expected}");
+            assert!(before.elapsed().as_secs() <= 22, "{:?}", before.elapsed());
+        }
     }
 }

@@ -122,7 +122,8 @@ impl Adapter for OpenAiChat {
         let Provider { name, settings, http, origin, .. } = &self.provider;
         let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
         let tools = request.tools.iter().map(|tool| tool.name.clone()).collect();
-        let reader = answer::ChatReader::new(origin.clone(), Ids::new(request.conversation, body.clone()), tools);
+        let reader = answer::ChatReader::new(origin.clone(), Ids::new(request.conversation, body.clone()), tools)
+            .expecting_counts(style.counted && self.provider.may_count());
         http.ask("/chat/completions", HeaderMap::new(), body, reader, heard).await
     }
 }

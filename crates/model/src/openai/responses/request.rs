@@ -122,10 +122,10 @@ fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
     }
 }
 
-/// Something the model said.
+/// Something the model said, as a message whose content is plain text. The other form, a list of `output_text`, is an item
+/// of the server's own: its type demands an id, a status and annotations, which no stored conversation has.
 fn said(text: &str, phase: Option<String>) -> Value {
-    let content = json!([{"type": "output_text", "text": text}]);
-    let mut item = json!({"type": "message", "role": "assistant", "content": content});
+    let mut item = json!({"type": "message", "role": "assistant", "content": text});
     if let Some(phase) = phase {
         item["phase"] = Value::String(phase);
     }
@@ -188,7 +188,7 @@ fn input_text(text: &str) -> Value {
 fn media_part(media: &Media, takes: &Takes) -> Value {
     match takes.show(media) {
         Shown::Image { mime, base64 } => {
-            json!({"type": "input_image", "image_url": format!("data:{mime};base64,{base64}")})
+            json!({"type": "input_image", "detail": "auto", "image_url": format!("data:{mime};base64,{base64}")})
         }
         Shown::Pdf { base64 } => {
             let data = format!("data:application/pdf;base64,{base64}");

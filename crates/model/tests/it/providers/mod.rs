@@ -10,6 +10,7 @@ mod fake;
 mod faults;
 mod gemini;
 mod media;
+mod openai_types;
 mod reasoning;
 mod responses;
 mod talk;

@@ -122,12 +122,12 @@ async fn issue5_everything_goes_back_as_items() {
     let text = |text: &str| json!({"type": "input_text", "text": text});
     let expected = [
         json!({"type": "message", "role": "user", "content": [text("go")]}),
-        json!({"type": "reasoning", "id": "rs", "encrypted_content": "eA=="}),
-        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": " \n"}], "phase": "commentary"}),
-        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "see"}]}),
+        json!({"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "eA=="}),
+        json!({"type": "message", "role": "assistant", "content": " \n", "phase": "commentary"}),
+        json!({"type": "message", "role": "assistant", "content": "see"}),
         json!({"type": "function_call", "call_id": "a", "name": "read", "arguments": "{\"path\": 1.0}"}),
         json!({"type": "function_call", "call_id": id, "name": "no_such_tool", "arguments": "{\"unparsed_arguments\":\"{\\\"path\\\"\"}"}),
-        json!({"type": "function_call_output", "call_id": "a", "output": [text("ok"), {"type": "input_image", "image_url": "data:image/png;base64,aW1n"}]}),
+        json!({"type": "function_call_output", "call_id": "a", "output": [text("ok"), {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aW1n"}]}),
         json!({"type": "function_call_output", "call_id": id, "output": "[the call failed]\n(no output)"}),
         json!({"type": "message", "role": "user", "content": [
             text("and"),

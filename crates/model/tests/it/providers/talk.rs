@@ -41,7 +41,7 @@ pub fn long_talk(fake: &Fake) -> Conversation {
     let mut talk = said("go");
     talk.push(Message::Assistant(vec![
         opaque("anthropic_messages", r#"{"type":"thinking","thinking":"t","signature":"s"}"#),
-        opaque("openai_responses", r#"{"type":"reasoning","id":"rs","encrypted_content":"eA=="}"#),
+        opaque("openai_responses", r#"{"type":"reasoning","id":"rs","summary":[],"encrypted_content":"eA=="}"#),
         opaque("openai_responses", r#"{"type":"reasoning","id":"rs_bare","encrypted_content":null}"#),
         opaque("openai_responses", r#"{"phase_of_next_text":"commentary"}"#),
         opaque("openai_chat", r#"{"reasoning_content":"r"}"#),
