@@ -14,6 +14,7 @@ use portcullis_event::facts::Verdict;
 use portcullis_policy::{Asker, Policy, RuleId};
 use portcullis_secret::{Redactor, Sealer, SecretText};
 use portcullis_store::{Artifacts, Claim, Lease, LeaseOwner, SessionKey, Store, StoreError};
+use serde_json::Value;
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -273,6 +274,11 @@ impl Gate {
     #[must_use]
     pub fn masked(&self, text: &str) -> String {
         self.inner.redactor.redact_text(text).into_owned()
+    }
+
+    /// Masks every known secret in a value, as it may be written (L69).
+    pub fn mask(&self, value: &mut Value) {
+        self.inner.redactor.redact_value(value);
     }
 
     /// The rules that stood in the way of a call, each with its file and line: for a person. The observation itself

@@ -123,11 +123,11 @@ impl Runtime {
             parent_session_id: None,
             root_session_id: session,
             depth: 0,
-            name: Some(name.to_owned()),
+            name: Some(self.gate.masked(name)),
             tags: Vec::new(),
             config_hash: Digest::of(self.gate.policy().revision().as_bytes()),
             workspace: self.workspace.as_deref().map(|w| w.display().to_string()),
-            custom_tools: custom_tools.to_vec(),
+            custom_tools: custom_tools.iter().map(|tool| self.masked_tool(tool)).collect(),
         };
         let draft = self.stamp(&actor).draft(&created);
         let append = AppendId::make(&*self.ids, self.clock.now());
@@ -135,6 +135,13 @@ impl Runtime {
             Ok(_) | Err(StoreError::SessionExists(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// A client's tool as it may be written: its definition is a text like any other (L69).
+    fn masked_tool(&self, tool: &CustomTool) -> CustomTool {
+        let mut input_schema = tool.input_schema.clone();
+        self.gate.mask(&mut input_schema);
+        CustomTool { name: tool.name.clone(), description: self.gate.masked(&tool.description), input_schema }
     }
 
     pub(crate) fn stamp<'a>(&'a self, actor: &'a Actor) -> Stamp<'a> {

@@ -9,3 +9,4 @@ mod arena;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
+mod no_secret_in_any_row;
