@@ -8,9 +8,9 @@ mod embed;
 mod laws;
 mod licences;
 mod metadata;
+mod mutant;
 mod mutants;
 mod order;
-mod patch;
 mod process;
 mod programs;
 mod repo;
@@ -22,6 +22,7 @@ mod soak;
 mod spdx;
 mod suite;
 mod test;
+mod test_binary;
 mod text;
 mod toolchain;
 
@@ -36,7 +37,7 @@ Usage: cargo xtask COMMAND [ARGS]
 
   test [--quick]     everything that must hold before a change lands; `.ci/run` calls this
   laws [--write]     the table law -> tests in ARCHITECTURE.md: compare, or write it anew
-  mutants [NAME...]  apply each patch of mutants/ in turn; its named tests must fail
+  mutants [NAME...]  make each wrong change of mutants/ in turn; its named tests must fail
   bench [ARGS...]    the measurements, in release mode (package `portcullis-bench`)
   simulate [ARGS...] simulated worlds from seeds, in release mode (package `portcullis-simulation`)
   soak [ARGS...]     the test suite with PORTCULLIS_SOAK=1, for which tests multiply their counts; `soak suite` runs it

@@ -12,29 +12,39 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::metadata::Graph;
-use crate::patch::Patch;
+use crate::mutant::{self, Mutant};
 use crate::process;
 use crate::repo::Repo;
 use crate::scratch::Scratch;
 use crate::suite;
+use crate::test_binary::{TestBinary, matching};
 
 pub const HELP: &str = "\
-Applies each patch of mutants/ in turn; the tests it names must fail.
+Makes each wrong change of mutants/ in turn; the tests it names must fail.
 
-Usage: cargo xtask mutants [NAME...]
+Usage: cargo xtask mutants [NAME... | --crate CRATE... | --check]
 
-Works in a copy of the tree under target/mutants, never in yours. First the named tests are run unchanged and must pass.
-Then, for each mutant: the patch is applied, the package's tests are built (a build that fails is not a kill), and every
-test that the patch names must fail; one that runs for more than five minutes counts as failed. Prints a table and exits
-with 1 if any mutant was not killed. NAME is a file of mutants/ without `.patch`; none means all. mutants/README.md says
-how to add one. It is run before an issue is resolved, not in CI.";
+Works in a copy of the tree under target/mutants, never in yours. First the named tests are run on the unchanged copy and
+must pass. Then, for each mutant: the change is made, the test binaries that hold its tests are built (a build that fails
+is not a kill), and every test that it names must fail; one that runs for more than two minutes counts as failed. Prints a
+table with the time of each and exits with 1 if any mutant was not killed. --crate CRATE takes the mutants of
+mutants/CRATE.toml; no argument means all. --check builds nothing and only checks that every mutant fits the sources, as
+`cargo xtask test` does. mutants/README.md says how to add one. It is run before an issue is resolved,
+not in CI.";
 
-/// A test that runs longer than this hangs.
-const HANG: Duration = Duration::from_secs(300);
+/// A test that runs longer than this hangs: the slowest that a mutant names takes a few seconds.
+const HANG: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Paths of tests by package and by the name a patch uses.
-type Paths = BTreeMap<(String, String), Vec<String>>;
+/// Where a named test is found: which binaries hold it, and by which full names.
+#[derive(Debug, Default)]
+struct Place {
+    binaries: BTreeSet<TestBinary>,
+    paths: Vec<String>,
+}
+
+/// By package and by the name that a mutant uses.
+type Places = BTreeMap<(String, String), Place>;
 
 enum Verdict {
     Killed,
@@ -62,104 +72,135 @@ impl fmt::Display for Verdict {
     }
 }
 
-pub fn run(names: &[String]) -> Result<()> {
+pub fn run(args: &[String]) -> Result<()> {
+    let begun = Instant::now();
     let repo = Repo::find()?;
-    let chosen = choose(Patch::all(&repo)?, names)?;
+    if matches!(args, [only] if only == "--check") {
+        println!("{}", mutant::check(&repo)?);
+        return Ok(());
+    }
+    let chosen = choose(Mutant::all(&repo)?, args)?;
     if chosen.is_empty() {
         bail!("there are no mutants; mutants/README.md says how to write one");
     }
     let scratch = Scratch::open(&Graph::load(&repo)?.target)?;
     scratch.restore(&repo)?;
-    let paths = baseline(&scratch, &chosen)?;
+    let places = control(&scratch, &chosen)?;
     let mut rows = Vec::new();
-    for patch in &chosen {
-        println!("== {}: {}", patch.name, patch.what);
+    for mutant in &chosen {
+        println!("== {}/{}: {}", mutant.of, mutant.name, mutant.what);
         let begun = Instant::now();
-        let verdict = attempt(&repo, &scratch, patch, &paths);
+        let verdict = attempt(&scratch, mutant, &places);
         scratch.restore(&repo)?;
         let verdict = verdict?;
         println!("   {verdict} ({:.1} s)", begun.elapsed().as_secs_f64());
-        rows.push((patch, verdict, begun.elapsed()));
+        rows.push((mutant, verdict, begun.elapsed()));
     }
-    let width = rows.iter().map(|(patch, ..)| patch.name.len()).max();
+    let width = rows.iter().map(|(mutant, ..)| mutant.name.len()).max();
     let width = width.unwrap_or_default();
     println!();
-    for (patch, verdict, took) in &rows {
+    for (mutant, verdict, took) in &rows {
         let seconds = took.as_secs_f64();
-        println!("{:width$}  {seconds:6.1} s  {verdict}", patch.name);
+        println!("{:width$}  {seconds:6.1} s  {verdict}", mutant.name);
         if !verdict.killed() {
-            println!("{:width$}            {}", "", scratch.log(&patch.name).display());
+            println!("{:width$}            {}", "", scratch.log(&mutant.name).display());
         }
     }
+    let minutes = begun.elapsed().as_secs_f64() / 60.0;
     let alive = rows.iter().filter(|(_, verdict, _)| !verdict.killed()).count();
     if alive > 0 {
-        bail!("{alive} of {} mutants were not killed", rows.len());
+        bail!("{alive} of {} mutants were not killed ({minutes:.1} min)", rows.len());
     }
     let s = if rows.len() == 1 { "" } else { "s" };
-    println!("{} mutant{s}, all killed", rows.len());
+    println!("{} mutant{s}, all killed ({minutes:.1} min)", rows.len());
     Ok(())
 }
 
-fn choose(all: Vec<Patch>, names: &[String]) -> Result<Vec<Patch>> {
-    if let Some(unknown) = names.iter().find(|name| !all.iter().any(|patch| patch.name == **name)) {
-        bail!("there is no mutants/{unknown}.patch");
+/// The mutants that the arguments name, one by one or by their crates; all without arguments.
+fn choose(all: Vec<Mutant>, args: &[String]) -> Result<Vec<Mutant>> {
+    let mut names = BTreeSet::new();
+    let mut crates = BTreeSet::new();
+    let mut args = args.iter().map(String::as_str).peekable();
+    let everything = args.peek().is_none();
+    while let Some(arg) = args.next() {
+        if arg == "--crate" {
+            let of = args.next().context("`--crate` needs the name of a folder under crates/")?;
+            if !all.iter().any(|mutant| mutant.of == of) {
+                bail!("there are no mutants of `{of}`: mutants/{of}.toml has none, or does not exist");
+            }
+            crates.insert(of);
+        } else if all.iter().any(|mutant| mutant.name == arg) {
+            names.insert(arg);
+        } else {
+            bail!("there is no mutant `{arg}`; `--crate CRATE` takes those of a crate");
+        }
     }
-    Ok(all.into_iter().filter(|patch| names.is_empty() || names.contains(&patch.name)).collect())
+    let wanted = |mutant: &Mutant| everything || names.contains(&*mutant.name) || crates.contains(&*mutant.of);
+    Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// Runs every named test unchanged: it must exist and pass, or its failure later would prove nothing.
-fn baseline(scratch: &Scratch, patches: &[Patch]) -> Result<Paths> {
-    let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for patch in patches {
-        let tests = wanted.entry(&patch.package).or_default();
-        tests.extend(patch.tests.iter().map(String::as_str));
+/// Runs every named test unchanged, once a package: it must exist and pass, or its failure later would prove nothing.
+fn control(scratch: &Scratch, mutants: &[Mutant]) -> Result<Places> {
+    let mut wanted: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for mutant in mutants {
+        wanted.entry(mutant.package()).or_default().extend(mutant.tests.iter().map(String::as_str));
     }
-    let mut paths = Paths::new();
+    let mut places = Places::new();
     for (package, tests) in wanted {
         println!("== unchanged: {} tests of {package}", tests.len());
-        let listed = process::output(cargo_test(scratch, package).args(["--", "--list", "--format", "terse"]))?;
-        let mut all = Vec::new();
+        let begun = Instant::now();
+        let listed = TestBinary::list(cargo_test(scratch, &package).arg("--tests"))?;
+        let mut all = Place::default();
         for test in tests {
-            let found = matching(&listed, test);
-            if found.is_empty() {
+            let mut place = Place::default();
+            for (binary, names) in &listed {
+                let found = matching(names, test);
+                if !found.is_empty() {
+                    place.binaries.insert(binary.clone());
+                    place.paths.extend(found);
+                }
+            }
+            if place.paths.is_empty() {
                 bail!("{package} has no test `{test}`");
             }
-            all.extend(found.clone());
-            paths.insert((package.to_owned(), test.to_owned()), found);
+            all.binaries.extend(place.binaries.iter().cloned());
+            all.paths.extend(place.paths.iter().cloned());
+            places.insert((package.clone(), test.to_owned()), place);
         }
-        process::run(cargo_test(scratch, package).args(["--quiet", "--", "--exact"]).args(all))
+        let mut command = cargo_test(scratch, &package);
+        command.args(all.binaries.iter().flat_map(TestBinary::arguments));
+        process::run(command.args(["--quiet", "--no-fail-fast", "--", "--exact"]).args(all.paths))
             .context("a test that a mutant names fails on the unchanged tree")?;
+        println!("   passed ({:.1} s)", begun.elapsed().as_secs_f64());
     }
-    Ok(paths)
+    Ok(places)
 }
 
-/// The full paths (`module::name`) in a terse list of tests whose last parts are `test`.
-fn matching(listed: &str, test: &str) -> Vec<String> {
-    let found: BTreeSet<String> = listed
-        .lines()
-        .filter_map(|line| line.strip_suffix(": test"))
-        .filter(|path| *path == test || path.ends_with(&format!("::{test}")))
-        .map(str::to_owned)
-        .collect();
-    found.into_iter().collect()
-}
-
-fn attempt(repo: &Repo, scratch: &Scratch, patch: &Patch, paths: &Paths) -> Result<Verdict> {
-    let log = scratch.log(&patch.name);
+fn attempt(scratch: &Scratch, mutant: &Mutant, places: &Places) -> Result<Verdict> {
+    let log = scratch.log(&mutant.name);
     File::create(&log).with_context(|| format!("{} cannot be written", log.display()))?;
-    if let Err(error) = scratch.apply(repo, &patch.file()) {
+    if let Err(error) = scratch.apply(mutant) {
         return Ok(Verdict::NotApplied(format!("{error:#}")));
     }
-    let mut build = cargo_test(scratch, &patch.package);
-    if !into_log(build.arg("--no-run"), &log)?.status()?.success() {
+    let package = mutant.package();
+    let place = |test: &String| {
+        let place = places.get(&(package.clone(), test.clone()));
+        place.with_context(|| format!("`{test}` was not run unchanged"))
+    };
+    let mut binaries = BTreeSet::new();
+    for test in &mutant.tests {
+        binaries.extend(&place(test)?.binaries);
+    }
+    let mut build = cargo_test(scratch, &package);
+    build.args(binaries.into_iter().flat_map(TestBinary::arguments)).arg("--no-run");
+    if !into_log(&mut build, &log)?.status()?.success() {
         return Ok(Verdict::NotBuilt);
     }
     let mut hung = None;
-    for test in &patch.tests {
-        let key = (patch.package.clone(), test.clone());
-        let found = paths.get(&key).into_iter().flatten();
-        let mut command = cargo_test(scratch, &patch.package);
-        command.args(["--", "--exact"]).args(found);
+    for test in &mutant.tests {
+        let Place { binaries, paths } = place(test)?;
+        let mut command = cargo_test(scratch, &package);
+        command.args(binaries.iter().flat_map(TestBinary::arguments)).args(["--", "--exact"]).args(paths);
         match finish(into_log(&mut command, &log)?)? {
             Some(true) => return Ok(Verdict::Survived(test.clone())),
             Some(false) => {}
@@ -169,10 +210,9 @@ fn attempt(repo: &Repo, scratch: &Scratch, patch: &Patch, paths: &Paths) -> Resu
     Ok(hung.map_or(Verdict::Killed, Verdict::Hung))
 }
 
-/// `--tests` is the library, the binaries and the integration tests, without the examples in the documentation.
 fn cargo_test(scratch: &Scratch, package: &str) -> Command {
     let mut command = scratch.cargo();
-    suite::seeded(command.args(["test", "--locked", "--package", package, "--tests"]));
+    suite::seeded(command.args(["test", "--locked", "--package", package]));
     command
 }
 
@@ -195,17 +235,4 @@ fn finish(command: &mut Command) -> Result<Option<bool>> {
     process::run(Command::new("kill").args(["-KILL", "--", &group]))?;
     child.wait()?;
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_test_is_matched_by_whole_name_in_any_module() {
-        let listed = "a::l01_x: test\nl01_x: test\na::l01_xy: test\nb::not_l01_x: test\nbench: benchmark\n";
-        assert_eq!(matching(listed, "l01_x"), ["a::l01_x", "l01_x"]);
-        assert_eq!(matching(listed, "a::l01_x"), ["a::l01_x"]);
-        assert!(matching(listed, "l01").is_empty());
-    }
 }

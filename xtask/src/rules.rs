@@ -79,6 +79,10 @@ pub const REGISTRY_HOSTS: &[&[&str]] = &[
     &["snapshot", "debian", "org"],
 ];
 
+/// So many mutants are kept at most, one for each promise that matters: all of them must run within an hour. Each later
+/// issue may add ten.
+pub const MUTANTS: usize = 120;
+
 /// The only folder whose Rust files may hold unsafe code.
 pub const UNSAFE_FOLDER: &str = "crates/sandbox/";
 

@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
+use crate::mutant::Mutant;
 use crate::process;
 use crate::repo::Repo;
 
@@ -33,6 +34,8 @@ impl Scratch {
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(process::cargo());
         command.current_dir(self.tree()).env("CARGO_TARGET_DIR", self.home.join("target"));
+        // Every mutant is a build: incremental whatever the environment says, and without lines for a debugger.
+        command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
         command
     }
 
@@ -45,21 +48,14 @@ impl Scratch {
         self.remove_others(&self.tree(), &files)
     }
 
-    /// Applies a patch of the repository; one that changes nothing is an error.
-    pub fn apply(&self, repo: &Repo, patch: &str) -> Result<()> {
-        // Without the ceiling git would find the repository around the copy and skip every path of the patch.
-        process::output(
-            Command::new("git")
-                .current_dir(self.tree())
-                .env("GIT_CEILING_DIRECTORIES", &self.home)
-                .env_remove("GIT_DIR")
-                .env_remove("GIT_WORK_TREE")
-                .arg("apply")
-                .arg(repo.path(patch)),
-        )?;
-        let files: BTreeSet<String> = repo.files()?.into_iter().collect();
-        if self.differing(repo, &files)?.is_empty() {
-            bail!("{patch} changed nothing");
+    /// Makes the wrong change in the copy.
+    pub fn apply(&self, mutant: &Mutant) -> Result<()> {
+        let path = |file: &str| self.tree().join(file);
+        let changed = mutant.changed(|file| {
+            fs::read_to_string(path(file)).with_context(|| format!("{file} cannot be read in the copy"))
+        })?;
+        for (file, text) in changed {
+            fs::write(path(&file), text).with_context(|| format!("{file} cannot be written in the copy"))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::metadata::Graph;
 use crate::process;
 use crate::repo::Repo;
 use crate::suite::{self, Counts};
-use crate::{embed, laws, licences, order, patch, programs, text, toolchain};
+use crate::{embed, laws, licences, mutant, order, programs, text, toolchain};
 
 pub const HELP: &str = "\
 Everything that must hold before a change lands. Stops at the first failure.
@@ -20,7 +20,7 @@ Usage: cargo xtask test [--quick]
    3 crate order  each crate depends only on earlier ones, from cargo metadata
    4 licences     of every package in the graph, and forbidden crates
    5 text         no registry hosts, stubs, ignored tests, unsafe outside crates/sandbox, overlong files
-   6 mutants      every patch of mutants/ still applies (`cargo xtask mutants` runs them)
+   6 mutants      every mutant fits the sources and its tests exist (`cargo xtask mutants` runs them)
    7 laws         the table of laws in ARCHITECTURE.md is current
    8 embed        examples/embed is short, light, and its lock file is current
    9 clippy       all targets, warnings denied
@@ -49,7 +49,7 @@ const STEPS: &[Step] = &[
     ("crate order", |run| order::check(run.graph()?)),
     ("licences", |run| licences::check(run.graph()?)),
     ("text", |run| text::check(&run.repo)),
-    ("mutants", |run| patch::check(&run.repo)),
+    ("mutants", |run| mutant::check(&run.repo)),
     ("laws", |run| laws::check(&run.repo)),
     ("embed", |run| embed::check(&run.repo)),
     ("clippy", Run::clippy),
