@@ -261,7 +261,8 @@ impl GeminiReader {
 
     fn finished(&mut self, reason: String, message: Option<String>) {
         let stop = match reason.as_str() {
-            "STOP" | "FINISH_REASON_UNSPECIFIED" => Stop::EndTurn,
+            // Gemini says `STOP` of an answer with calls; some servers that speak like it say `FUNCTION_CALL`.
+            "STOP" | "FUNCTION_CALL" | "FINISH_REASON_UNSPECIFIED" => Stop::EndTurn,
             "MAX_TOKENS" => Stop::MaxTokens,
             "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
                 self.warnings.push(format!("the provider stopped the answer ({reason})"));

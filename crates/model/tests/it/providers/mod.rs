@@ -1,5 +1,6 @@
 //! The adapters against fake providers on loopback: real HTTP, real streams, scripted answers.
 
+mod aimock;
 mod anthropic;
 mod catalog;
 mod chat;
