@@ -13,7 +13,7 @@ use crate::parse::rules_of;
 use crate::tables::Document;
 use crate::{Layer, PolicyError, Problem, Rule, RuleEffect};
 
-const KEYS: [&str; 3] = ["rules", "min_sandbox", "approvals_allow"];
+const KEYS: [&str; 4] = ["rules", "min_sandbox", "approvals_allow", "workspace_is_home"];
 /// Bytes of the file.
 const MAX_BYTES: u64 = 4 << 20;
 /// Write permission of group and others.
@@ -48,18 +48,19 @@ impl OwnerCheck for SystemOwner {
     }
 }
 
-/// What the organisation demands: deny rules, a least sandbox level, and whether one may start a run
-/// with `--approvals allow`. The default demands nothing.
+/// What the organisation demands: deny rules, a least sandbox level, whether one may start a run with
+/// `--approvals allow`, and whether a workspace may hold a home folder. The default demands nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnterprisePolicy {
     rules: Vec<Rule>,
     min_sandbox: Option<IsolationLevel>,
     approvals_allow: bool,
+    workspace_is_home: bool,
 }
 
 impl Default for EnterprisePolicy {
     fn default() -> Self {
-        Self { rules: Vec::new(), min_sandbox: None, approvals_allow: true }
+        Self { rules: Vec::new(), min_sandbox: None, approvals_allow: true, workspace_is_home: true }
     }
 }
 
@@ -137,11 +138,9 @@ impl EnterprisePolicy {
                 })?)
             }
         };
-        let approvals_allow = match table.get("approvals_allow") {
-            None => true,
-            Some(value) => document.flag(value, "approvals_allow")?,
-        };
-        Ok(Self { rules, min_sandbox, approvals_allow })
+        let flag = |key: &str| table.get(key).map_or(Ok(true), |value| document.flag(value, key));
+        let (approvals_allow, workspace_is_home) = (flag("approvals_allow")?, flag("workspace_is_home")?);
+        Ok(Self { rules, min_sandbox, approvals_allow, workspace_is_home })
     }
 
     /// Deny rules of the strongest layer.
@@ -160,5 +159,12 @@ impl EnterprisePolicy {
     #[must_use]
     pub fn approvals_allow(&self) -> bool {
         self.approvals_allow
+    }
+
+    /// Whether a workspace may be, or hold, a home folder or a folder of Portcullis' own. If not, neither a flag nor a
+    /// person's answer makes it one.
+    #[must_use]
+    pub fn workspace_is_home(&self) -> bool {
+        self.workspace_is_home
     }
 }

@@ -179,7 +179,9 @@ fn no_enterprise_file_demands_nothing_and_a_bad_one_stops_the_program() {
     let path = home.path().join("policy.toml");
     let root = Says(0, 0o600);
     assert_eq!(EnterprisePolicy::load_with(&path, &root).expect("no file"), EnterprisePolicy::default());
-    assert!(EnterprisePolicy::default().approvals_allow());
+    assert!(EnterprisePolicy::default().approvals_allow() && EnterprisePolicy::default().workspace_is_home());
+    let strict = EnterprisePolicy::parse("workspace_is_home = false", "policy.toml").expect("parses");
+    assert!(!strict.workspace_is_home() && strict.approvals_allow());
     symlink(home.path().join("nowhere"), &path).expect("linked");
     assert!(matches!(EnterprisePolicy::load_with(&path, &root), Err(PolicyError::Unreadable { .. })));
     fs::remove_file(&path).expect("ours");
@@ -192,6 +194,7 @@ fn no_enterprise_file_demands_nothing_and_a_bad_one_stops_the_program() {
         ("min_sandbx = \"full\"", "policy.toml:1: unknown key `min_sandbx`; the nearest known one is `min_sandbox`"),
         ("\nmin_sandbox = \"most\"", "policy.toml:2: `most` is not a value of `min_sandbox`"),
         ("approvals_allow = \"no\"", "`approvals_allow` must be true or false"),
+        ("workspace_is_home = 0", "`workspace_is_home` must be true or false"),
         ("[[rules]\n", "not valid TOML"),
     ] {
         fs::write(&path, text).expect("written");
