@@ -210,7 +210,8 @@ impl RuntimeBuilder {
     }
 
     /// What the commands of tools get: the least isolation, network, limits, toolchains. Without it: level `full`, no
-    /// network, and only the system's programs. What is [hidden](Self::hide) stays so.
+    /// network, and only the system's programs. What is [hidden](Self::hide) stays so, and its
+    /// [own](HandSettings::ours) folders and files are hidden as well.
     pub fn sandbox(mut self, settings: HandSettings) -> Self {
         self.sandbox = settings;
         self
@@ -282,9 +283,10 @@ impl RuntimeBuilder {
         let mut shells = None;
         let mut seen = None;
         if let Some(folder) = &workspace {
+            let hidden: Vec<PathBuf> = self.hidden.into_iter().chain(self.sandbox.ours.iter().cloned()).collect();
             let mounts = MountTable::workspace(folder, TreeOwner::PersonsTree)
                 .map_err(|e| RuntimeError::Workspace(format!("{}: {e}", folder.display())))?
-                .hiding(self.hidden.iter().map(PathBuf::as_path));
+                .hiding(hidden.iter().map(PathBuf::as_path));
             if mounts.hidden_mount().is_some() {
                 let text = format!(
                     "{}: it is, or lies in, a folder that no tool may see because the store, its keys, its \
@@ -296,7 +298,7 @@ impl RuntimeBuilder {
             let mounts = Arc::new(mounts);
             seen = Some(Arc::clone(&mounts));
             let mut settings = self.sandbox;
-            settings.hidden.extend(self.hidden);
+            settings.hidden.extend(hidden);
             let hand = Hand::new(self.launcher, Arc::clone(&mounts), gate.path_rules(), gate.shells(), settings);
             gate.isolate(Arc::new(hand.clone()));
             let files = portcullis_tools::FileTools {

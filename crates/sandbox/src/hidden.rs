@@ -2,7 +2,7 @@
 //!
 //! A folder that is there is known as an object, so a rename or another name does not show it. What is not there yet, and
 //! a file, which whoever saves it replaces, are known by their place as well: what stands there is hidden, and nothing
-//! may be made there.
+//! may be made there. The same holds for a folder beneath a mount, because its owner may remove it and make it anew.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,14 @@ pub(crate) struct Hidden {
 }
 
 impl Hidden {
-    /// The same and these.
-    pub(crate) fn and<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) -> Self {
+    /// The same and these. `mounts` are the host places of the mounts.
+    pub(crate) fn and<'p>(&self, paths: impl IntoIterator<Item = &'p Path>, mounts: &[PathBuf]) -> Self {
         let (mut objects, mut places) = (self.objects.to_vec(), self.places.to_vec());
         for path in paths {
             let found = rustix::fs::stat(path).ok();
             objects.extend(found.as_ref().map(Identity::of));
-            if found.is_none_or(|stat| kind_of(&stat) != Kind::Directory) {
+            let beneath = || path.canonicalize().is_ok_and(|real| mounts.iter().any(|host| real.starts_with(host)));
+            if found.is_none_or(|stat| kind_of(&stat) != Kind::Directory) || beneath() {
                 // Without a working directory a relative path leads nowhere, now and later.
                 places.extend(std::path::absolute(path));
             }

@@ -216,7 +216,8 @@ impl MountTable {
     /// hidden when it is renamed; at the place of one that is not, or of a file, nothing can be made either.
     #[must_use]
     pub fn hiding<'p>(mut self, paths: impl IntoIterator<Item = &'p Path>) -> Self {
-        self.hidden = self.hidden.and(paths);
+        let mounts: Vec<_> = self.mounts().filter_map(Mount::host_place).collect();
+        self.hidden = self.hidden.and(paths, &mounts);
         self
     }
 

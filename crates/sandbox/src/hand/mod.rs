@@ -31,6 +31,7 @@ mod stage;
 mod standby;
 mod toolchain;
 mod watch;
+mod way;
 mod wire;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,7 @@ pub use posture::{Layer, Missing, Posture};
 pub use running::{Ended, Exit, Running, Target};
 pub use rustix::process::Signal;
 pub use toolchain::{Host, Toolchains, toolchains};
+pub use way::{Step, can_change, way_to};
 
 /// The first word by which a start of this program is a launcher.
 const HIDDEN_WORD: &str = "\u{1}portcullis-hand";

@@ -36,12 +36,16 @@ const AT_HOME: &[&str] = &[
 /// need a person's trust anew when they change, and hooks are a person's to look at.
 pub(super) fn of(hand: &Hand, shown: &Shown) -> Vec<Guard> {
     let settings = hand.settings();
-    let home = settings.host.as_ref().map(|host| host.home.as_path());
+    let homes = || settings.homes.iter().chain(settings.host.as_ref().map(|host| &host.home));
     let mut guards = Vec::new();
     for mount in shown.mounts.iter().filter(|mount| mount.writable) {
-        let is_home = mount.host.as_deref().is_some_and(|host| Some(host) == home);
-        let names = ALWAYS.iter().chain(AT_HOME.iter().filter(|_| is_home));
-        let mut beneath: Vec<PathBuf> = names.map(PathBuf::from).collect();
+        let mut beneath: Vec<PathBuf> = ALWAYS.iter().map(PathBuf::from).collect();
+        // Every home in the mount, which may itself be one.
+        for home in homes().filter_map(|home| home.strip_prefix(mount.host.as_ref()?).ok()) {
+            beneath.extend(AT_HOME.iter().map(|name| home.join(name)));
+        }
+        beneath.sort();
+        beneath.dedup();
         beneath.extend(git::deciding(mount.host.as_deref()));
         // What is hidden and not there yet: no mask can stand where nothing is.
         let unmade = settings.hidden.iter().filter(|path| path.symlink_metadata().is_err());

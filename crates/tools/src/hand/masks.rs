@@ -43,8 +43,18 @@ pub struct Masks {
 impl Masks {
     /// Whether every one of these is one of those, the same object at the same place.
     pub(super) fn are_all_in(&self, others: &Self) -> bool {
+        self.found.iter().all(|mine| others.have(mine))
+    }
+
+    /// The same of what the runtime hides.
+    pub(super) fn hidden_is_all_in(&self, others: &Self) -> bool {
+        let hidden = |found: &&Found| self.rules.get(found.which).is_some_and(Option::is_none);
+        self.found.iter().filter(hidden).all(|mine| others.have(mine))
+    }
+
+    fn have(&self, one: &Found) -> bool {
         let same = |a: &Found, b: &Found| (&a.mount, &a.beneath, a.object) == (&b.mount, &b.beneath, b.object);
-        self.found.iter().all(|mine| others.found.iter().any(|theirs| same(mine, theirs)))
+        self.found.iter().any(|mine| same(mine, one))
     }
 
     /// Whether nothing is closed.

@@ -10,6 +10,7 @@ mod failure;
 mod git;
 mod guards;
 mod masks;
+mod ours;
 mod plan;
 mod run;
 mod view;
@@ -87,6 +88,11 @@ pub struct HandSettings {
     pub host: Option<Host>,
     /// Host folders and files that no command sees.
     pub hidden: Vec<PathBuf>,
+    /// Those of them that configure or record the runtime, there or not: no command makes or replaces one, or a folder or
+    /// a link on the way to it.
+    pub ours: Vec<PathBuf>,
+    /// Folders, links resolved, in which a person's shell, login or connection finds what it runs.
+    pub homes: Vec<PathBuf>,
 }
 
 impl Default for HandSettings {
@@ -99,6 +105,8 @@ impl Default for HandSettings {
             caches: None,
             host: None,
             hidden: Vec::new(),
+            ours: Vec::new(),
+            homes: Vec::new(),
         }
     }
 }
@@ -167,12 +175,14 @@ impl Hand {
     }
 
     /// Whether a rule closes something now that was open when a command was launched with `since`: it must not go on with
-    /// its old view. What was closed then and is not any more does not count.
+    /// its old view. What was closed then and is not any more does not count, but for what the runtime hides: where that
+    /// was removed, its mask went with it, and the command could make it anew.
     ///
     /// # Errors
     /// If the mounts cannot be looked through.
     pub async fn masks_changed(&self, caller: &Caller, since: &Masks) -> Result<bool, ToolFailure> {
-        Ok(!self.masks(caller, Reach::Writable).await?.are_all_in(since))
+        let now = self.masks(caller, Reach::Writable).await?;
+        Ok(!now.are_all_in(since) || !since.hidden_is_all_in(&now))
     }
 }
 

@@ -13,7 +13,7 @@ use portcullis_secret::SecretText;
 
 use super::masks::Closed;
 use super::view::Shown;
-use super::{Hand, Masks, Reach, environment, guards};
+use super::{Hand, Masks, Reach, environment, guards, ours};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
 #[derive(Debug)]
@@ -96,10 +96,12 @@ impl Hand {
         let environment = environment::of(self, caller, cwd, reach, &shown).await?;
         launch.env = environment.variables;
         let closed: Vec<Closed> = masks.places(&shown).collect();
+        let mut guards = if reach == Reach::Writable { guards::of(self, &shown) } else { Vec::new() };
+        guards.extend(ours::held(self, &shown)?);
         launch.view = View {
             masks: closed.iter().map(|closed| closed.place.clone()).collect(),
             pinned: masks.pinned(&shown).collect(),
-            guards: if reach == Reach::Writable { guards::of(self, &shown) } else { Vec::new() },
+            guards,
             tmp: shown.tmp.clone().map_or_else(|| View::default().tmp, Tmp::Folder),
             home: shown.home.clone(),
             binds: shown.binds,
