@@ -29,7 +29,7 @@ pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 #[cfg(feature = "http")]
 pub use anthropic::Anthropic;
 #[cfg(feature = "http")]
-pub use catalog::{AtHand, Catalog, Chosen, ModelSettings, key_variables};
+pub use catalog::{AtHand, Catalog, Chosen, Destination, ModelSettings, key_variables};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
 #[cfg(feature = "http")]

@@ -2,6 +2,7 @@
 //!
 //! The environment is handed in, never read here: the same names and values always give the same model.
 
+mod destination;
 mod listing;
 mod providers;
 mod windows;
@@ -14,6 +15,7 @@ use portcullis_base::{Clock, edits, nearest};
 use portcullis_secret::SecretText;
 use serde_json::{Map, Value};
 
+pub use self::destination::Destination;
 use self::listing::Listed;
 pub(crate) use self::listing::Listing;
 pub use self::providers::key_variables;
