@@ -54,7 +54,14 @@ impl Home {
             return Ok(Self { root });
         }
         let root = xdg("XDG_DATA_HOME", ".local/share").ok_or_else(|| {
-            usage("there is no place for data: HOME is not set; set HOME, or PORTCULLIS_HOME to a folder of your own")
+            let why = match env::var_os("HOME").filter(|home| !home.is_empty()) {
+                Some(home) => format!("HOME is `{}`, which is not a whole path", Path::new(&home).display()),
+                None => "HOME is not set".to_owned(),
+            };
+            usage(format!(
+                "there is no place for data: {why}; set HOME to a path that begins with /, or PORTCULLIS_HOME to a folder \
+                 of your own"
+            ))
         })?;
         Ok(Self { root })
     }
