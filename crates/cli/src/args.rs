@@ -29,6 +29,10 @@ pub struct Globals {
     /// The folder that tools work in [default: here]
     #[arg(long, global = true, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
+    /// Work without a question in a folder that is, or holds, a home folder or a folder of Portcullis' own; the
+    /// enterprise file may forbid it
+    #[arg(long, global = true)]
+    pub workspace_is_home: bool,
     /// Where logs are kept, as sqlite:PATH [env: PORTCULLIS_STORE]
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,

@@ -18,7 +18,7 @@ use crate::exit::{Ended, failed, fault, usage};
 use crate::render::{self, DIM, Term, safe, safe_line, styled};
 use crate::signals::interruptible;
 use crate::world::{World, call_session, key, next_call_session, workspace};
-use crate::{ask_view, example_input, person};
+use crate::{ask_view, example_input, home_workspace, person};
 
 /// Who holds a session meanwhile, for whoever comes across it.
 const CALLED: &str = "portcullis call";
@@ -30,6 +30,9 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
     let here = workspace(globals);
     // Rules that cannot be read stop the start before anything is made on disk.
     if let Ok(folder) = &here {
+        if args.session.is_none() {
+            home_workspace::ask(&settings, folder)?;
+        }
         settings.policy(folder)?;
         warn_of_trust(&settings, folder, term)?;
     }

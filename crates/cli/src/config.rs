@@ -21,6 +21,7 @@ use toml::de::{DeTable, DeValue};
 use crate::args::{ApprovalMode, Globals, ProfileName};
 use crate::exit::{Unread, usage};
 use crate::home::{self, Home};
+use crate::ours;
 use crate::project::ProjectRules;
 use crate::telemetry::endpoint;
 use crate::trust::Unreadable;
@@ -115,6 +116,11 @@ impl Default for UserFile {
 /// What did not come from the user's own file or a default.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
+    /// Whether `--workspace` named the workspace.
+    pub workspace: bool,
+    /// Whether that may hold a home folder.
+    pub workspace_is_home: bool,
+    pub base_url: bool,
     pub store: bool,
     pub artifacts: bool,
     pub config: Option<PathBuf>,
@@ -140,6 +146,8 @@ pub struct Settings {
     pub shell_idle: Duration,
     pub profile: Profile,
     pub model: ModelChoice,
+    /// The address that the user's file names, whether or not it is the one that holds.
+    pub file_base_url: Option<String>,
     /// The collector that spans are sent to.
     pub otlp_endpoint: Option<String>,
     /// What a flag or a variable chose: a command that goes on from here must choose it again.
@@ -156,7 +164,14 @@ impl Settings {
         let home = Home::find()?;
         let config = || std::env::var_os("PORTCULLIS_CONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
         let named = globals.config.clone().or_else(config);
-        let mut chosen = Chosen { config: named.clone(), sandbox: globals.sandbox, ..Chosen::default() };
+        let mut chosen = Chosen {
+            workspace: globals.workspace.is_some(),
+            workspace_is_home: globals.workspace_is_home,
+            base_url: globals.base_url.is_some(),
+            config: named.clone(),
+            sandbox: globals.sandbox,
+            ..Chosen::default()
+        };
         let (user_file, text) = match named {
             Some(path) => {
                 let text = read(&path)?.ok_or_else(|| Unread::absent(&path))?;
@@ -195,6 +210,7 @@ impl Settings {
             base_url: globals.base_url.clone(),
             ..file.model.clone()
         };
+        let file_base_url = file.model.base_url.clone();
         // An address of the file belongs to the model of the file.
         let base_url = model.base_url.or_else(|| file.model.base_url.filter(|_| model.name.is_none()));
         let model = ModelChoice { name: model.name.or(file.model.name), base_url, ..model };
@@ -217,6 +233,7 @@ impl Settings {
                 Some(ProfileName::Managed) | None => Profile::Managed,
             },
             model,
+            file_base_url,
             otlp_endpoint: file.otlp_endpoint,
             chosen,
             user_file,
@@ -250,6 +267,8 @@ impl Settings {
             network: self.network,
             caches: Some(self.home.caches(workspace)),
             host: Host::of_this_process(),
+            ours: ours::places(self, workspace),
+            homes: ours::homes_in(workspace),
             ..HandSettings::default()
         }
     }

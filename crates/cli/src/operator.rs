@@ -11,6 +11,7 @@ use crate::args::Globals;
 use crate::call;
 use crate::custom_tools;
 use crate::exit::usage;
+use crate::home_workspace;
 use crate::person;
 use crate::render::{self, Term};
 use crate::run::changes::Changed;
@@ -30,6 +31,7 @@ pub async fn new(
     let custom = custom_tools::read(custom_tools)?;
     let settings = thinker::settings(globals)?;
     let folder = workspace(globals)?;
+    home_workspace::ask(&settings, &folder)?;
     settings.policy(&folder)?;
     let words = message.map(words).transpose()?;
     let world = World::open(settings, term)?;

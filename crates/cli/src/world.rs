@@ -16,9 +16,9 @@ use portcullis_store_sqlite::{SqliteConfig, SqliteStore};
 use crate::args::Globals;
 use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
-use crate::home::{ELSEWHERE, user_config};
+use crate::home::ELSEWHERE;
 use crate::render::{Term, exact, place};
-use crate::telemetry;
+use crate::{home_workspace, last_start, ours, telemetry};
 
 /// Events read at once.
 pub const PAGE: usize = 500;
@@ -73,17 +73,8 @@ pub fn offering(settings: &Settings, workspace: &Path) -> anyhow::Result<Runtime
     let mut builder = Runtime::builder().workspace(workspace).policy(policy).profile(settings.profile);
     builder = builder.sandbox(settings.hand(workspace));
     builder = concealing(builder);
-    // The store and the artifacts may be kept elsewhere, in the workspace itself perhaps.
-    builder = builder.hide(settings.home.root()).hide(&settings.artifacts);
-    for file in store_files(settings) {
-        builder = builder.hide(file);
-    }
-    // No call may change the rules that decide about it, whatever they allow; a home is a workspace, too.
-    let rules = user_config().and_then(|file| file.parent().map(Path::to_owned));
-    for place in rules.into_iter().chain(settings.user_file.clone()) {
-        builder = builder.hide(place);
-    }
-    Ok(builder)
+    // The store may be kept elsewhere, in the workspace itself perhaps. What else is ours goes with the sandbox.
+    Ok(store_files(settings).into_iter().fold(builder, RuntimeBuilder::hide))
 }
 
 /// A server that repeats its key in an answer, or a file that holds it, must not bring it into the log.
@@ -100,6 +91,8 @@ pub struct World {
     ids: Arc<SystemIds>,
     /// Flags that a command must repeat to find this store again.
     flags: String,
+    /// Who is told of what cannot be made; nobody by a command that only looks.
+    term: Option<Term>,
 }
 
 impl World {
@@ -121,7 +114,9 @@ impl World {
             }
             found => found,
         };
-        Self::with_key(settings, ids, checkpoint_key)
+        let world = Self::with_key(settings, ids, checkpoint_key)?;
+        last_start::tell_network(&world.settings, term);
+        Ok(Self { term: Some(*term), ..world })
     }
 
     /// Opens the store if there is one, to look at it.
@@ -158,7 +153,7 @@ impl World {
         });
         let store = opened.map_err(unopened)?;
         let flags = repeated_flags(&settings);
-        Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags })
+        Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags, term: None })
     }
 
     /// A command line that goes on from here.
@@ -178,6 +173,13 @@ impl World {
     }
 
     fn runtime_with(&self, settings: &Settings, workspace: &Path, called: &str) -> anyhow::Result<Runtime> {
+        home_workspace::permitted(settings, workspace)?;
+        for (folder, why) in ours::prepare(workspace) {
+            if let Some(term) = &self.term {
+                let text = "and no command can make it either: what would hold it is read-only for commands";
+                term.note(&format!("warning: {} cannot be made ({why}), {text}", place(&folder)));
+            }
+        }
         let builder = offering(settings, workspace)?
             .store(Arc::clone(&self.store) as _, self.artifacts()? as _)
             .sealing_key(settings.home.sealing_key(&*self.ids)?)
@@ -351,6 +353,9 @@ fn repeated_flags(settings: &Settings) -> String {
     }
     if let Some(path) = &chosen.config {
         add("--config", "", &std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    }
+    if chosen.workspace_is_home {
+        flags.push_str(" --workspace-is-home");
     }
     if let Some(level) = chosen.sandbox {
         flags.push_str(&format!(" --sandbox {level}"));

@@ -32,7 +32,7 @@ use crate::exit::{Ended, fault, streamed, usage};
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
-use crate::{ask_view, call, person, terminal, wake};
+use crate::{ask_view, call, home_workspace, person, terminal, wake};
 use drive::{Drive, Outcome};
 use screen::Screen;
 use typed::Typed;
@@ -44,6 +44,9 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         settings.profile = Profile::Code;
     }
     let folder = workspace(globals)?;
+    if args.session.is_none() {
+        home_workspace::ask(&settings, &folder)?;
+    }
     // Rules that cannot be read and models that are none stop the start before anything is made on disk.
     settings.policy(&folder)?;
     call::warn_of_trust(&settings, &folder, term)?;

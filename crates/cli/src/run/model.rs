@@ -7,6 +7,7 @@ use portcullis::model::{Catalog, Model, ModelError, ModelSettings};
 
 use crate::config::Settings;
 use crate::exit::usage;
+use crate::last_start;
 use crate::render::{Term, exact};
 
 /// The model of this run. Nothing is sent, except where a server of one's own is asked for the name of its model.
@@ -23,6 +24,10 @@ pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> an
         tls();
     }
     let catalog = Catalog::new(model, &environment);
+    let destination = catalog.destination(chosen.name.as_deref());
+    if let Some(destination) = &destination {
+        last_start::check(settings, destination, term)?;
+    }
     let wrong = |error: ModelError| usage(error.to_string());
     let model = match &chosen.name {
         Some(name) => catalog.open_text(name).map_err(wrong)?,
@@ -35,6 +40,9 @@ pub async fn choose(settings: &Settings, strict_script: bool, term: &Term) -> an
     };
     if let Some(caution) = catalog.caution(model.name()) {
         term.note(&format!("warning: {caution}"));
+    }
+    if let Some(destination) = &destination {
+        last_start::remember(settings, destination)?;
     }
     Ok(model)
 }

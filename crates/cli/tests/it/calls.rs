@@ -375,12 +375,13 @@ fn the_example_configuration_is_taken_as_it_stands_and_with_every_key_set() {
 fn h08_the_data_folder_and_its_keys_are_hidden_even_inside_the_workspace() {
     let mut world = World::with_file("a.txt", "x\n");
     world.home = world.workspace.join("data");
-    world.run(&["call", "read", READ]).ends(0);
+    world.run(&["--workspace-is-home", "call", "read", READ]).ends(0);
     assert!(world.home.join("keys/checkpoint.key").exists());
     let key = r#"{"file_path":"data/keys/checkpoint.key"}"#;
-    let refused = world.run(&["call", "read", key]).ends(1).warns("path_escape");
+    let refused = world.run(&["--workspace-is-home", "call", "read", key]).ends(1).warns("path_escape");
     assert_eq!(refused.out, "");
-    world.run(&["--approvals", "allow", "call", "write", r#"{"file_path":"data/x","content":""}"#]).ends(1);
+    let write = ["call", "write", r#"{"file_path":"data/x","content":""}"#];
+    world.run(&[&["--workspace-is-home", "--approvals", "allow"], &write[..]].concat()).ends(1);
 }
 
 #[test]

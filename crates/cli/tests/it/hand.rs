@@ -257,7 +257,7 @@ fn check38_a_rule_about_a_place_is_not_dodged_by_moving_the_folder_it_lies_in() 
     let inside = World::with_file("a", "x");
     let data = inside.workspace.join("deep/data");
     let run = |command: &str| -> Ran {
-        let words = ["--approvals", "allow", "call", "shell_run", &line(command)];
+        let words = ["--workspace-is-home", "--approvals", "allow", "call", "shell_run", &line(command)];
         inside.command(&words).env("PORTCULLIS_HOME", &data).output().expect("it runs").into()
     };
     run("true").ends(0);
@@ -323,7 +323,8 @@ fn h08_the_store_its_keys_and_the_home_are_not_there() {
     let inside = World::with_file("a", "x");
     let data = inside.workspace.join("data");
     let run = |words: &[&str]| -> Ran {
-        inside.command(words).env("PORTCULLIS_HOME", &data).output().expect("it runs").into()
+        let words = [&["--workspace-is-home"], words].concat();
+        inside.command(&words).env("PORTCULLIS_HOME", &data).output().expect("it runs").into()
     };
     run(&["call", "read", r#"{"file_path":"a"}"#]).ends(0);
     let ran = run(&[

@@ -47,9 +47,10 @@ fn h08_no_call_changes_the_rules_of_a_person_that_lie_in_the_workspace() {
     world.configure(rules);
     world.write("mine.toml", rules);
     let own = serde_json::json!({"file_path": ".config/portcullis/other.toml", "content": ""}).to_string();
-    world.run(&["call", "write", &own]).ends(1).warns("path_escape");
+    world.run(&["--workspace-is-home", "call", "write", &own]).ends(1).warns("path_escape");
     for (name, flags) in [(".config/portcullis/config.toml", &[][..]), ("mine.toml", &["--config", "mine.toml"])] {
-        let call = |tool: &str, input: &str| world.run(&[flags, &["call", tool, input]].concat());
+        let call =
+            |tool: &str, input: &str| world.run(&[flags, &["--workspace-is-home", "call", tool, input]].concat());
         call("read", &reading(name)).ends(1).warns("path_escape");
         let empty = serde_json::json!({"file_path": name, "content": ""}).to_string();
         call("write", &empty).ends(1).warns("path_escape");
@@ -68,12 +69,13 @@ fn h08_no_call_makes_the_rules_of_a_person_that_are_not_there_yet() {
     let write = |name: &str| {
         let input =
             serde_json::json!({"file_path": name, "content": "[[rules]]\naction = \"*\"\neffect = \"allow\"\n"});
-        world.run(&["call", "write", &input.to_string(), "--approvals", "allow"])
+        world.run(&["call", "write", &input.to_string(), "--approvals", "allow", "--workspace-is-home"])
     };
     for name in [".config/portcullis/config.toml", ".config/portcullis", ".config/portcullis/deeper/x.toml"] {
         write(name).ends(1).warns("path_escape");
     }
-    assert!(!world.workspace.join(".config").exists(), "nothing is left behind");
+    let made = std::fs::read_dir(world.workspace.join(".config/portcullis")).expect("made so that it can be guarded");
+    assert_eq!(made.count(), 0, "nothing is in it");
     write(".config/other/config.toml").ends(0);
     write(".config/portcullis/config.toml").ends(1).warns("path_escape");
 }

@@ -1,0 +1,165 @@
+//! Where requests went at the last start, and which network commands had. What changed since is told before anything is
+//! sent: a changed address takes the key along.
+//!
+//! A flag of this very start is no change: whoever gave it sees it. Keys are never kept, only the variables they are in.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use portcullis::model::Destination;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Settings;
+use crate::draft::Draft;
+use crate::exit::{failed, usage};
+use crate::home_workspace::{has_a_person, says_yes};
+use crate::render::{Term, exact};
+
+/// Characters of an address that are shown.
+const SHOWN: usize = 300;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    network: Option<String>,
+    /// By the provider's name.
+    providers: BTreeMap<String, Sent>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Sent {
+    /// `None`: the provider's own.
+    address: Option<String>,
+    /// The variable that held the key.
+    key: Option<String>,
+}
+
+fn file(settings: &Settings) -> PathBuf {
+    settings.home.root().join("last-start.json")
+}
+
+/// What was kept; a file that says nothing is one that nobody compares with.
+fn load(settings: &Settings) -> Seen {
+    let text = fs::read_to_string(file(settings)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn keep(settings: &Settings, before: &Seen, now: &Seen) -> anyhow::Result<()> {
+    if before == now {
+        return Ok(());
+    }
+    settings.home.prepare()?;
+    let file = file(settings);
+    let cannot = || format!("cannot keep {}", file.display());
+    let text = serde_json::to_string_pretty(now)? + "\n";
+    let mut draft = Draft::begin(&file).with_context(cannot)?;
+    draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
+}
+
+/// Tells of a changed network of commands.
+pub fn tell_network(settings: &Settings, term: &Term) {
+    let before = load(settings);
+    let now = settings.network.as_str();
+    if let Some(last) = before.network.as_deref().filter(|last| *last != now) {
+        let file = settings.user_file.as_deref().map(|file| format!(" ({})", file.display())).unwrap_or_default();
+        let text = format!(
+            "warning: the network of commands is {now} since this start, and was {last}: [sandbox] network{file}; if that \
+             was not you, stop here"
+        );
+        term.note(&exact(&text, 4_096));
+    }
+    let kept = Seen { network: Some(now.to_owned()), ..before.clone() };
+    // What cannot be kept, on a full disk for one, is told again.
+    let _ = keep(settings, &before, &kept);
+}
+
+/// Tells of a changed address or key before anything is sent. A key goes to another address because of a file only if a
+/// person says yes, or a flag names that address.
+pub fn check(settings: &Settings, now: &Destination, term: &Term) -> anyhow::Result<()> {
+    let seen = load(settings);
+    // The first model that ever works here: there is nothing to compare with.
+    if seen.providers.is_empty() {
+        return Ok(());
+    }
+    let before = seen.providers.get(now.provider);
+    let variable = |name: Option<&str>| name.map_or_else(|| "nowhere".to_owned(), |name| exact(name, SHOWN));
+    if let Some(last) = before.map(|sent| sent.key.as_deref()).filter(|last| *last != now.key_variable) {
+        let (now_from, last) = (variable(now.key_variable), variable(last));
+        term.note(&format!(
+            "warning: the key for {} comes from {now_from}; at the last start it came from {last}",
+            now.provider
+        ));
+    }
+    let address = now.address.as_deref().map(plain);
+    let last = before.and_then(|sent| sent.address.clone());
+    if address == last || settings.chosen.base_url {
+        return Ok(());
+    }
+    let shown = |address: Option<&str>| {
+        address.map_or_else(|| "the provider's own address".to_owned(), |address| exact(address, SHOWN))
+    };
+    let because = match (now.address_variable, settings.user_file.as_deref()) {
+        (Some(name), _) => format!(" ({name})"),
+        (None, Some(file)) if now.address.is_some() => {
+            format!(" (base_url in {})", exact(&file.display().to_string(), 4_096))
+        }
+        _ => String::new(),
+    };
+    let key = now.key_variable.map(|name| format!(", with the key in {name},")).unwrap_or_default();
+    let change = format!(
+        "requests to {}{key} go to {}{because}; at the last start they went to {}",
+        now.provider,
+        shown(address.as_deref()),
+        shown(last.as_deref())
+    );
+    let is_of_a_file = now.address.is_some() && now.address_variable.is_none();
+    match (is_of_a_file && now.key_variable.is_some(), has_a_person()) {
+        (false, _) => term.note(&format!("warning: {change}")),
+        (true, true) if says_yes(&format!("warning: {change}. Send the key there? Type yes: "))? => {}
+        (true, true) => return Err(failed("nothing was sent; look at the configuration file")),
+        (true, false) => {
+            return Err(usage(format!(
+                "{change}; nothing was sent, because nobody can be asked here whether that is meant: name the address once \
+                 with --base-url, or run once on a terminal"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps where requests go, for the next start.
+pub fn remember(settings: &Settings, now: &Destination) -> anyhow::Result<()> {
+    let address = now.address.as_deref().map(plain);
+    // Given for this start alone. Where the file says the same, the flag has confirmed the file.
+    if settings.chosen.base_url && address != settings.file_base_url.as_deref().map(plain) {
+        return Ok(());
+    }
+    let before = load(settings);
+    let mut seen = before.clone();
+    let key = now.key_variable.map(str::to_owned);
+    seen.providers.insert(now.provider.to_owned(), Sent { address, key });
+    keep(settings, &before, &seen)
+}
+
+/// An address without what may be secret in it: a password before the host, a query behind the path.
+fn plain(address: &str) -> String {
+    let address = address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
+    let host = host.rsplit('@').next().unwrap_or(host);
+    if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_kept_without_what_may_be_secret_in_it() {
+        assert_eq!(plain("https://me:secret@host:1/v1/?key=secret#x"), "https://host:1/v1");
+        assert_eq!(plain("http://host/"), "http://host");
+        assert_eq!(plain("host"), "host");
+    }
+}
