@@ -10,3 +10,4 @@ mod arena;
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
 mod no_secret_in_any_row;
+mod planted_configuration;
