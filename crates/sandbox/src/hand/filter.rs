@@ -155,8 +155,9 @@ impl Around {
         }
     }
 
-    /// Kinds of socket that may be made; none is none at all. (`socketpair` needs no address and
-    /// stays.) `getaddrinfo` asks netlink for addresses, so it goes wherever the Internet goes.
+    /// Families of socket that may be made; none is none at all. (`socketpair` needs no address and
+    /// stays.) `getaddrinfo` asks netlink for addresses, so it goes wherever the Internet goes; [`other_sockets`] says
+    /// what of each.
     fn families(self, network: Network) -> &'static [libc::c_int] {
         match (self, network) {
             (Self::Nothing, _) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
@@ -216,8 +217,7 @@ fn rules(network: Network, around: Around) -> Option<Rules> {
         (libc::SYS_ioctl, vec![when(&[(1, Eq, libc::TIOCSTI)])?, when(&[(1, Eq, libc::TIOCLINUX)])?]),
     ];
     let families = around.families(network);
-    let unlike: Vec<_> = families.iter().map(|family| (0, Ne, u64::from(family.cast_unsigned()))).collect();
-    conditional.push((libc::SYS_socket, if unlike.is_empty() { Vec::new() } else { vec![when(&unlike)?] }));
+    conditional.push((libc::SYS_socket, other_sockets(families)?));
     if !families.contains(&libc::AF_UNIX) {
         // Half of a pair of datagram sockets can still be sent anywhere. `RAW` is another word for it.
         let kind = |kind: libc::c_int| when(&[(1, MaskedEq(0xf), u64::from(kind.cast_unsigned()))]);
@@ -236,6 +236,34 @@ fn rules(network: Network, around: Around) -> Option<Rules> {
     for (call, call_rules) in conditional {
         rules.extend(every_door(call).map(|door| (door, call_rules.clone())));
     }
+    Some(rules)
+}
+
+/// Sockets that may not be made, where those of `families` may. No rule at all denies the call whatever its arguments.
+///
+/// Of netlink only `NETLINK_ROUTE` is left, as `getaddrinfo`, `getifaddrs` and the runtimes of languages use it; the other
+/// protocols reach the firewall, the audit log, the crypto code and more of the kernel. Of the Internet only streams and
+/// datagrams are left: raw sockets need a capability anyway, and the other kinds load protocols that no build speaks.
+fn other_sockets(families: &[libc::c_int]) -> Option<Vec<SeccompRule>> {
+    /// The lower bits of the second argument; the others are flags.
+    const KIND: u64 = 0xf;
+    const PACKET: libc::c_int = 10;
+    const DCCP: libc::c_int = 6;
+    let number = |number: libc::c_int| u64::from(number.cast_unsigned());
+    let of_kind = |family, kind| when(&[(0, Eq, number(family)), (1, MaskedEq(KIND), number(kind))]);
+    if families.is_empty() {
+        return Some(Vec::new());
+    }
+    let unlike: Vec<_> = families.iter().map(|family| (0, Ne, number(*family))).collect();
+    let mut rules = vec![when(&unlike)?];
+    let odd = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, DCCP, PACKET];
+    for family in families.iter().copied().filter(|family| *family != libc::AF_UNIX) {
+        let wrong = if family == libc::AF_NETLINK { libc::SOCK_STREAM } else { libc::SOCK_RAW };
+        for kind in odd.into_iter().chain([wrong]) {
+            rules.push(of_kind(family, kind)?);
+        }
+    }
+    rules.push(when(&[(0, Eq, number(libc::AF_NETLINK)), (2, Ne, number(libc::NETLINK_ROUTE))])?);
     Some(rules)
 }
 

@@ -12,7 +12,7 @@ X86 = {
     "fsopen": 430, "fsmount": 432, "fspick": 433, "mount_setattr": 442, "fchmodat2": 452, "clone": 56, "openat2": 437,
     "kcmp": 312, "prlimit64": 302, "shmget": 29, "shmat": 30, "shmctl": 31, "mq_open": 240, "syslog": 103,
     "acct": 163, "swapon": 167, "sethostname": 170, "fanotify_init": 300, "open_tree_attr": 467, "setpriority": 141,
-    "name_to_handle_at": 303,
+    "name_to_handle_at": 303, "socket": 41,
 }
 ARM = {
     "mount": 40, "umount2": 39, "pivot_root": 41, "chroot": 51, "unshare": 97, "setns": 268, "ptrace": 117,
@@ -23,7 +23,7 @@ ARM = {
     "fsopen": 430, "fsmount": 432, "fspick": 433, "mount_setattr": 442, "fchmodat2": 452, "clone": 220, "openat2": 437,
     "kcmp": 272, "prlimit64": 261, "shmget": 194, "shmat": 196, "shmctl": 195, "mq_open": 180, "syslog": 116,
     "acct": 89, "swapon": 224, "sethostname": 161, "fanotify_init": 262, "open_tree_attr": 467, "setpriority": 140,
-    "name_to_handle_at": 264,
+    "name_to_handle_at": 264, "socket": 198,
 }
 CALLS = X86 if platform.machine() == "x86_64" else ARM
 NEWNS, NEWUSER = 0x20000, 0x10000000
@@ -470,6 +470,77 @@ def udp(port):
 def raw(family, kind, protocol):
     with socket.socket(int(family), int(kind), int(protocol)):
         reached()
+
+
+def sockets(*triples):
+    """Each is family:kind:protocol, tried by the bare call, so that bits above an int reach the kernel as they are."""
+    made, errors = [], set()
+    for triple in triples:
+        family, kind, protocol = (int(word, 0) for word in triple.split(":"))
+        try:
+            os.close(call("socket", family, kind, protocol))
+            made.append(triple)
+        except OSError as error:
+            errors.add(errno.errorcode.get(error.errno, str(error.errno)))
+    all_or_none(made, errors)
+
+
+def all_or_none(made, errors):
+    """Reached if anything was; else every error there was."""
+    if made:
+        reached(" ".join(made))
+    print("held:", " ".join(sorted(errors)), flush=True)
+    os._exit(3)
+
+
+def ways_to(name):
+    """Files of /proc by other names."""
+    folder = os.open("/proc", os.O_PATH | os.O_DIRECTORY)
+    yield from (f"{root}/proc/{name}" for root in ["", "/.", "/proc/self/root", "/proc/thread-self/root"])
+    yield f"/proc/self/task/{os.getpid()}/root/proc/{name}"
+    yield f"/proc/1/root/proc/{name}"
+    yield f"/proc/self/fd/{folder}/{name}"
+
+
+def machine(flags, *names):
+    """What tells of the machine: opened, by every way, for reading (0) or for writing (1)."""
+    opened, errors = [], set()
+    for name in names:
+        for path in ways_to(name):
+            try:
+                os.close(os.open(path, int(flags)))
+                opened.append(path)
+            except OSError as error:
+                errors.add(errno.errorcode.get(error.errno, str(error.errno)))
+    all_or_none(opened, errors)
+
+
+def unmask(name, prepare):
+    """Takes the mask of a file of /proc away."""
+    path = f"/proc/{name}"
+    if prepare == "yes":
+        new_mounts()
+        call("mount", "/dev/null", path, 0, MS_BIND, 0)
+    call("umount2", path, 2)
+    can_read(path)
+
+
+def remount_proc(prepare):
+    """Makes /proc writable again."""
+    if prepare == "yes":
+        new_mounts()
+        call("mount", 0, "/proc", 0, MS_BIND | MS_REMOUNT | MS_RDONLY, 0)
+    call("mount", 0, "/proc", 0, MS_BIND | MS_REMOUNT, 0)
+    setting("/proc/sys/vm/drop_caches")
+
+
+def proc_anew(prepare):
+    """Mounts another /proc, in which nothing is masked."""
+    if prepare == "yes":
+        new_mounts()
+    os.mkdir("anew")
+    call("mount", "proc", "anew", "proc", 0, 0)
+    can_read("anew/keys")
 
 
 def interfaces():

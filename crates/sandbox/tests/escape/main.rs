@@ -9,6 +9,7 @@ mod arena;
 mod exhaustion;
 mod files;
 mod kernel;
+mod machine;
 mod mounts;
 mod privileges;
 mod processes;

@@ -25,6 +25,14 @@ const FILES: &[&str] = &[
     "ssl/cert.pem",
     "pki/tls/openssl.cnf",
     "pki/tls/cert.pem",
+    "java-11-openjdk/net.properties",
+    "java-11-openjdk/logging.properties",
+    "java-17-openjdk/net.properties",
+    "java-17-openjdk/logging.properties",
+    "java-21-openjdk/net.properties",
+    "java-21-openjdk/logging.properties",
+    "java-25-openjdk/net.properties",
+    "java-25-openjdk/logging.properties",
 ];
 
 /// With the host's network only: who is found there is the host's matter.
@@ -44,6 +52,12 @@ pub(super) const FOLDERS: &[&str] = &[
     "fonts",
     "terminfo",
     "java",
+    // Debian's Java keeps the files here without which no program of it starts. Not the folder beside it, `management`,
+    // where a password may lie.
+    "java-11-openjdk/security",
+    "java-17-openjdk/security",
+    "java-21-openjdk/security",
+    "java-25-openjdk/security",
     "python3",
     "perl",
     "openmpi",

@@ -12,6 +12,7 @@
 mod confine;
 mod etc;
 mod init;
+mod proc;
 mod program;
 mod root;
 mod sys;

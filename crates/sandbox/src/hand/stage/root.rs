@@ -19,7 +19,7 @@ use rustix::mount::{
 
 use super::super::posture::Layer;
 use super::super::wire::{From, MountKind, MountOrder, Orders, Step, as_path};
-use super::{Failure, Staged, etc, sys};
+use super::{Failure, Staged, etc, proc, sys};
 
 /// The system, read-only. What is a link on the host is the same link here.
 const SYSTEM: &[&str] = &["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -32,7 +32,7 @@ const ROOT_OPTIONS: &std::ffi::CStr = c"size=16m,mode=0755";
 /// Where the new root is put together; hidden from nobody, for the namespace is ours.
 const WORKSHOPS: &[&str] = &["/tmp", "/run", "/mnt", "/var"];
 
-const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+pub(super) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 const WRITABLE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 /// Writable by kernel rule, beyond what is read.
@@ -69,7 +69,7 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
         ours.add(place)?;
     }
     if orders.layers.has(Layer::FreshProc) {
-        proc(orders)?;
+        proc::mount_fresh(orders)?;
     } else {
         make_folder("proc")?;
     }
@@ -148,7 +148,7 @@ fn read_only_tree(fd: &OwnedFd) -> Staged<OwnedFd> {
     Ok(tree)
 }
 
-fn clone_tree(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
+pub(super) fn clone_tree(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
     open_tree(
         fd,
         "",
@@ -159,7 +159,7 @@ fn clone_tree(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
     )
 }
 
-fn attach(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
+pub(super) fn attach(tree: &OwnedFd, target: &OwnedFd) -> Result<(), Errno> {
     move_mount(tree, "", target, "", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH)
 }
 
@@ -233,34 +233,6 @@ fn mount_memory(place: &str, bytes: u64, mode: &str) -> Staged<()> {
     let options = std::ffi::CString::new(format!("size={bytes},nr_inodes={files},mode={mode}"))
         .map_err(|_| failed(Errno::INVAL))?;
     mount("tmpfs", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).map_err(failed)
-}
-
-fn proc(orders: &Orders) -> Staged<()> {
-    let failed = Failure::at(Step::Proc);
-    make_folder("proc")?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", "proc", "proc", flags, None::<&std::ffi::CStr>).map_err(&failed)?;
-    limit_pids(orders.limits.pids);
-    // Read-only, for root without capabilities could still write the machine's settings in it.
-    let fd = at("proc")?;
-    sys::mount_setattr(&fd, READ_ONLY | libc::MOUNT_ATTR_NOEXEC, false).map_err(Failure::at(Step::MountAttributes))
-}
-
-/// Since Linux 6.14 a pid namespace has a `pid_max` of its own, which bounds its processes whoever
-/// owns them. Before that the same file is the whole machine's, so the version is asked first.
-fn limit_pids(pids: u64) {
-    /// The kernel never hands these out a second time.
-    const RESERVED: u64 = 300;
-    if pids != u64::MAX && kernel_at_least(6, 14) {
-        let _ = std::fs::write("proc/sys/kernel/pid_max", (RESERVED + pids.max(1)).to_string());
-    }
-}
-
-fn kernel_at_least(major: u32, minor: u32) -> bool {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|word| word.parse::<u32>().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
 /// Makes a mount of every folder between a place and its bind. A mount cannot be renamed; else `.git` could be
@@ -450,15 +422,15 @@ pub(super) fn host_grants(orders: &Orders, handles: &[OwnedFd]) -> Staged<Grants
     Ok(grants)
 }
 
-fn make_folder(name: &str) -> Staged<()> {
+pub(super) fn make_folder(name: &str) -> Staged<()> {
     rustix::fs::mkdir(name, Mode::from_raw_mode(0o755)).map_err(Failure::at(Step::Skeleton))
 }
 
-fn make_file(name: &str, mode: Mode) -> Result<(), Errno> {
+pub(super) fn make_file(name: &str, mode: Mode) -> Result<(), Errno> {
     rustix::fs::open(name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC, mode).map(drop)
 }
 
-fn at(name: &str) -> Staged<OwnedFd> {
+pub(super) fn at(name: &str) -> Staged<OwnedFd> {
     rustix::fs::open(name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
         .map_err(Failure::at(Step::Skeleton))
 }
@@ -467,7 +439,7 @@ fn proc_path(fd: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd.as_fd()))
 }
 
-fn is(stat: &Stat, kind: FileType) -> bool {
+pub(super) fn is(stat: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == kind
 }
 
