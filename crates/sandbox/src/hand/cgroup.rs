@@ -76,10 +76,20 @@ impl Cgroup {
 
     /// Whether the kernel killed somebody in it for want of memory.
     pub(crate) fn out_of_memory(&self) -> bool {
-        fs::read_to_string(self.0.join("memory.events")).is_ok_and(|text| {
-            text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
-        })
+        fs::read_to_string(self.0.join("memory.events")).is_ok_and(|text| counts(&text, "oom_kill "))
     }
+}
+
+impl Cgroup {
+    /// Whether somebody in it was refused another process.
+    pub(crate) fn out_of_processes(&self) -> bool {
+        fs::read_to_string(self.0.join("pids.events")).is_ok_and(|text| counts(&text, "max "))
+    }
+}
+
+/// Whether a line of such a file counts something.
+fn counts(events: &str, name: &str) -> bool {
+    events.lines().any(|line| line.strip_prefix(name).is_some_and(|count| count.trim() != "0"))
 }
 
 impl Drop for Cgroup {
@@ -107,5 +117,12 @@ mod tests {
                     42 32 0:28 / /sys/fs/cgroup/unified rw,nosuid shared:10 - cgroup2 cgroup2 rw\n";
         assert_eq!(mount_point(text), Some(PathBuf::from("/sys/fs/cgroup/unified")));
         assert_eq!(mount_point("30 24 0:26 / /x rw - tmpfs tmpfs rw\n"), None);
+    }
+
+    #[test]
+    fn what_a_group_was_refused_is_counted() {
+        assert!(counts("low 0\nmax 3\noom 1\noom_kill 1\n", "oom_kill "));
+        assert!(!counts("low 0\nmax 3\noom 1\noom_kill 0\n", "oom_kill "));
+        assert!(counts("max 1\n", "max ") && !counts("max 0\n", "max "));
     }
 }

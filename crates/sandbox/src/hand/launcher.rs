@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use rustix::fs::{Mode, OFlags};
 
 use super::cgroup::Cgroup;
+use super::disk::{Disks, FreeSpace, Statvfs};
 use super::plan::{Bind, BindAccess, Hold, Output, Plan, Source, Stdin, Tmp};
 use super::posture::Layers;
 use super::probe::{self, Probed};
@@ -26,6 +27,7 @@ struct Inner {
     /// None: this program itself.
     helper: Option<PathBuf>,
     probed: OnceLock<Result<Probed, String>>,
+    space: Arc<dyn FreeSpace>,
     none: OnceLock<Posture>,
 }
 
@@ -46,7 +48,17 @@ impl Launcher {
     }
 
     fn new(helper: Option<PathBuf>) -> Self {
-        Self(Arc::new(Inner { helper, probed: OnceLock::new(), none: OnceLock::new() }))
+        Self::with(helper, Arc::new(Statvfs))
+    }
+
+    fn with(helper: Option<PathBuf>, space: Arc<dyn FreeSpace>) -> Self {
+        Self(Arc::new(Inner { helper, probed: OnceLock::new(), space, none: OnceLock::new() }))
+    }
+
+    /// The same launcher with another word for the free space of a file system than the kernel's. For tests.
+    #[must_use]
+    pub fn measuring(&self, space: Arc<dyn FreeSpace>) -> Self {
+        Self::with(self.0.helper.clone(), space)
     }
 
     /// The isolation that commands get here, found by really trying, the first time this is called
@@ -160,7 +172,9 @@ impl Launcher {
         let cgroup = cgroup.map(|(group, _)| group);
         let running = Running::new(spawned, posture.clone(), cgroup).map_err(launcher("watching it"))?;
         match running.report().await.map_err(launcher("its report"))? {
-            Some(Report::Started) => Ok(Attempt::Runs(Box::new(running.with(unheld, watched)))),
+            Some(Report::Started) => {
+                Ok(Attempt::Runs(Box::new(running.with(unheld, watched, Disks::of(plan, &self.0.space)))))
+            }
             Some(Report::Failed { step, errno, index }) => Ok(Attempt::Failed(Failed { step, errno, index })),
             Some(Report::Exited { .. }) | None => {
                 Err(launcher("its report")(io::Error::other("it ended without a word")))

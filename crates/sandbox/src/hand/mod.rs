@@ -18,6 +18,7 @@
 
 mod cgroup;
 mod control;
+mod disk;
 mod error;
 mod filter;
 mod identity;
@@ -36,6 +37,7 @@ mod wire;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use disk::{DiskBreach, DiskLimit, DiskWatch, FreeSpace};
 pub use error::{CannotHold, LaunchError, Unheld};
 pub use launcher::Launcher;
 pub use plan::{Bind, BindAccess, Guard, Hold, Limits, Network, Output, Plan, Source, Stdin, Tmp, View};

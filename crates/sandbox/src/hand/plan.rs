@@ -99,6 +99,8 @@ impl Default for View {
     }
 }
 
+const GIB: u64 = 1 << 30;
+
 /// What a process tree may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -113,6 +115,11 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files of each process.
     pub open_files: Option<u64>,
+    /// So much less may be free, on a file system that the tree may write to, than at its start. The launcher does not
+    /// enforce it: [`Running::watch_disk`](super::Running::watch_disk) tells when it is passed.
+    pub disk_use: Option<u64>,
+    /// So much must stay free there, if so much was free at the start. Told in the same way.
+    pub disk_free: Option<u64>,
 }
 
 impl Default for Limits {
@@ -120,10 +127,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             cpu: None,
-            memory: Some(8 * 1024 * 1024 * 1024),
+            memory: Some(8 * GIB),
             pids: Some(2_048),
             file_size: None,
             open_files: Some(4_096),
+            disk_use: Some(20 * GIB),
+            disk_free: Some(GIB),
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::cgroup::Cgroup;
 use super::control::{Request, TARGET_MAIN, TARGET_OTHERS, TARGET_TREE};
+use super::disk::{DiskWatch, Disks};
 use super::spawn::Spawned;
 use super::watch::watch;
 use super::wire::{REPORT_BYTES, Report};
@@ -31,6 +32,14 @@ pub struct Ended {
     pub exit: Exit,
     /// The kernel killed something in the tree for want of memory. Only known with a cgroup.
     pub out_of_memory: bool,
+    /// The tree could not have another process or thread. Only known with a cgroup.
+    pub out_of_processes: bool,
+}
+
+impl Ended {
+    /// Of a tree that was killed and of which nothing else is known.
+    pub(crate) const KILLED: Self =
+        Self { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false, out_of_processes: false };
 }
 
 /// Who gets a signal.
@@ -52,6 +61,7 @@ pub struct Running {
     posture: Posture,
     unheld: Vec<Unheld>,
     watched: Vec<Watched>,
+    disks: Option<Disks>,
     exit: Option<Exit>,
     /// The launcher told of the end and let go of the socket.
     told: bool,
@@ -62,12 +72,23 @@ impl Running {
         inner.cgroup = cgroup;
         let socket = watch(inner.socket.try_clone()?)?;
         let pidfd = watch(inner.pidfd.try_clone()?)?;
-        Ok(Self { inner, socket, pidfd, posture, unheld: Vec::new(), watched: Vec::new(), exit: None, told: false })
+        Ok(Self {
+            inner,
+            socket,
+            pidfd,
+            posture,
+            unheld: Vec::new(),
+            watched: Vec::new(),
+            disks: None,
+            exit: None,
+            told: false,
+        })
     }
 
-    pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<Watched>) -> Self {
+    pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<Watched>, disks: Disks) -> Self {
         self.unheld = unheld;
         self.watched = watched;
+        self.disks = Some(disks);
         self
     }
 
@@ -98,6 +119,13 @@ impl Running {
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
         self.watched.iter().filter(|one| one.is_there()).map(|one| one.place.clone()).collect()
+    }
+
+    /// Watches from now on whether too little space is left where the tree may write
+    /// ([`Limits::disk_use`](super::Limits::disk_use)). Whoever waits for it ends the tree.
+    #[must_use]
+    pub fn watch_disk(&self) -> DiskWatch {
+        self.disks.as_ref().map(Disks::watch).unwrap_or_default()
     }
 
     /// The next report of the launcher; none when it is gone.
@@ -139,7 +167,12 @@ impl Running {
             }
         }
         let exit = self.exit.unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-        Ok(Ended { exit, out_of_memory: self.inner.cgroup.as_ref().is_some_and(Cgroup::out_of_memory) })
+        let cgroup = self.inner.cgroup.as_ref();
+        Ok(Ended {
+            exit,
+            out_of_memory: cgroup.is_some_and(Cgroup::out_of_memory),
+            out_of_processes: cgroup.is_some_and(Cgroup::out_of_processes),
+        })
     }
 
     /// Sends a signal. Who has ended already does not get it; that is no error.

@@ -300,9 +300,8 @@ impl Shell {
     }
 
     async fn ended(&mut self) -> Ended {
-        let lost = Ended { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false };
         let ended = tokio::time::timeout(AFTER_KILL, self.running.wait()).await;
-        ended.ok().and_then(Result::ok).unwrap_or(lost)
+        ended.ok().and_then(Result::ok).unwrap_or(Ended::KILLED)
     }
 
     /// Waits for its end while no command runs. What background processes write meanwhile is read, so that they are not
@@ -313,7 +312,7 @@ impl Shell {
             tokio::select! {
                 biased;
                 ended = self.running.wait() => {
-                    return ended.unwrap_or(Ended { exit: Exit::Signal(Signal::KILL.as_raw()), out_of_memory: false });
+                    return ended.unwrap_or(Ended::KILLED);
                 }
                 _ = self.pipes.read(&mut piece) => {}
             }

@@ -2,12 +2,13 @@
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use super::super::posture::Layer;
-use super::super::wire::{LimitOrders, Orders, Step};
+use super::super::wire::{Orders, Step};
 use super::{Failure, Staged, confine, sys};
 
 /// Returns only on failure.
@@ -29,7 +30,7 @@ fn prepare(orders: &Orders, init: Pid, stdin: Option<OwnedFd>, extra: Vec<OwnedF
     sys::reset_signals();
     rustix::process::chdir(super::super::wire::as_path(&orders.cwd)).map_err(Failure::at(Step::Cwd))?;
     descriptors(stdin, extra).map_err(Failure::at(Step::Descriptors))?;
-    limits(&orders.limits).map_err(Failure::at(Step::Limits))?;
+    limits(orders).map_err(Failure::at(Step::Limits))?;
     if orders.layers.has(Layer::Landlock) && !orders.layers.has(Layer::Namespaces) {
         // Init is in the same Landlock domain. Who could kill it would outlive it.
         confine::no_signals_out().map_err(Failure::at(Step::Landlock))?;
@@ -56,7 +57,31 @@ fn descriptors(stdin: Option<OwnedFd>, extra: Vec<OwnedFd>) -> Result<(), Errno>
     Ok(())
 }
 
-fn limits(limits: &LimitOrders) -> Result<(), Errno> {
+/// What `RLIMIT_NPROC` must be so that the tree may have `pids` processes.
+///
+/// In a user namespace of our own the kernel counts that namespace alone (since Linux 5.14; a namespace is used from 5.12
+/// on). Without one it counts every process and thread of the user, so those of now are added: a person with thousands of
+/// them could otherwise start nothing. Root is never held by it; a cgroup or the pid namespace holds root.
+fn processes(orders: &Orders) -> u64 {
+    let pids = orders.limits.pids;
+    if pids == u64::MAX || orders.layers.has(Layer::UserNamespace) {
+        return pids;
+    }
+    pids.saturating_add(tasks_of(rustix::process::getuid().as_raw()))
+}
+
+/// Processes and threads of a user, as far as they are in sight.
+fn tasks_of(uid: u32) -> u64 {
+    let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
+    let is_pid = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let theirs = all.flatten().filter(|entry| is_pid(&entry.file_name()));
+    let theirs = theirs.filter(|entry| entry.metadata().is_ok_and(|meta| meta.uid() == uid));
+    let tasks = |entry: std::fs::DirEntry| std::fs::read_dir(entry.path().join("task")).map_or(1, Iterator::count);
+    theirs.map(tasks).sum::<usize>() as u64
+}
+
+fn limits(orders: &Orders) -> Result<(), Errno> {
+    let limits = &orders.limits;
     let one = |resource, value: u64| {
         if value == u64::MAX {
             return Ok(());
@@ -70,7 +95,7 @@ fn limits(limits: &LimitOrders) -> Result<(), Errno> {
     one(Resource::Core, 1)?;
     one(Resource::Cpu, limits.cpu_seconds)?;
     one(Resource::Data, limits.data_bytes)?;
-    one(Resource::Nproc, limits.pids)?;
+    one(Resource::Nproc, processes(orders))?;
     one(Resource::Fsize, limits.file_size)?;
     one(Resource::Nofile, limits.open_files)
 }
