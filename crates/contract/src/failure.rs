@@ -16,6 +16,8 @@ pub struct ToolFailure {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) side_effects: Option<SideEffects>,
+    /// What it did is not known, unless the tool states it.
+    pub(crate) under_way: bool,
 }
 
 impl ToolFailure {
@@ -34,6 +36,7 @@ impl ToolFailure {
             exit_code: None,
             signal: None,
             side_effects: None,
+            under_way: false,
         }
     }
 
@@ -82,6 +85,28 @@ impl ToolFailure {
     /// Media over its limits or of a type nobody takes.
     pub fn media(message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::coded(Code::MediaRejected, message.into()) }
+    }
+
+    /// Something that the call used up: memory, processes, space, or how much it may write. `tool_code` says which, such as
+    /// `disk_limit`.
+    pub fn resource_limit(tool_code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { tool_code: Some(tool_code.into()), retryable: true, ..Self::coded(Code::ResourceLimit, message.into()) }
+    }
+
+    /// The same failure with how the process ended.
+    #[must_use]
+    pub fn with_exit(mut self, exit_code: Option<i32>, signal: Option<i32>) -> Self {
+        self.exit_code = exit_code;
+        self.signal = signal;
+        self
+    }
+
+    /// The same failure of work that had begun: unless the tool only reads, or states what it did, what it did is
+    /// `unknown`.
+    #[must_use]
+    pub fn under_way(mut self) -> Self {
+        self.under_way = true;
+        self
     }
 
     /// The same failure, worth another try or not.

@@ -154,12 +154,14 @@ pub struct FailureParts {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub side_effects: Option<SideEffects>,
+    pub under_way: bool,
 }
 
 #[must_use]
 pub fn failure_parts(failure: ToolFailure) -> FailureParts {
-    let ToolFailure { code, reason, tool_code, message, retryable, exit_code, signal, side_effects } = failure;
-    FailureParts { code, reason, tool_code, message, retryable, exit_code, signal, side_effects }
+    let ToolFailure { code, reason, tool_code, message, retryable, exit_code, signal, side_effects, under_way } =
+        failure;
+    FailureParts { code, reason, tool_code, message, retryable, exit_code, signal, side_effects, under_way }
 }
 
 /// A precondition, taken apart.

@@ -67,7 +67,9 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
         }
         None => {}
     }
-    let mut side_effects = side_effects(meaning.code, read_only, reported.side_effects, claimed);
+    let under_way = meaning.failure.as_ref().is_some_and(|failure| failure.under_way);
+    let rule = if under_way { EffectRule::FactsElseUnknown } else { meaning.code.row().effects };
+    let mut side_effects = side_effects(rule, read_only, reported.side_effects, claimed);
     // Stopped by the gate, and then it did not even return: what it did beyond what it said is not known.
     let silent = meaning.phase == Phase::Permission && !returned && !read_only;
     if silent && side_effects.state == SideEffectState::None {
@@ -203,12 +205,17 @@ impl Meaning {
 }
 
 /// What the code table promises of side effects, filled with what the tool reported.
-fn side_effects(code: Code, read_only: bool, reported: Vec<SideEffect>, claimed: Option<SideEffects>) -> SideEffects {
+fn side_effects(
+    rule: EffectRule,
+    read_only: bool,
+    reported: Vec<SideEffect>,
+    claimed: Option<SideEffects>,
+) -> SideEffects {
     if let Some(claimed) = claimed {
         return claimed;
     }
     let facts = SideEffects::occurred(reported);
-    match code.row().effects {
+    match rule {
         // A code that promises nothing happened cannot be used to hide what did: reported facts stand.
         EffectRule::None | EffectRule::Facts | EffectRule::Occurred => facts,
         EffectRule::UnknownUnlessReadOnly | EffectRule::FactsElseUnknown => {

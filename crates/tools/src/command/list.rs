@@ -15,7 +15,7 @@ use super::operands::Decided;
 use super::pipeline::StageEnd;
 use super::result::ReadRan;
 use super::{ReadHand, ReadLine, builtins};
-use crate::hand::{Plan, Reach, Streams};
+use crate::hand::{LaunchedFailure, Plan, Reach, Streams};
 use crate::shell::unseen;
 
 /// The same wherever it runs: sorted names and messages do not depend on a machine.
@@ -107,10 +107,10 @@ impl ReadHand {
                 ended = &mut work => break ended,
                 read = streams.read(), if reading => {
                     reading = false;
-                    if let Err(flood) = read {
+                    if let Err(fault) = read {
                         // Letting go of it ends every program.
                         drop(work);
-                        return Err(ToolFailure::new("output_limit", format!("the programs were ended: {flood}")));
+                        return Err(LaunchedFailure::from(fault).into());
                     }
                 }
             }

@@ -17,6 +17,7 @@ use super::builtins::{self, Done, Said};
 use super::list::Line;
 use super::operands::Outlook;
 use crate::files::{failure, precondition};
+use crate::hand::LaunchedFailure;
 
 /// How a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,8 +228,8 @@ impl Line<'_> {
     }
 
     /// Until every stage has ended, or was ended.
-    async fn see_through(&self, mut begun: Vec<Begun>) -> Result<(Vec<StageEnd>, bool), ToolFailure> {
-        let broken = |error: io::Error| ToolFailure::new("io_error", format!("a program cannot be watched: {error}"));
+    async fn see_through(&self, mut begun: Vec<Begun>) -> Result<(Vec<StageEnd>, bool), LaunchedFailure> {
+        let broken = |error: io::Error| LaunchedFailure::unwatched(&error);
         tokio::select! {
             biased;
             ends = ends(&mut begun) => return ends.map(|ends| (ends, false)).map_err(broken),

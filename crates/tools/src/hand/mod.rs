@@ -9,6 +9,7 @@ mod environment;
 mod failure;
 mod git;
 mod guards;
+mod launched;
 mod masks;
 mod ours;
 mod plan;
@@ -26,9 +27,10 @@ use portcullis_sandbox::hand::{Host, Launcher, Limits, Network, Running};
 
 pub use denial::Denial;
 pub(crate) use denial::{Seen, named};
+pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
-pub use run::{Ran, Streams, Tails};
+pub use run::{Ran, StreamFault, Streams, Tails};
 pub(crate) use run::{tell_appeared, tell_unheld};
 
 /// The sandbox profile of tools that run commands on writable mounts.

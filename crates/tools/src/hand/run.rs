@@ -14,6 +14,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
 use super::denial::{self, Denial};
+use super::launched::{self, LaunchedFailure, Limit};
 use super::{Hand, Plan};
 
 /// The end of a stream that is searched for what the hand denied.
@@ -30,6 +31,8 @@ pub struct Ran {
     pub duration: Duration,
     pub stdout: SpoolRef,
     pub stderr: SpoolRef,
+    /// What it used up and failed for, where that is certain.
+    pub limit: Option<Limit>,
     /// What the hand kept from it, as far as its own words tell.
     pub denials: Vec<Denial>,
     /// The isolation it really had.
@@ -70,8 +73,8 @@ impl Streams {
     /// Reads until both have ended. May be dropped and called again; nothing is lost.
     ///
     /// # Errors
-    /// If so much was written that the producer must be stopped.
-    pub async fn read(&mut self) -> io::Result<()> {
+    /// If so much was written that the producer must be stopped, or a pipe cannot be read.
+    pub async fn read(&mut self) -> Result<(), StreamFault> {
         let (out, err) = futures_util::join!(self.stdout.read(), self.stderr.read());
         out.and(err)
     }
@@ -81,6 +84,23 @@ impl Streams {
     pub fn finish(self) -> (SpoolRef, SpoolRef, Tails) {
         let tails = Tails { stdout: self.stdout.tail.into(), stderr: self.stderr.tail.into() };
         (self.stdout.spool.finish(), self.stderr.spool.finish(), tails)
+    }
+}
+
+/// Why a stream is not read on.
+#[derive(Debug)]
+pub enum StreamFault {
+    /// So much was written that the producer must be stopped; in words how much.
+    Flood(String),
+    Io(io::Error),
+}
+
+impl From<StreamFault> for LaunchedFailure {
+    fn from(fault: StreamFault) -> Self {
+        match fault {
+            StreamFault::Flood(why) => Self::limit(&Limit::Output(why)),
+            StreamFault::Io(error) => Self::unwatched(&error),
+        }
     }
 }
 
@@ -105,9 +125,9 @@ impl Stream {
         Ok(Self { from, spool, tail: VecDeque::new(), buffer: vec![0; CHUNK] })
     }
 
-    async fn read(&mut self) -> io::Result<()> {
+    async fn read(&mut self) -> Result<(), StreamFault> {
         while let Some(from) = &self.from {
-            from.readable().await?;
+            from.readable().await.map_err(StreamFault::Io)?;
             match from.try_read(&mut self.buffer) {
                 Ok(0) => self.from = None,
                 Ok(count) => {
@@ -115,10 +135,10 @@ impl Stream {
                     let over = (self.tail.len() + count).saturating_sub(TAIL);
                     self.tail.drain(..over.min(self.tail.len()));
                     self.tail.extend(bytes);
-                    self.spool.write(bytes)?;
+                    self.spool.write(bytes).map_err(|error| StreamFault::Flood(error.to_string()))?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(StreamFault::Io(error)),
             }
         }
         Ok(())
@@ -130,23 +150,35 @@ impl Hand {
     /// timeout ends its whole tree. What is worth knowing about the run is told as warnings.
     ///
     /// # Errors
-    /// As [`Hand::launch`]; or if it wrote so much that it was stopped. A command that fails is no error here.
+    /// As [`Hand::launch`]; or if it was stopped at a limit, or cannot be watched: then what it did is unknown. A command
+    /// that fails is no error here.
     pub async fn run(&self, context: &ToolContext, mut plan: Plan) -> Result<Ran, ToolFailure> {
         for warning in plan.warnings.drain(..) {
             context.warn(warning);
         }
         let seen = denial::Seen::of(&plan, self);
         let started = Instant::now();
-        let mut running = self.launch(plan).await?;
-        let broken = |error: io::Error| ToolFailure::new("io_error", format!("the command cannot be watched: {error}"));
-        let mut streams = Streams::capture(context, &mut running).map_err(broken)?;
-        let (ended, flood) = see_through(context, &mut running, &mut streams).await.map_err(broken)?;
+        let running = self.launch(plan).await?;
+        Ok(self.see_out(context, running, &seen, started).await?)
+    }
+
+    /// From the launch to the end.
+    async fn see_out(
+        &self,
+        context: &ToolContext,
+        mut running: Running,
+        seen: &denial::Seen,
+        started: Instant,
+    ) -> Result<Ran, LaunchedFailure> {
+        let unwatched = |error: io::Error| LaunchedFailure::unwatched(&error);
+        let mut streams = Streams::capture(context, &mut running).map_err(unwatched)?;
+        let (ended, stopped) = see_through(context, &mut running, &mut streams).await.map_err(unwatched)?;
         let duration = started.elapsed();
         // What is still in the pipes. Who holds them open does not hold us.
         let _ = tokio::time::timeout(limits::DRAIN, streams.read()).await;
         let (stdout, stderr, tails) = streams.finish();
-        if let Some(flood) = flood {
-            return Err(ToolFailure::new("output_limit", format!("the command was ended: {flood}")));
+        if let Some(stopped) = stopped {
+            return Err(stopped);
         }
         let failed = ended.exit != Exit::Code(0);
         let ran = Ran {
@@ -155,12 +187,19 @@ impl Hand {
             duration,
             stdout,
             stderr,
-            denials: denial::named(&seen, &tails.stderr, failed.then_some(&tails.stdout)),
+            limit: failed.then(|| Limit::hit(&ended, &self.settings().limits)).flatten(),
+            denials: denial::named(seen, &tails.stderr, failed.then_some(&tails.stdout)),
             posture: running.posture().clone(),
             appeared: self.virtual_places(running.appeared()),
         };
         let unheld = running.unheld().iter().map(|one| one.place().to_owned());
         ran.tell(context, &self.virtual_places(unheld));
+        if failed
+            && ran.limit.is_none()
+            && let Some(hint) = launched::hint(&tails.stderr, &self.settings().limits)
+        {
+            context.warn(hint);
+        }
         Ok(ran)
     }
 }
@@ -174,20 +213,21 @@ impl Hand {
     }
 }
 
-/// Until the command has ended. The second is why it was ended by us, if it wrote too much.
+/// Until the command has ended. The second is why it was ended by us, if it used up something.
 async fn see_through(
     context: &ToolContext,
     running: &mut Running,
     streams: &mut Streams,
-) -> io::Result<(Ended, Option<String>)> {
-    let mut flood = None;
+) -> io::Result<(Ended, Option<LaunchedFailure>)> {
+    let disk = running.watch_disk();
+    let mut stopped = None;
     let mut reading = true;
     let mut asked_to_stop = false;
     let mut kill_at = None;
     loop {
         tokio::select! {
             biased;
-            ended = running.wait() => return Ok((ended?, flood)),
+            ended = running.wait() => return Ok((ended?, stopped)),
             _ = context.cancelled(), if !asked_to_stop => {
                 asked_to_stop = true;
                 kill_at = Some(Instant::now() + limits::KILL_GRACE);
@@ -202,10 +242,14 @@ async fn see_through(
             }
             read = streams.read(), if reading => {
                 reading = false;
-                if let Err(error) = read {
-                    flood = Some(error.to_string());
+                if let Err(fault) = read {
+                    stopped = Some(fault.into());
                     running.kill_tree();
                 }
+            }
+            breach = disk.breached(), if stopped.is_none() => {
+                stopped = Some(LaunchedFailure::limit(&Limit::Disk(breach)));
+                running.kill_tree();
             }
         }
     }
@@ -250,7 +294,7 @@ impl Ran {
         }
         tell_appeared(context, &self.appeared);
         tell_unheld(context, &self.posture, unheld);
-        if self.ended.out_of_memory {
+        if self.ended.out_of_memory && self.limit.is_none() {
             context.warn("the kernel ended a process of this command because it used up its memory limit");
         }
     }

@@ -120,17 +120,23 @@ struct LimitsView {
     processes: Option<u32>,
     file_bytes: Option<u64>,
     open_files: Option<u64>,
+    /// So much less may be free on a disk than at the start.
+    disk_use_bytes: Option<u64>,
+    /// So much must stay free on it.
+    disk_free_bytes: Option<u64>,
 }
 
 impl From<Limits> for LimitsView {
     fn from(limits: Limits) -> Self {
-        let Limits { cpu, memory, pids, file_size, open_files } = limits;
+        let Limits { cpu, memory, pids, file_size, open_files, disk_use, disk_free } = limits;
         Self {
             cpu_seconds: cpu.map(|cpu| cpu.as_secs()),
             memory_bytes: memory,
             processes: pids,
             file_bytes: file_size,
             open_files,
+            disk_use_bytes: disk_use,
+            disk_free_bytes: disk_free,
         }
     }
 }

@@ -185,7 +185,12 @@ impl Runs {
                     context.nothing_found();
                 }
             }
-            _ => return Err(ToolFailure::command(exit_code, signal, ended_words(&ran))),
+            _ => {
+                return Err(match &ran.limit {
+                    Some(limit) => limit.failure().with_exit(exit_code, signal),
+                    None => ToolFailure::command(exit_code, signal, ended_words(&ran)),
+                });
+            }
         }
         let (_, (_, shell_state)) = self.shell.after(context, |_, _| ()).await?;
         Ok(RunOutput {

@@ -11,7 +11,7 @@ use portcullis_contract::{
 };
 use portcullis_event::fold::Shell;
 use portcullis_pipeline::Environment;
-use portcullis_sandbox::hand::Exit;
+use portcullis_sandbox::hand::{DiskBreach, Exit};
 use portcullis_sandbox::shell::{Died, Finished, Report, Stream};
 use portcullis_sandbox::{Kind, VirtualPath};
 use portcullis_secret::SecretText;
@@ -21,12 +21,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::live::{Current, Live, Outcome, exit_words};
+use super::live::{Current, Gone, Live, Outcome, exit_words};
 use super::shells::{Shells, Wanted};
 use super::sink::{Capture, Captured};
 use super::wait::Uncollected;
 use crate::files::failure;
-use crate::hand::{named, tell_appeared};
+use crate::hand::{LaunchedFailure, Limit, named, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::one_is_an_answer;
 use crate::shell::live::{Change, LiveShell as _};
@@ -112,6 +112,8 @@ struct Over {
     stdout: SpoolRef,
     stderr: SpoolRef,
     captured: Captured,
+    /// It was stopped because too little space was left.
+    breach: Option<DiskBreach>,
     duration: Duration,
     timed_out: bool,
     /// It went on after its observation.
@@ -240,19 +242,31 @@ impl Persistent {
             }
         };
         let duration = self.shells.clock().monotonic().saturating_sub(begun);
-        let gone = || {
-            let text = "the shell was closed before the command could run in it; try again";
-            ToolFailure::new("shell_died", text).retryable(true)
-        };
-        let Outcome { end: outcome, sink, appeared } = outcome.map_err(|_| gone())?;
+        let Outcome { end: outcome, sink, appeared, breach } = outcome.map_err(|gone| match gone {
+            Gone::Before => {
+                let text = "the shell was closed before the command could run in it; try again";
+                ToolFailure::new("shell_died", text).retryable(true)
+            }
+            Gone::During => LaunchedFailure::shell_lost().into(),
+        })?;
         tell_appeared(context, &self.shells.hand().virtual_places(appeared));
-        let (stdout, stderr) = sink.back().map(Capture::finish).ok_or_else(gone)?;
+        let (stdout, stderr) = sink.back().map(Capture::finish).ok_or_else(LaunchedFailure::shell_lost)?;
         let mut now = live.now();
         now.command_count += 1;
         now.updated_at = self.shells.clock().now();
         now.last_command_at = Some(now.updated_at);
         drop(now);
-        Ok(Over { command_id, outcome, stdout, stderr, captured, duration, timed_out: context.timed_out(), away })
+        Ok(Over {
+            command_id,
+            outcome,
+            stdout,
+            stderr,
+            captured,
+            breach,
+            duration,
+            timed_out: context.timed_out(),
+            away,
+        })
     }
 
     /// What of the shell is the session's from now on.
@@ -320,8 +334,9 @@ impl Persistent {
 
     /// Whether it went well. What a stopped call returns is not looked at: it was stopped.
     fn settle(&self, context: &ToolContext, line: &str, over: &Over) -> Result<(), ToolFailure> {
-        if let Some(why) = over.captured.why() {
-            return Err(ToolFailure::new("output_limit", format!("the command was ended: {why}")));
+        let full = over.breach.clone().map(Limit::Disk);
+        if let Some(limit) = over.captured.why().map(Limit::Output).or(full) {
+            return Err(LaunchedFailure::limit(&limit).into());
         }
         match &over.outcome {
             Err(died) => {
@@ -334,8 +349,8 @@ impl Persistent {
                          lost; the next shell_exec starts a new one"
                     )
                 };
-                if died.ended.out_of_memory {
-                    context.warn("the kernel ended a process of this command because it used up its memory limit");
+                if let Some(limit) = Limit::hit(&died.ended, &self.shells.hand().settings().limits) {
+                    return Err(LaunchedFailure::limit(&limit).into());
                 }
                 Err(ToolFailure::new("shell_died", text).with_side_effects(SideEffects::unknown(Vec::new())))
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portcullis_base::{Clock, SessionId, ShellId, Timestamp};
 use portcullis_pipeline::ShellBook;
-use portcullis_sandbox::hand::{Exit, Posture};
+use portcullis_sandbox::hand::{DiskBreach, Exit, Posture};
 use portcullis_sandbox::shell::{Died, Finished, Program, Shell, Sink};
 use portcullis_secret::SecretText;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -41,6 +41,8 @@ pub(super) struct Outcome {
     pub(super) sink: Box<dyn Ends>,
     /// Guarded places, in the view, that are there since this command.
     pub(super) appeared: Vec<PathBuf>,
+    /// It was stopped because too little space was left where it writes.
+    pub(super) breach: Option<DiskBreach>,
 }
 
 /// A sink that can be taken back.
@@ -207,8 +209,8 @@ impl Live {
         stop: CancellationToken,
     ) -> Result<Outcome, Gone> {
         let (told, hear) = oneshot::channel();
-        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| Gone)?;
-        hear.await.map_err(|_| Gone)
+        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| Gone::Before)?;
+        hear.await.map_err(|_| Gone::During)
     }
 
     /// Runs something small of ours. Its end is the status; what it writes goes nowhere.
@@ -218,15 +220,20 @@ impl Live {
         let outcome = tokio::select! {
             biased;
             outcome = self.exec(command, Box::new(()), stop) => outcome?,
-            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(Gone),
+            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(Gone::During),
         };
-        outcome.end.map(|done| done.report.status).map_err(|_| Gone)
+        outcome.end.map(|done| done.report.status).map_err(|_| Gone::During)
     }
 }
 
-/// The shell is not there any more, and did not run it.
+/// The shell is not there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gone;
+pub(super) enum Gone {
+    /// It never ran the command.
+    Before,
+    /// It may have run some of it.
+    During,
+}
 
 /// Sees a shell through: one order after another, until it dies, is closed, or nobody has used it for long.
 async fn attend(
@@ -269,6 +276,8 @@ async fn attend(
             }
         };
         let Order { command, mut sink, stop, mut told } = order;
+        let disk = shell.running().watch_disk();
+        let mut breach = None;
         let stopped = async {
             tokio::select! {
                 biased;
@@ -276,6 +285,7 @@ async fn attend(
                 () = close.cancelled() => {}
                 // Whoever wanted it is gone.
                 () = told.closed() => {}
+                hit = disk.breached() => breach = Some(hit),
             }
         };
         let end = shell.exec(&command, &mut *sink, stopped).await;
@@ -284,7 +294,7 @@ async fn attend(
         let mut appeared = shell.running().appeared();
         appeared.retain(|place| !known.contains(place));
         known.extend(appeared.iter().cloned());
-        let _ = told.send(Outcome { end, sink, appeared });
+        let _ = told.send(Outcome { end, sink, appeared, breach });
         if died {
             return if close.is_cancelled() { Over::Closed } else { Over::Died };
         }
