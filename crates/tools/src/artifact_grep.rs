@@ -21,6 +21,7 @@ use crate::executor;
 use crate::files::counted;
 use crate::search::lines::preview;
 use crate::search::pattern::{self, Style};
+use crate::search::pieces::{Borders, OVERLAP, PIECE, Pieces};
 use crate::search::{anchors, stoppable};
 
 const DESCRIPTION: &str = "Searches an artifact, by its id (`art_…`), for lines that match a regular expression (Rust \
@@ -117,19 +118,28 @@ async fn grep(
     let lowered = [input.context.lowered("context"), input.limit.lowered("limit")];
     lowered.into_iter().flatten().for_each(|line| context.warn(line));
     let (artifact, window) = shelf.open(id, Some(context.caller().session_id)).await.map_err(closed)?;
-    let found = stoppable(context, move |stop| search(&artifact, &window, &input, stop)).await?;
+    let (found, long) = stoppable(context, move |stop| search(&artifact, &window, &input, stop)).await?;
+    if let Some(line) = long {
+        context.warn(format!(
+            "line {line} is longer than {} KiB, so it was searched in pieces: `^` and `$` may match at the ends of a piece, \
+             and a match of more than {} KiB may be missed",
+            PIECE >> 10,
+            OVERLAP >> 10
+        ));
+    }
     if found.lines.is_empty() {
         context.nothing_found();
     }
     Ok(found)
 }
 
+/// What was found, and the first line that was too long to be searched as one.
 fn search(
     artifact: &ArtifactRef,
     window: &Arc<dyn Window>,
     input: &ArtifactGrepInput,
     stop: &AtomicBool,
-) -> Result<ArtifactMatches, ToolFailure> {
+) -> Result<(ArtifactMatches, Option<u64>), ToolFailure> {
     let unreadable = |error: io::Error| {
         let text = format!("artifact {} could not be searched: {}", artifact.id, error.kind());
         ToolFailure::new("io_error", text).retryable(true)
@@ -141,18 +151,20 @@ fn search(
     let matcher = pattern::compile(&input.pattern, input.style()).map_err(ToolFailure::precondition)?;
     let context = usize::try_from(input.context.value()).unwrap_or(0);
     let (near, limit) = (input.context.value(), input.limit.value());
-    let mut near = Near { matcher: &matcher, context: near, limit, total: 0, lines: Vec::new() };
-    let reader = WindowReader { window: &**window, at: 0, stop };
+    let (reader, borders) = Pieces::new(WindowReader { window: &**window, at: 0, stop });
+    let long = borders.clone();
+    let mut near = Near { matcher: &matcher, borders, context: near, limit, total: 0, newest: 0, lines: Vec::new() };
     pattern::searcher(context).search_reader(&matcher, reader, &mut near).map_err(unreadable)?;
     let count = near.total.min(near.limit);
-    Ok(ArtifactMatches {
+    let found = ArtifactMatches {
         id: artifact.id.to_string(),
         count,
         total: near.total,
         truncated: near.total > count,
         complete: artifact.complete,
         lines: near.lines,
-    })
+    };
+    Ok((found, long.first_long()))
 }
 
 /// The artifact as a stream that ends when the search is stopped.
@@ -176,9 +188,12 @@ impl Read for WindowReader<'_> {
 /// Matching lines and those near them, up to the context of the last match shown.
 struct Near<'m> {
     matcher: &'m grep_regex::RegexMatcher,
+    borders: Borders,
     context: u64,
     limit: u64,
     total: u64,
+    /// The newest line that matches.
+    newest: u64,
     lines: Vec<ShownLine>,
 }
 
@@ -195,17 +210,25 @@ impl Sink for Near<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let line = self.borders.line(found.line_number().unwrap_or(0));
+        // Another piece of a line that was counted.
+        if line == self.newest {
+            return Ok(true);
+        }
+        self.newest = line;
         self.total += 1;
         if self.total <= self.limit {
-            let line = found.line_number().unwrap_or(0);
+            // A piece of the same line that does not match came before, as context.
+            self.lines.pop_if(|last| last.line == line);
             self.lines.push(ShownLine { line, text: preview(found.bytes(), Some(self.matcher)), matches: true });
         }
         Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, near: &SinkContext<'_>) -> io::Result<bool> {
-        let line = near.line_number().unwrap_or(0);
-        if self.shows(line) {
+        let line = self.borders.line(near.line_number().unwrap_or(0));
+        let again = self.lines.last().is_some_and(|last| last.line == line);
+        if !again && self.shows(line) {
             self.lines.push(ShownLine { line, text: preview(near.bytes(), None), matches: false });
         }
         Ok(true)

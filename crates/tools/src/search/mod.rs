@@ -8,6 +8,7 @@ pub(crate) mod lines;
 pub(crate) mod names;
 pub(crate) mod order;
 pub(crate) mod pattern;
+pub(crate) mod pieces;
 pub(crate) mod scope;
 
 use std::sync::Arc;

@@ -1,6 +1,11 @@
 //! `artifact_grep`: the matching lines of kept evidence.
 
-use portcullis_base::{Code, Phase, Reason, Recorded};
+use std::collections::BTreeMap;
+
+use portcullis_base::{ArtifactKind, Code, Phase, Reason, Recorded};
+use portcullis_contract::{DefaultPolicy, Semantics, Tool, ToolContext, ToolName};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::world::{Hand, World, numbered, text};
@@ -46,4 +51,62 @@ async fn nothing_found_bad_patterns_and_strangers_are_told() {
     let other = process.open(world.session().await).await;
     let (code, reason) = (Code::RuntimePreconditionFailed, Some(Reason::NotFound));
     other.refused("artifact_grep", json!({"id": id, "pattern": "text"}), code, reason, Phase::Execute).await;
+}
+
+/// A tool that leaves its text of one long line, with a needle at each of these places, as evidence, and says its id.
+fn keeper(length: usize, needles: &'static [usize]) -> BTreeMap<ToolName, Tool> {
+    let keep = move |_: Nothing, context: ToolContext| async move {
+        let mut line = vec![b'x'; length];
+        for at in needles {
+            line[*at..*at + NEEDLE.len()].copy_from_slice(NEEDLE.as_bytes());
+        }
+        let text = [b"before\n".as_slice(), &line, b"\nafter\n"].concat();
+        Ok(context.keep(ArtifactKind::File, "text/plain", text)?.to_string())
+    };
+    let tool = Tool::builder::<Nothing, String>("Keeps a long line.")
+        .semantics(Semantics { default_policy: DefaultPolicy::Allow, ..Semantics::read_only() })
+        .execute(keep)
+        .build()
+        .expect("a sound tool");
+    BTreeMap::from([("keep".parse().expect("a name"), tool)])
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Nothing {}
+
+const NEEDLE: &str = "needle-in-a-haystack";
+const MIB: usize = 1 << 20;
+
+/// Minified files, JSON documents and output without line breaks are one line.
+#[tokio::test]
+async fn lines_of_any_length_are_searched() {
+    // Near the ends, and across the borders of the pieces that a line is searched in.
+    let needles: &[usize] = &[0, 256 * 1024 - 10, 17 * MIB, 60 * MIB - NEEDLE.len()];
+    for at in needles {
+        let world = World::new();
+        let process = world.start_with(keeper(60 * MIB, std::slice::from_ref(at)));
+        let hand = process.open(world.session().await).await;
+        let id = text(&hand.done("keep", json!({})).await);
+        let seen = hand.done("artifact_grep", json!({"id": id, "pattern": "need[l]e-in", "context": 20})).await;
+        let lines: Vec<String> = text(&seen).lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 4, "{at}: {lines:?}");
+        assert_eq!(
+            (lines[0].as_str(), lines[2].as_str(), lines[3].as_str()),
+            ("1-before", "3-after", "1 matching line")
+        );
+        assert!(lines[1].starts_with("2:") && lines[1].contains(NEEDLE) && lines[1].len() < 300, "{at}: {}", lines[1]);
+        assert!(seen.warnings.iter().any(|warning| warning.starts_with("line 2 is longer than 256 KiB")), "{seen:?}");
+        let seen = hand.done("artifact_grep", json!({"id": id, "pattern": "haystack2"})).await;
+        assert_eq!(seen.code, Recorded::Known(Code::NoMatches));
+    }
+}
+
+#[tokio::test]
+async fn a_long_line_with_several_matches_is_one_matching_line() {
+    let world = World::new();
+    let process = world.start_with(keeper(3 * MIB, &[5, MIB, 2 * MIB, 3 * MIB - 100]));
+    let hand = process.open(world.session().await).await;
+    let id = text(&hand.done("keep", json!({})).await);
+    let seen = hand.done("artifact_grep", json!({"id": id, "pattern": "needle|after", "limit": 1})).await;
+    assert!(text(&seen).contains("the first 1 of 2 matching lines"), "{}", text(&seen));
 }
