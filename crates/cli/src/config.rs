@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use portcullis::hand::Host;
+use portcullis::hand::{Host, Limits};
 use portcullis::harness::Settings as Wakes;
 use portcullis::{HandSettings, IsolationLevel, NetworkAccess, Profile};
 use portcullis_base::limits;
@@ -39,7 +39,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("artifacts", &["url", "quota"]),
     ("retention", &["artifact_idle", "artifact_count", "artifact_bytes"]),
     ("approvals", &["default", "ask_expiry"]),
-    ("sandbox", &["minimum", "network", "shell_idle"]),
+    ("sandbox", &["minimum", "network", "shell_idle", "max_memory", "max_processes", "max_disk_use", "min_disk_free"]),
     ("model", &["default", "base_url", "timeout", "window", "media", "max_turns", "max_output_tokens"]),
     ("telemetry", &["otlp_endpoint"]),
     ("rules", &[]),
@@ -57,6 +57,7 @@ struct UserFile {
     ask_expiry: Duration,
     minimum: IsolationLevel,
     network: NetworkAccess,
+    limits: Limits,
     shell_idle: Duration,
     model: ModelChoice,
     otlp_endpoint: Option<String>,
@@ -105,6 +106,7 @@ impl Default for UserFile {
             ask_expiry: limits::ASK_EXPIRY,
             minimum: IsolationLevel::Full,
             network: NetworkAccess::Disabled,
+            limits: Limits::default(),
             shell_idle: limits::SHELL_IDLE,
             model: ModelChoice::default(),
             otlp_endpoint: None,
@@ -142,6 +144,8 @@ pub struct Settings {
     /// The least isolation that commands run with; nothing weakens the organisation's.
     pub minimum: IsolationLevel,
     pub network: NetworkAccess,
+    /// What a command may use up.
+    pub limits: Limits,
     /// How long a persistent shell is kept that nobody uses.
     pub shell_idle: Duration,
     pub profile: Profile,
@@ -227,6 +231,7 @@ impl Settings {
                 .unwrap_or(file.minimum)
                 .max(enterprise.min_sandbox().unwrap_or(IsolationLevel::None)),
             network: file.network,
+            limits: file.limits,
             shell_idle: file.shell_idle,
             profile: match globals.profile {
                 Some(ProfileName::Code) => Profile::Code,
@@ -265,6 +270,7 @@ impl Settings {
         HandSettings {
             minimum: self.minimum,
             network: self.network,
+            limits: self.limits,
             caches: Some(self.home.caches(workspace)),
             host: Host::of_this_process(),
             ours: ours::places(self, workspace),
@@ -475,10 +481,36 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
         ask_expiry: ask_expiry.unwrap_or(default.ask_expiry),
         minimum: minimum.unwrap_or(default.minimum),
         network: network.unwrap_or(default.network),
+        limits: hand_limits(&document, &tables)?,
         shell_idle: shell_idle.unwrap_or(default.shell_idle),
         model,
         otlp_endpoint: document.value(&tables, ("telemetry", "otlp_endpoint"), |v| endpoint(&text_of(v)?))?,
         rules: parse_rules(text, file, Layer::User)?,
+    })
+}
+
+/// What a command may use up. Each key replaces its default; what has no key keeps it.
+fn hand_limits(document: &Document<'_>, tables: &DeTable<'_>) -> anyhow::Result<Limits> {
+    let default = Limits::default();
+    let bytes = |key| {
+        document.value(tables, ("sandbox", key), |value| match value {
+            DeValue::String(text) => size(text),
+            _ => Err("must be a size such as \"8GiB\"".to_owned()),
+        })
+    };
+    let pids = document.value(tables, ("sandbox", "max_processes"), |value| match value {
+        DeValue::Integer(n) => {
+            let wanted = n.as_str().replace('_', "").parse::<NonZeroU32>();
+            wanted.map(NonZeroU32::get).map_err(|_| format!("`{n}` is not a number of processes from 1 on"))
+        }
+        _ => Err("must be a number of processes".to_owned()),
+    })?;
+    Ok(Limits {
+        memory: bytes("max_memory")?.or(default.memory),
+        pids: pids.or(default.pids),
+        disk_use: bytes("max_disk_use")?.or(default.disk_use),
+        disk_free: bytes("min_disk_free")?.or(default.disk_free),
+        ..default
     })
 }
 
@@ -559,6 +591,8 @@ mod tests {
         );
         assert!(fault("[approvals]\nask_expiry = \"soon\"").contains("24h"));
         assert!(fault("[artifacts]\nquota = \"lots\"").contains("2GiB"));
+        assert!(fault("[sandbox]\nmax_memory = 8").contains("`sandbox.max_memory`: must be a size"));
+        assert!(fault("[sandbox]\nmax_processes = 0").contains("from 1 on"));
         assert!(fault("[store]\nurl = \"postgres://x\"").contains("sqlite:PATH"));
         assert!(fault("store = 1").contains("[store]"));
         assert!(fault("[[rules]]\neffect = \"deny").contains("c:2: not valid TOML"));

@@ -11,3 +11,4 @@ mod arena;
 mod common;
 mod no_secret_in_any_row;
 mod planted_configuration;
+mod depth;

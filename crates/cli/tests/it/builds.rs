@@ -17,7 +17,7 @@ use serde_json::json;
 /// An id that no account has.
 const SOMEBODY: u32 = 54_323;
 
-struct Person {
+pub(crate) struct Person {
     _scratch: tempfile::TempDir,
     root: PathBuf,
     home: PathBuf,
@@ -49,7 +49,7 @@ fn link_tree(from: &Path, to: &Path) {
 }
 
 impl Person {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         assert!(rustix::process::geteuid().is_root(), "this test needs root, to become an ordinary user");
         let scratch = tempfile::tempdir().expect("scratch");
         let root = scratch.path().canonicalize().expect("it is there");
@@ -68,7 +68,7 @@ impl Person {
     }
 
     /// rustup's proxies and one toolchain, as rustup lays them out.
-    fn with_rust(&self) {
+    pub(crate) fn with_rust(&self) {
         let sysroot = PathBuf::from(of_the_machine(&["rustc", "--print", "sysroot"], "a Rust toolchain"));
         let name = sysroot.file_name().expect("a name").to_str().expect("utf-8");
         for part in ["bin", "lib"] {
@@ -91,7 +91,7 @@ impl Person {
     }
 
     /// Node as nvm lays it out.
-    fn with_node(&self) {
+    pub(crate) fn with_node(&self) {
         let node = of_the_machine(&["sh", "-c", "readlink -f \"$(command -v node)\""], "node");
         let npm = PathBuf::from(of_the_machine(&["sh", "-c", "readlink -f \"$(command -v npm)\""], "npm"));
         let npm = npm.ancestors().find(|path| path.ends_with("node_modules/npm")).expect("npm lies in node_modules");
@@ -101,7 +101,7 @@ impl Person {
         symlink("../lib/node_modules/npm/bin/npm-cli.js", here.join("bin/npm")).expect("a link");
     }
 
-    fn workspace(&self, name: &str, files: &[(&str, &str)]) -> PathBuf {
+    pub(crate) fn workspace(&self, name: &str, files: &[(&str, &str)]) -> PathBuf {
         let folder = self.root.join(name);
         self.own_folder(&folder);
         for (file, text) in files {
@@ -114,7 +114,7 @@ impl Person {
     }
 
     /// As this person, in a folder.
-    fn run(&self, folder: &Path, argv: &[&str]) -> Ran {
+    pub(crate) fn run(&self, folder: &Path, argv: &[&str]) -> Ran {
         let id = SOMEBODY.to_string();
         let folders = [".cargo/bin", ".nvm/versions/node/v1/bin"].map(|bin| self.home.join(bin));
         let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
@@ -143,6 +143,20 @@ impl Person {
         let ran = self.run(folder, &[portcullis, "--sandbox", "full", "approvals", "allow", &ask]);
         assert_eq!(ran.code, 0, "`{command}` in the hand\n{}\n{}", ran.out, ran.err);
         ran.out
+    }
+
+    /// How long a command that was allowed takes, from the word of a person to its end.
+    #[track_caller]
+    pub(crate) fn timed_build(&self, folder: &Path, command: &str) -> std::time::Duration {
+        let portcullis = self.root.join("portcullis");
+        let portcullis = portcullis.to_str().expect("utf-8");
+        let input = json!({ "command": command, "timeoutMs": 120_000 }).to_string();
+        let ask = self.run(folder, &[portcullis, "--sandbox", "full", "call", "shell_run", &input]).ends(3).id("ask_");
+        let begun = std::time::Instant::now();
+        let ran = self.run(folder, &[portcullis, "--sandbox", "full", "approvals", "allow", &ask]);
+        let took = begun.elapsed();
+        assert_eq!(ran.code, 0, "`{command}` in the hand\n{}\n{}", ran.out, ran.err);
+        took
     }
 
     /// The network is off in there, although the machine has one.

@@ -3,6 +3,7 @@
 //! One binary: what is linked once is waited for once.
 
 mod approvals;
+mod build_times;
 mod builds;
 mod calls;
 mod common;
@@ -56,6 +57,7 @@ mod taken_up;
 mod telemetry;
 mod time_travel;
 mod unwritable;
+mod used_up;
 mod wakes;
 mod watch;
 mod wording;
