@@ -29,6 +29,7 @@ mod semantics;
 mod shell_fact;
 mod stop;
 mod strict;
+mod surroundings;
 mod tool;
 
 pub use access::{AccessRequest, Action, Resource, ResourceKind};
@@ -50,4 +51,5 @@ pub use semantics::{
 };
 pub use shell_fact::{EndedCommand, ShellFact};
 pub use stop::StopCause;
+pub use surroundings::{Around, Bound, Surroundings};
 pub use tool::Tool;

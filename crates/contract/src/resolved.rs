@@ -2,7 +2,7 @@
 
 use portcullis_base::{Code, Reason};
 
-use crate::{Diff, InputFault, Resource};
+use crate::{Diff, InputFault, Resource, Surroundings};
 
 /// Canonical resources of one input. Made with metadata I/O only: no content is opened (L37).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Prepared {
     pub diff: Option<Diff>,
     /// Other facts, by name.
     pub facts: Vec<(String, String)>,
+    /// What else decides what the call does. An approval is bound to it.
+    pub around: Option<Surroundings>,
 }
 
 /// Why an input that fits its schema cannot run now. Nothing has happened.

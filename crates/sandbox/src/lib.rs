@@ -42,7 +42,8 @@ pub use media::{ContentKind, content_kind};
 pub use mount::{Access, CONFIG_DIR, Mount, MountTable, TreeOwner};
 pub use name::Name;
 pub use read::{
-    Attempt, FileContent, FileHash, FileStat, hash_file, open_dir, open_for_reading, read_file, stat, would_allow,
+    Attempt, FileContent, FileHash, FileStat, hash_file, identity, open_dir, open_for_reading, read_file, stat,
+    would_allow,
 };
 pub use resolve::Resolved;
 pub use text::{LineEnding, NotText, TextFile};

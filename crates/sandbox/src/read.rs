@@ -51,11 +51,28 @@ impl FileStat {
 
 /// Looks at the place without opening it, whatever its kind.
 pub fn stat(resolved: &Resolved) -> Result<FileStat, FileError> {
+    look_at(resolved).map(|stat| FileStat::of(&stat))
+}
+
+/// What tells the object at a place from any other that could stand there. A folder keeps its own while its entries come
+/// and go; a file has another one after every change of its content.
+pub fn identity(resolved: &Resolved) -> Result<String, FileError> {
+    let stat = look_at(resolved)?;
+    let object = format!("{}:{}", stat.st_dev, stat.st_ino);
+    Ok(match kind_of(&stat) {
+        Kind::Directory => object,
+        _ => format!(
+            "{object}:{}:{}.{}:{}.{}",
+            stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec
+        ),
+    })
+}
+
+fn look_at(resolved: &Resolved) -> Result<Stat, FileError> {
     let path = resolved.path();
     let Some((name, above)) = resolved.names().split_last() else {
         resolved.hidden().check_mount(resolved.mount())?;
-        let stat = rustix::fs::fstat(resolved.mount().dir()).map_err(|e| FileError::io(path, e))?;
-        return Ok(FileStat::of(&stat));
+        return rustix::fs::fstat(resolved.mount().dir()).map_err(|e| FileError::io(path, e));
     };
     let dir = open_beneath(resolved, above)?;
     match look(&dir, name).map_err(|e| FileError::io(path, e))? {
@@ -63,7 +80,7 @@ pub fn stat(resolved: &Resolved) -> Result<FileStat, FileError> {
         Entry::Link => Err(FileError::PathChanged { path: path.clone() }),
         Entry::Found(stat) => {
             resolved.hidden().check(Identity::of(&stat), path)?;
-            Ok(FileStat::of(&stat))
+            Ok(stat)
         }
     }
 }

@@ -9,9 +9,13 @@ use std::fmt;
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use portcullis_base::{Entropy, TenantId};
+use hmac::{Hmac, Mac as _};
+use portcullis_base::{Digest, Entropy, TenantId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::Sha256;
+use zeroize::Zeroizing;
 
+use crate::key::KEY_BYTES;
 use crate::{SealingKey, SecretBytes};
 
 const FORMAT: u8 = 1;
@@ -120,16 +124,34 @@ pub enum OpenError {
     Refused { name: String, version: u64 },
 }
 
+fn mac(key: &[u8; KEY_BYTES], parts: &[&[u8]]) -> [u8; 32] {
+    // Invariant: HMAC takes a key of any length.
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a 32-byte key");
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
 /// Seals and opens values with one key.
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
+    /// Of its own, so that no mark helps against the cipher.
+    marks: Zeroizing<[u8; KEY_BYTES]>,
 }
 
 impl Sealer {
     /// A sealer that owns its key.
     #[must_use]
     pub fn new(key: &SealingKey) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(key.bytes().into()) }
+        let marks = Zeroizing::new(mac(key.bytes(), &[b"portcullis marks 1"]));
+        Self { cipher: XChaCha20Poly1305::new(key.bytes().into()), marks }
+    }
+
+    /// A digest that tells values apart and that nobody without the key can compute: a value that is easily guessed
+    /// cannot be found out by it. `label` says what it is the mark of; equal values under two labels have two marks.
+    #[must_use]
+    pub fn mark(&self, label: &str, value: &[u8]) -> Digest {
+        let length = (label.len() as u64).to_be_bytes();
+        Digest::from_bytes(mac(&self.marks, &[&length, label.as_bytes(), value]))
     }
 
     /// Seals `plain` under a fresh nonce; `entropy` must never repeat for one key.
@@ -261,5 +283,16 @@ mod tests {
             let error = sealer(1).open(aad(1, "t", 1), &Sealed::from_bytes(bytes));
             assert!(matches!(error, Err(OpenError::Format { .. })), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_mark_tells_values_and_labels_apart_and_needs_the_key() {
+        let (sealer, other) =
+            (Sealer::new(&SealingKey::from_bytes([1; 32])), Sealer::new(&SealingKey::from_bytes([2; 32])));
+        assert_eq!(sealer.mark("a", b"x"), sealer.mark("a", b"x"));
+        assert_ne!(sealer.mark("a", b"x"), sealer.mark("a", b"y"));
+        assert_ne!(sealer.mark("a", b"x"), sealer.mark("b", b"x"));
+        assert_ne!(sealer.mark("a", b"bx"), sealer.mark("ab", b"x"));
+        assert_ne!(sealer.mark("a", b"x"), other.mark("a", b"x"));
     }
 }

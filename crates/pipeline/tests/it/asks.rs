@@ -249,13 +249,17 @@ fn picky(effects: &common::Effects, changed: &Arc<AtomicBool>) -> Tool {
     let changed = Arc::clone(changed);
     prepared(effects, DefaultPolicy::Ask, move || {
         let diff = if changed.load(Ordering::SeqCst) { "+another" } else { "+one" };
-        Prepared { diff: Some(diff.to_owned().into()), facts: vec![("risk".to_owned(), "none at all".to_owned())] }
+        Prepared {
+            diff: Some(diff.to_owned().into()),
+            facts: vec![("risk".to_owned(), "none at all".to_owned())],
+            ..Prepared::default()
+        }
     })
 }
 
 /// A tool whose diff cannot be made.
 fn blind(effects: &common::Effects, policy: DefaultPolicy) -> Tool {
-    prepared(effects, policy, || Prepared { diff: Some(Diff::later(|| panic!("no diff"))), facts: Vec::new() })
+    prepared(effects, policy, || Prepared { diff: Some(Diff::later(|| panic!("no diff"))), ..Prepared::default() })
 }
 
 #[tokio::test]

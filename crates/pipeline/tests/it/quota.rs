@@ -33,7 +33,7 @@ fn rewrites(effects: &common::Effects, size: usize, policy: DefaultPolicy, diff:
         .resolve(|input, _| Ok(Resolved { keys: vec![format!("fs:/{}", input.text)], ..Resolved::default() }))
         .precheck(move |input: std::sync::Arc<Note>, _, _| async move {
             // Equal contents are kept once and count once; each text has a diff of its own.
-            Ok(Prepared { diff: diff.map(|bytes| input.text.repeat(bytes).into()), facts: Vec::new() })
+            Ok(Prepared { diff: diff.map(|bytes| input.text.repeat(bytes).into()), ..Prepared::default() })
         })
         .to_model(|_, output| vec![Content::text(format!("kept as {}", output.as_str().unwrap_or_default()))])
         .build()

@@ -331,7 +331,7 @@ fn naming(policy: DefaultPolicy) -> Tool {
         })
         .precheck(|input, _, _| async move {
             let diff = Some(format!("+ {}", input.text).into());
-            Ok(Prepared { diff, facts: vec![("note".to_owned(), input.text.clone())] })
+            Ok(Prepared { diff, facts: vec![("note".to_owned(), input.text.clone())], ..Prepared::default() })
         })
         .plan_access(|input, _| vec![touches(&input.text).fact("what", &input.text)])
         .build()

@@ -109,7 +109,7 @@ async fn check(
         let diff = diff_of(size.max(new.text().len() as u64), move || {
             unified(shown(&place), Some(old.text()), new.text()).shown()
         });
-        Ok(Prepared { diff: Some(diff), facts })
+        Ok(Prepared { diff: Some(diff), facts, ..Prepared::default() })
     })
     .await
 }

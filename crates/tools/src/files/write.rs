@@ -112,7 +112,7 @@ async fn check(
     if place.kind().is_none() {
         let (bytes, content) = (input.content.len(), Arc::clone(&input));
         let diff = diff_of(bytes as u64, move || unified(shown(&place), None, &content.content).shown());
-        return Ok(Prepared { diff: Some(diff), facts: facts(true, bytes) });
+        return Ok(Prepared { diff: Some(diff), facts: facts(true, bytes), ..Prepared::default() });
     }
     require_file(&place).map_err(precondition)?;
     let size = sandbox::stat(&place).map_err(precondition)?.size;
@@ -137,7 +137,7 @@ async fn check(
         Ok((diff_of(size.max(bytes as u64), compare), bytes))
     })
     .await?;
-    Ok(Prepared { diff: Some(diff), facts: facts(false, bytes) })
+    Ok(Prepared { diff: Some(diff), facts: facts(false, bytes), ..Prepared::default() })
 }
 
 impl Mode {

@@ -78,7 +78,7 @@ fn check(parts: &FileTools, input: &MkdirInput, resolved: &Resolved) -> Result<P
         None => {}
     }
     let facts = vec![("creates".to_owned(), place.kind().is_none().to_string())];
-    Ok(Prepared { diff: None, facts })
+    Ok(Prepared { facts, ..Prepared::default() })
 }
 
 fn make(
