@@ -34,6 +34,9 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
                 (_, true) => Reply::AllowSaved,
                 (false, false) => Reply::AllowOnce,
             };
+            if ask.is_pending() && term.interactive() && !watch::read_through(&world, &ask, term).await? {
+                return Ok(Ended::Interrupted);
+            }
             let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
             settle(&world, &ask.row, Answer { expires_at, ..person::answer(reply, "cli", None) }, term).await
         }
@@ -66,7 +69,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             vec![
                 row.ask_id.to_string(),
                 ask_view::tool(row),
-                ask_view::touches(row),
+                in_a_cell(&ask_view::touches(row)),
                 ask_view::folder(ask),
                 ask_view::session(row),
                 ask_view::expiry(row.expires_at),
@@ -74,8 +77,25 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
         };
         let header = ["ASK", "TOOL", "TOUCHES", "WORKSPACE", "SESSION", "EXPIRES"];
         term.print(&render::table(&header, asks.iter().map(line).collect()))?;
+        for row in asks.iter().map(|ask| &ask.row) {
+            let touches = ask_view::touches(row);
+            if in_a_cell(&touches) != touches {
+                term.print(&format!("\n{} touches:\n  {touches}", row.ask_id))?;
+            }
+        }
     }
     Ok(Ended::Done)
+}
+
+/// What has its place in a table. The whole of what has not stands below it.
+fn in_a_cell(touches: &str) -> String {
+    const CELL: usize = 160;
+    match touches.char_indices().nth(CELL) {
+        Some((cut, _)) => {
+            format!("{}… ({} characters, shown whole below)", &touches[..cut], touches.chars().count())
+        }
+        None => touches.to_owned(),
+    }
 }
 
 async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {

@@ -9,6 +9,7 @@ use portcullis_event::{AskState, Body, LOCAL_TENANT};
 use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
 use serde_json::{Value, json};
 
+use crate::ask_kept;
 use crate::exit::{Ended, fault};
 use crate::world::{World, key};
 
@@ -76,6 +77,7 @@ async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<AskRow> {
     let Asked { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, .. } = asked;
     let expired = row.state == AskState::Pending && expires_at <= SystemClock::new().now();
     let state = if expired { AskState::Expired } else { row.state };
+    let facts = ask_kept::facts(world, &row, facts).await;
     Ok(AskRow { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, state, ..row })
 }
 

@@ -3,18 +3,18 @@
 
 use std::fmt::Write as _;
 
-use portcullis_base::{ArtifactRef, Clock as _, Digest, SystemClock, Timestamp};
+use portcullis_base::{Clock as _, SystemClock, Timestamp};
+use portcullis_event::AskState;
 use portcullis_event::facts::Asked;
-use portcullis_event::{AskState, LOCAL_TENANT};
-use portcullis_pipeline::ArtifactShelf;
 use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
-use crate::exit::{Ended, fault};
+use crate::ask_facts::{fact, is_long, resources, resources_beside};
+pub use crate::ask_kept::diff;
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::run::screen;
-use crate::world::{World, quoted};
+use crate::world::World;
 
 /// Facts with a place and a label of their own; any other is shown under its own name.
 const LABELS: &[(&str, &str)] = &[
@@ -32,13 +32,13 @@ const LABELS: &[(&str, &str)] = &[
     ("rule", "rule"),
 ];
 /// Not facts of their own: the heading, and what is printed below.
-const ELSEWHERE: &[&str] = &["tool", "diff", "tool_says"];
-/// Characters of one fact.
-const FACT_CHARS: usize = 2_000;
+const ELSEWHERE: &[&str] = &["tool", "diff", "tool_says", "runs_with"];
+/// Characters of a name. What a call would do is never cut.
+const NAME_CHARS: usize = 2_000;
 
 /// The tool that would run.
 pub fn tool(row: &AskRow) -> String {
-    row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, FACT_CHARS)).unwrap_or_default()
+    row.facts.get("tool").and_then(Value::as_str).map(|name| exact(name, NAME_CHARS)).unwrap_or_default()
 }
 
 /// The call that would run: its tool and what it is about.
@@ -119,10 +119,16 @@ fn commands(world: &World, ask: &Ask) -> [(&'static str, String); 3] {
 pub fn waiting(world: &World, ask: &Ask) -> String {
     let row = &ask.row;
     let mut text = format!("{} waits for an answer.\n", styled(BOLD, &tool(row)));
-    for (name, label) in [("resources", "touches"), ("reason", "asked because")] {
-        if let Some(value) = row.facts.get(name) {
-            let _ = writeln!(text, "  {label}: {}", fact(name, value));
-        }
+    let null = Value::Null;
+    let input = row.facts.get("input").unwrap_or(&null);
+    if let Some(value) = row.facts.get("resources") {
+        let _ = writeln!(text, "  touches: {}", resources_beside(value, input));
+    }
+    if input.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
+        let _ = writeln!(text, "  input: {}", fact("input", input));
+    }
+    if let Some(value) = row.facts.get("reason") {
+        let _ = writeln!(text, "  asked because: {}", fact("reason", value));
     }
     let _ = writeln!(text, "  in: {} (session {})", folder(ask), session(row));
     let _ = writeln!(text, "  expires: {}", expiry(row.expires_at));
@@ -151,43 +157,6 @@ pub fn requires_action(world: &World, ask: &Ask) -> Value {
     }})
 }
 
-/// The diff of an ask, as much of it as was kept.
-pub struct Diff {
-    text: String,
-    bytes: u64,
-    complete: bool,
-}
-
-/// The diff that an ask names, if it names one. Whoever cannot be shown it must not allow it.
-pub async fn diff(world: &World, row: &AskRow) -> anyhow::Result<Option<Diff>> {
-    let Some(named) = row.facts.get("diff").filter(|named| !named.is_null()) else { return Ok(None) };
-    let cannot = |why: &dyn std::fmt::Display| {
-        let ask = row.ask_id;
-        fault(Ended::Broken, format!("the diff of ask {ask} cannot be opened, so nobody can allow it: {why}"))
-    };
-    let named = serde_json::from_value::<ArtifactRef>(named.clone()).map_err(|e| cannot(&e))?;
-    let shelf = ArtifactShelf::new(world.store.clone(), world.artifacts().map_err(|e| cannot(&e))?, LOCAL_TENANT);
-    let (kept, window) = shelf.open(named.id, Some(row.session_id)).await.map_err(|e| cannot(&e))?;
-    let bytes = window.slice(0, window.len()).map_err(|e| cannot(&e))?;
-    if Digest::of(&bytes) != named.sha256 {
-        return Err(cannot(&"what is kept is not what was asked"));
-    }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Some(Diff { text, bytes: bytes.len() as u64, complete: named.complete && kept.complete }))
-}
-
-impl Diff {
-    fn shown(&self) -> String {
-        let text = render::diff(&self.text);
-        if self.complete {
-            return text;
-        }
-        let words = format!("the diff is CUT: only its first {} bytes are shown, the call changes more", self.bytes);
-        let cut = styled(YELLOW.bold(), &words);
-        format!("{cut}\n{text}{cut}\n")
-    }
-}
-
 /// What an answer to an ask can do whose rules have changed.
 const OUTDATED: &str =
     "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
@@ -197,7 +166,7 @@ pub struct Whole {
     pub ask: Ask,
     pub asked: Asked,
     /// Or why it cannot be opened.
-    pub diff: Result<Option<Diff>, anyhow::Error>,
+    pub diff: Result<Option<String>, anyhow::Error>,
     /// The rules are not those it was asked under: an allow would be void (13.7).
     pub outdated: bool,
 }
@@ -223,8 +192,9 @@ impl Whole {
         value["outdated"] = json!(self.outdated);
         match &self.diff {
             Ok(diff) => {
-                value["diff_text"] = json!(diff.as_ref().map(|diff| &diff.text));
-                value["diff_complete"] = json!(diff.as_ref().map(|diff| diff.complete));
+                value["diff_text"] = json!(diff);
+                // It is whole or it is not shown.
+                value["diff_complete"] = json!(diff.as_ref().map(|_| true));
             }
             Err(error) => value["diff_error"] = json!(error.to_string()),
         }
@@ -246,8 +216,10 @@ impl Whole {
         line("session", &session(row));
         line("workspace", &folder(&self.ask));
         for (name, label) in LABELS {
-            if let Some(value) = row.facts.get(*name) {
-                line(label, &fact(name, value));
+            match (*name, row.facts.get(*name), row.facts.get("input")) {
+                (_, None, _) => {}
+                ("resources", Some(value), Some(input)) => line(label, &resources_beside(value, input)),
+                (name, Some(value), _) => line(label, &fact(name, value)),
             }
         }
         for (name, value) in row.facts.as_object().into_iter().flatten() {
@@ -256,11 +228,12 @@ impl Whole {
                 line(&exact(name, 40), &fact(name, value));
             }
         }
-        if let Some(said) = row.facts.get("tool_says") {
-            line("the tool says", "");
+        for (name, label) in [("runs_with", "runs with"), ("tool_says", "the tool says")] {
+            let Some(said) = row.facts.get(name) else { continue };
+            line(label, "");
             match said.as_object() {
                 Some(all) => all.iter().for_each(|(name, value)| {
-                    line("", &format!("{}: {}", exact(name, 40), fact("tool_says", value)));
+                    line("", &format!("{}: {}", exact(name, NAME_CHARS), fact("tool_says", value)));
                 }),
                 None => line("", &fact("tool_says", said)),
             }
@@ -274,10 +247,10 @@ impl Whole {
         match &self.diff {
             Ok(None) => {}
             Ok(Some(diff)) => {
-                let _ = write!(text, "\n{}", diff.shown());
+                let _ = write!(text, "\n{}", render::diff(diff));
             }
             Err(error) => {
-                let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), FACT_CHARS)));
+                let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), NAME_CHARS)));
             }
         }
         for rule in self.asked.suggested_rules.iter().filter(|_| pending) {
@@ -300,76 +273,16 @@ impl Whole {
 pub fn suggestion(rule: &Value) -> String {
     let list = |name: &str| {
         let all = rule.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        exact(&all.collect::<Vec<_>>().join(", "), FACT_CHARS)
+        exact(&all.collect::<Vec<_>>().join(", "), usize::MAX)
     };
     let reach = rule.get("reach").and_then(Value::as_str).unwrap_or_default();
-    let mut text = format!("\na rule would settle this for good: allow {}\n", exact(reach, FACT_CHARS));
+    let mut text = format!("\na rule would settle this for good: allow {}\n", exact(reach, usize::MAX));
     let _ = writeln!(text, "  would allow: {}", list("would_allow"));
     let not = list("would_not_allow");
     if !not.is_empty() {
         let _ = writeln!(text, "  would not allow: {not}");
     }
     text
-}
-
-/// The words of a command, so that a shell takes them as they are; anything else as it was written.
-fn pasted(name: &str, raw: &str) -> String {
-    match serde_json::from_str::<Vec<String>>(name) {
-        Ok(words) if words.join(" ") == raw => {
-            words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(" ")
-        }
-        _ => raw.to_owned(),
-    }
-}
-
-fn resources(value: &Value) -> String {
-    let named = value.as_array().into_iter().flatten().map(|resource| {
-        let part = |name: &str| resource.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (kind, name, raw) = (part("kind"), part("name"), part("as_written"));
-        let raw = pasted(name, raw);
-        if raw == name || raw.is_empty() {
-            format!("{kind} {name}")
-        } else {
-            format!("{kind} {name} (written as {raw})")
-        }
-    });
-    exact(&named.collect::<Vec<_>>().join(", "), FACT_CHARS)
-}
-
-/// One fact in words.
-fn fact(name: &str, value: &Value) -> String {
-    let flag = |yes: &str, no: &str| match value {
-        Value::Bool(true) => yes.to_owned(),
-        _ => no.to_owned(),
-    };
-    match name {
-        "resources" => resources(value),
-        "project_scripts" => flag(&styled(YELLOW, "may run"), "cannot run"),
-        "reversible" => flag("yes", &styled(YELLOW, "no")),
-        "rule" => rule(value),
-        "cwd" if value.is_null() => "/workspace".to_owned(),
-        _ => match value {
-            Value::String(text) => exact(text, FACT_CHARS),
-            Value::Array(all) if all.iter().all(Value::is_string) => {
-                let words: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-                exact(&words.join(", "), FACT_CHARS)
-            }
-            other => exact(&other.to_string(), FACT_CHARS),
-        },
-    }
-}
-
-/// The rule that asked, with file and line.
-fn rule(value: &Value) -> String {
-    let id = value.get("id").and_then(Value::as_str).unwrap_or("none");
-    let place = value.get("source").and_then(|source| {
-        let file = source.get("file")?.as_str()?;
-        Some(format!("{file}:{}", source.get("line")?))
-    });
-    match place {
-        Some(place) => exact(&format!("{id} ({place})"), FACT_CHARS),
-        None => exact(id, FACT_CHARS),
-    }
 }
 
 #[cfg(test)]

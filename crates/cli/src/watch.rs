@@ -14,6 +14,7 @@ use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
 use crate::exit::Ended;
 use crate::keys::{Hint, Key, Keys};
+use crate::pages::{Pages, Size};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
 use crate::signals::interrupts;
@@ -103,24 +104,36 @@ impl Watch<'_> {
     /// Shows one ask and takes its key; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
         let whole = Whole::load(self.world, ask).await?;
-        self.term.print(&whole.text(self.world, false))?;
+        let mut pages = Pages::of(&whole.text(self.world, false), Size::of_terminal());
+        self.term.print(&pages.next())?;
         let Some(keys) = &mut self.keys else { return Ok(true) };
         let Some(armed) = keys.arm(&mut self.interrupts).await else { return Ok(false) };
         let can_remember = whole.asked.grantable.is_some();
-        let remember = if can_remember { "t this session   p this project   " } else { "" };
-        let choices = format!("a allow once   {remember}d deny   s skip   q leave");
-        self.term.note(&styled(BOLD, &choices));
+        // Nobody allows what was not shown to its end.
+        let choices = |pages: &Pages| match (pages.at_end(), can_remember) {
+            (false, _) => "Space shows the next page   d deny   s skip   q leave",
+            (true, true) => "a allow once   t this session   p this project   d deny   s skip   q leave",
+            (true, false) => "a allow once   d deny   s skip   q leave",
+        };
+        self.term.note(&styled(BOLD, choices(&pages)));
         loop {
+            let shown = pages.at_end();
             let reply = match self.wait().await {
                 Woke::Key((_, typed)) if typed < armed => continue,
                 Woke::Left | Woke::Key((b'q', _)) => return Ok(false),
-                Woke::Key((b'a', _)) => Reply::AllowOnce,
-                Woke::Key((b't', _)) if can_remember => Reply::AllowSession,
-                Woke::Key((b'p', _)) if can_remember => Reply::AllowSaved,
+                Woke::Key((b' ', _)) if !shown => {
+                    self.term.print(&pages.next())?;
+                    self.term.note(&styled(BOLD, choices(&pages)));
+                    continue;
+                }
+                Woke::Key((b'a', _)) if shown => Reply::AllowOnce,
+                Woke::Key((b't', _)) if shown && can_remember => Reply::AllowSession,
+                Woke::Key((b'p', _)) if shown && can_remember => Reply::AllowSaved,
                 Woke::Key((b'd', _)) => Reply::Deny,
                 Woke::Key((b's', _)) => return Ok(true),
                 Woke::Key((_, typed)) => {
-                    self.hint.unknown(self.term, typed, &format!("that key does nothing here; these do: {choices}"));
+                    let words = format!("that key does nothing here; these do: {}", choices(&pages));
+                    self.hint.unknown(self.term, typed, &words);
                     continue;
                 }
                 // Someone else may have answered it.
@@ -141,4 +154,36 @@ impl Watch<'_> {
             return Ok(true);
         }
     }
+}
+
+/// Shows an ask that is longer than the screen to its end, before an allow that was typed as a command. `false` if the
+/// person left earlier. A shorter one is not shown: whoever typed its id has seen it.
+pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
+    let whole = Whole::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
+    let mut pages = Pages::of(&whole.text(world, false), Size::of_terminal());
+    if pages.is_one() {
+        return Ok(true);
+    }
+    let (mut keys, mut interrupts) = (Keys::listen()?, interrupts()?);
+    let mut hint = Hint::default();
+    term.print(&pages.next())?;
+    while !pages.at_end() {
+        const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
+        term.note(&styled(BOLD, WORDS));
+        let Some(armed) = keys.arm(&mut interrupts).await else { return Ok(false) };
+        loop {
+            let key = tokio::select! {
+                key = keys.next() => key,
+                _ = interrupts.recv() => None,
+            };
+            match key {
+                None | Some((b'q', _)) => return Ok(false),
+                Some((_, typed)) if typed < armed => {}
+                Some((b' ', _)) => break,
+                Some((_, typed)) => hint.unknown(term, typed, WORDS),
+            }
+        }
+        term.print(&pages.next())?;
+    }
+    Ok(true)
 }

@@ -251,6 +251,9 @@ pub struct Asked {
     pub principal: String,
     /// Of the accesses and the whole diff a person was shown.
     pub shown: Digest,
+    /// What else decides what the call does; asks of before 0.2 have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<BoundTo>,
     /// What a remembered allow would answer and for whom (13.5); none if no rule is suggested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grantable: Option<Grantable>,
@@ -260,6 +263,18 @@ pub struct Asked {
     /// Where else it is shown; none for a session that is nobody's child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<AtRoot>,
+}
+
+/// One thing that decides what a call does, besides its input: a folder, the environment, a program, a script (13.7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundTo {
+    /// The subject of a sentence, such as `the folder`.
+    pub name: String,
+    /// What a person was shown of it; empty if the name says all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub what: String,
+    /// Keyed with the sealing key, so that nobody can guess a value by it.
+    pub digest: Digest,
 }
 
 /// What a person answered (13.4).

@@ -1,21 +1,25 @@
 //! Raising an ask (13.4): facts a person can judge by, not "allow bash?".
 
-use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, Trust, limits};
-use portcullis_contract::{AccessRequest, Diff, seam};
+use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, limits};
+use portcullis_contract::{AccessRequest, Around, Diff, seam};
 use portcullis_event::facts::{Asked, Grantable, ToolUse};
 use portcullis_policy::{Ask, Policy};
-use portcullis_store::{ArtifactRow, Blob};
+use portcullis_store::ArtifactRow;
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
-use crate::evidence::RetainError;
+use crate::bound_to;
+use crate::evidence::{Evidence, Label, RetainError};
 use crate::isolation::Isolated;
 use crate::refuse::SUMMARY_MAX;
 use crate::session::SessionShared;
 use crate::validate::Validated;
 
-/// How much of one text an ask shows.
-const SHOWN_TEXT: usize = 2_000;
+/// A suggested rule that is longer cannot be read, so it is not suggested.
+const RULE_TEXT: usize = 2_000;
+/// Facts that make the event too long to scan ride beside it when all of them together are longer than the limit. What a
+/// person must see is never cut.
+const MAY_RIDE_BESIDE: [&str; 4] = ["input", "resources", "tool_says", "runs_with"];
 
 /// What is decided, and what a person is asked about if the rules say so: the accesses that a call planned, or one
 /// that it came upon while it ran.
@@ -37,6 +41,11 @@ impl<'a> Question<'a> {
         self.validated.prepared.diff.as_ref().filter(|_| self.held_by.is_none())
     }
 
+    /// What else decides what the call does. An access that was found midway is one of a call that runs already.
+    pub(crate) fn around(&self) -> Option<&'a Around> {
+        Some(&self.validated.around).filter(|_| self.held_by.is_none())
+    }
+
     fn risk(&self) -> RiskSet {
         match self.held_by {
             None => seam::semantics(self.validated.visible.tool()).risk.clone(),
@@ -48,7 +57,7 @@ impl<'a> Question<'a> {
 /// Writes `agent.tool_use` and `tool.permission.asked`; the door commits them before anybody is asked.
 ///
 /// # Errors
-/// If the diff it shows cannot be kept; nothing is written then.
+/// If what it shows cannot be kept whole; nothing is written then.
 pub(crate) async fn raise(
     session: &SessionShared,
     question: &Question<'_>,
@@ -61,10 +70,10 @@ pub(crate) async fn raise(
     let now = session.gate.clock.now();
     let ask_id = AskId::make(&*session.gate.ids, now);
     let diff = match question.diff() {
-        Some(diff) => Some(keep_diff(session, diff.text(), facts).await?),
+        Some(diff) => Some(keep_diff(session, question, diff.text(), facts).await?),
         None => None,
     };
-    let facts_shown = ask_facts(session, question, &ask, diff);
+    let facts_shown = fitting(session, question, ask_facts(session, question, &ask, diff), facts).await?;
     let used = ToolUse {
         intent_id: intent.id,
         evaluated_permission: "ask".to_owned(),
@@ -75,7 +84,7 @@ pub(crate) async fn raise(
     let suggested = ask.suggested_rules.iter().map(|rule| serde_json::to_value(rule).unwrap_or(Value::Null));
     // A rule that names a secret is not suggested: masked it would be another rule, and a wider one. Nor is
     // one that is too long to be read.
-    let suggested = suggested.filter(|rule| !holds_secret(session, rule) && rule.to_string().len() <= SHOWN_TEXT);
+    let suggested = suggested.filter(|rule| !holds_secret(session, rule) && rule.to_string().len() <= RULE_TEXT);
     let suggested: Vec<Value> = suggested.collect();
     let grantable = ask.deciding.filter(|_| !suggested.is_empty() && !ask.pinned).map(|rule| Grantable {
         rule_id: rule.id.to_string(),
@@ -96,6 +105,7 @@ pub(crate) async fn raise(
         policy_revision: policy.revision(),
         principal: session.gate.principal.clone(),
         shown: shown(session, question),
+        bound: bound_to::to(session, question),
         grantable,
         held_by: question.held_by,
         root,
@@ -108,16 +118,21 @@ pub(crate) async fn raise(
 /// the whole diff. Another folder that stands at `/workspace`, a link that points elsewhere, or a file that
 /// reads otherwise, is another call.
 pub(crate) fn shown(session: &SessionShared, question: &Question<'_>) -> Digest {
-    let mut accesses: Vec<String> = question
-        .access
+    let accesses = names(question.access);
+    let diff = question.diff().map_or("", Diff::text);
+    let project = &session.gate.project;
+    Digest::of(format!("{project}\0\0{}\0\0{diff}", accesses.join("\0")).as_bytes())
+}
+
+/// Accesses by action and canonical name, in an order of their own.
+pub(crate) fn names(access: &[AccessRequest]) -> Vec<String> {
+    let mut names: Vec<String> = access
         .iter()
         .flat_map(|request| request.resources().map(|resource| (request.action.as_str(), &resource.canonical)))
         .map(|(action, canonical)| format!("{action}\0{canonical}"))
         .collect();
-    accesses.sort();
-    let diff = question.diff().map_or("", Diff::text);
-    let project = &session.gate.project;
-    Digest::of(format!("{project}\0\0{}\0\0{diff}", accesses.join("\0")).as_bytes())
+    names.sort();
+    names
 }
 
 /// What `approvals show` prints, in the order it prints it.
@@ -162,17 +177,29 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
     // What the tool itself says stands apart: it never takes the place of a fact of the runtime.
     let of_the_call = validated.prepared.facts.iter().filter(|_| held_by.is_none());
     let said = of_the_call.chain(access.iter().flat_map(|r| &r.summary_facts));
-    let said: Map<String, Value> = said.map(|(name, value)| (name.clone(), json!(value))).collect();
-    if !said.is_empty() {
-        put("tool_says", Value::Object(said));
+    let map = |facts: &mut dyn Iterator<Item = &(String, String)>| {
+        let mut map: Map<String, Value> = Map::new();
+        for (name, value) in facts {
+            // One name may have several facts: none takes another's place.
+            let all = match map.get(name).and_then(Value::as_str) {
+                Some(known) => format!("{known}; {value}"),
+                None => value.clone(),
+            };
+            map.insert(name.clone(), Value::String(all));
+        }
+        (!map.is_empty()).then_some(Value::Object(map))
+    };
+    if let Some(said) = map(&mut said.into_iter()) {
+        put("tool_says", said);
+    }
+    if let Some(with) = map(&mut question.around().into_iter().flat_map(|around| &around.facts)) {
+        put("runs_with", with);
     }
     if let Some(diff) = diff {
         put("diff", json!(diff));
     }
     let mut value = Value::Object(shown);
-    // Masked first: a cut could hide half a secret from the search.
     session.gate.redactor.redact_value(&mut value);
-    brief(&mut value);
     value
 }
 
@@ -199,37 +226,51 @@ fn holds_secret(session: &SessionShared, value: &Value) -> bool {
     masked != *value
 }
 
-/// A person judges by the diff and the resources; a megabyte of arguments would hide them.
-fn brief(value: &mut Value) {
-    match value {
-        Value::String(text) if text.len() > SHOWN_TEXT => {
-            let cut = text.floor_char_boundary(SHOWN_TEXT);
-            *text = format!("{}… ({} bytes in all)", &text[..cut], text.len());
-        }
-        Value::Array(items) => items.iter_mut().for_each(brief),
-        Value::Object(object) => object.values_mut().for_each(brief),
-        _ => {}
+/// The facts as the event holds them. Where they are too long for it, all of them are kept in an artifact that rides in
+/// the same append, and the event names that artifact as `whole`.
+async fn fitting(
+    session: &SessionShared,
+    question: &Question<'_>,
+    mut shown: Value,
+    facts: &mut Append,
+) -> Result<Value, RetainError> {
+    let text = shown.to_string();
+    if text.len() <= limits::STRUCTURED_INLINE_MAX {
+        return Ok(shown);
     }
+    let label =
+        |id| Label { id, kind: ArtifactKind::Structured, mime: "application/json", lines: None, complete: true };
+    let whole = keep(session, question, label, text.into_bytes(), facts).await?;
+    if let Some(shown) = shown.as_object_mut() {
+        MAY_RIDE_BESIDE.iter().for_each(|name| drop(shown.remove(*name)));
+        shown.insert("whole".to_owned(), json!(whole));
+    }
+    Ok(shown)
 }
 
-/// The diff rides in the append that names it. One over the inline limit is cut there, and says so.
-async fn keep_diff(session: &SessionShared, diff: &str, facts: &mut Append) -> Result<ArtifactRef, RetainError> {
-    let redacted = session.gate.redactor.redact_text(diff);
-    let cut = redacted.floor_char_boundary(limits::ARTIFACT_INLINE_MAX.min(redacted.len()));
-    let bytes = redacted.as_bytes()[..cut].to_vec();
-    session.reserve(bytes.len() as u64, facts).await?;
-    let artifact = ArtifactRef {
-        id: ArtifactId::make(&*session.gate.ids, session.gate.clock.now()),
-        kind: ArtifactKind::Diff,
-        mime: "text/x-diff".to_owned(),
-        bytes: bytes.len() as u64,
-        lines: Some(redacted[..cut].lines().count() as u64),
-        sha256: Digest::of(&bytes),
-        complete: cut == redacted.len(),
-        trust: Trust::ToolOutputUntrusted,
-        expires_at: None,
-    };
-    facts.blobs.push(Blob { sha256: artifact.sha256, bytes });
+/// The whole diff, in an artifact that rides in the append that names it.
+async fn keep_diff(
+    session: &SessionShared,
+    question: &Question<'_>,
+    diff: &str,
+    facts: &mut Append,
+) -> Result<ArtifactRef, RetainError> {
+    let diff = session.gate.redactor.redact_text(diff);
+    let lines = Some(diff.lines().count() as u64);
+    let label = |id| Label { id, kind: ArtifactKind::Diff, mime: "text/x-diff", lines, complete: true };
+    keep(session, question, label, diff.into_owned().into_bytes(), facts).await
+}
+
+async fn keep(
+    session: &SessionShared,
+    question: &Question<'_>,
+    label: impl FnOnce(ArtifactId) -> Label<'static>,
+    bytes: Vec<u8>,
+    facts: &mut Append,
+) -> Result<ArtifactRef, RetainError> {
+    let intent = &question.validated.visible.intent;
+    let evidence = Evidence { session, turn_id: intent.turn_id, intent_id: Some(intent.id) };
+    let artifact = evidence.put(label(evidence.fresh_id()), bytes, facts).await?;
     facts.artifacts.push(ArtifactRow::new(session.key.session, artifact.clone()));
     Ok(artifact)
 }

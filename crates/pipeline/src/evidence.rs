@@ -82,6 +82,18 @@ impl Evidence<'_> {
         bytes: Vec<u8>,
         facts: &mut Append,
     ) -> Result<ArtifactRef, RetainError> {
+        let artifact = self.put(label, bytes, facts).await?;
+        self.name(artifact.clone(), facts);
+        Ok(artifact)
+    }
+
+    /// Keeps bytes that another fact of the same append names: their row is the caller's to add.
+    pub(crate) async fn put(
+        &self,
+        label: Label<'_>,
+        bytes: Vec<u8>,
+        facts: &mut Append,
+    ) -> Result<ArtifactRef, RetainError> {
         self.session.reserve(bytes.len() as u64, facts).await?;
         // Past its budget an append takes no more bytes: the piece is durable before it instead, like a large one.
         let rides = facts.blob_bytes() + bytes.len() <= limits::APPEND_BLOBS;
@@ -89,12 +101,11 @@ impl Evidence<'_> {
             let sha256 = Digest::of(&bytes);
             let artifact = artifact(&label, sha256, bytes.len() as u64);
             facts.blobs.push(Blob { sha256, bytes });
-            self.name(artifact.clone(), facts);
             return Ok(artifact);
         }
         let window: Arc<dyn Window> = Arc::new(bytes);
         let stored = self.write(window).await?;
-        Ok(self.name_stored(&label, &stored, facts))
+        Ok(artifact(&label, stored.sha256, stored.bytes))
     }
 
     /// Keeps everything a window shows.

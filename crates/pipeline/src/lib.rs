@@ -17,6 +17,7 @@ mod at_work;
 mod attend;
 mod background;
 mod bound;
+mod bound_to;
 mod calls;
 mod closed;
 mod delivered;

@@ -1,16 +1,21 @@
 //! Phase 3, `Validated → Authorized`: may it start? Deny beats ask, ask beats allow; a stored reply
 //! is read, never assumed. Nothing else in the program makes an [`Authorized`].
 
+use std::any::Any;
+use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use portcullis_base::{AskId, Code};
-use portcullis_contract::{AccessRequest, DefaultPolicy, seam};
+use portcullis_contract::{AccessRequest, Around, DefaultPolicy, Prepared, seam};
 use portcullis_event::facts::{AskClosed, Closing, Decided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
 use crate::append::Append;
 use crate::ask::{self, Question};
+use crate::bound_to as bound;
 use crate::evidence::no_room;
 use crate::gate::Approvals;
 use crate::grants;
@@ -28,7 +33,11 @@ pub(crate) struct Authorized {
     pub(crate) permission: Permission,
 }
 
-pub(crate) async fn permission(session: &SessionShared, validated: Validated, facts: &mut Append) -> Step<Authorized> {
+pub(crate) async fn permission(
+    session: &SessionShared,
+    mut validated: Validated,
+    facts: &mut Append,
+) -> Step<Authorized> {
     if validated.visible.intent.arrived().is_some() {
         // It was decided before the client was asked. A rule that came since undoes nothing.
         let permission = earlier(validated.visible.intent.ask());
@@ -36,12 +45,13 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
     }
     let fresh = validated.visible.intent.is_fresh();
     let (policy, decision) = weigh(session, &validated.visible, &validated.access, fresh).await;
-    // Whoever is or was asked is shown the diff; for everyone else it need not be made.
+    // Whoever is or was asked is shown the diff and the surroundings; for everyone else nobody need look.
     let asked = validated.visible.intent.ask().cloned();
-    if (asked.is_some() || matches!(decision, Decision::Ask(_)))
-        && let Err(panic) = guarded(|| validated.prepared.diff.as_ref().map(|diff| diff.text().len()))
-    {
-        return Step::Refused(broken(session, &validated.visible, &*panic, facts));
+    if asked.is_some() || matches!(decision, Decision::Ask(_)) {
+        match look(&validated.prepared).await {
+            Ok(around) => validated.around = around,
+            Err(panic) => return Step::Refused(broken(session, &validated.visible, &*panic, facts)),
+        }
     }
     if let Some(ask) = asked {
         return answered(session, validated, &ask, &policy, decision, facts);
@@ -58,6 +68,15 @@ pub(crate) async fn permission(session: &SessionShared, validated: Validated, fa
             Ok(ask) => Step::Parked(ask),
             Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
         },
+    }
+}
+
+/// What a person is shown of a call besides its input, made by the tool's own code.
+async fn look(prepared: &Prepared) -> Result<Around, Box<dyn Any + Send>> {
+    guarded(|| prepared.diff.as_ref().map(|diff| diff.text().len()))?;
+    match &prepared.around {
+        Some(surroundings) => AssertUnwindSafe(async { surroundings.look().await }).catch_unwind().await,
+        None => Ok(Around::default()),
     }
 }
 
@@ -325,18 +344,46 @@ pub(crate) fn difference(
     let same_principal = ask.principal == session.gate.principal;
     let same_view = ask.shown == ask::shown(session, question);
     let (code, why) = match (same_input && same_tool && same_principal, same_rules, same_view) {
-        (true, true, true) => return None,
-        (true, true, false) => {
-            (Code::StaleFileBaseline, "what this call would do is no longer what was shown when it was approved")
+        (true, true, true) => {
+            (Code::StaleFileBaseline, Cow::Owned(bound::changed(&ask.bound, &bound::to(session, question))?))
         }
-        (_, false, _) => (Code::PolicyDenied, "the rules changed after this was asked"),
-        (false, ..) => (Code::PolicyDenied, "the call is not the one that was approved"),
+        (true, true, false) => {
+            (Code::StaleFileBaseline, "what this call would do is no longer what was shown when it was approved".into())
+        }
+        (_, false, _) => (Code::PolicyDenied, "the rules changed after this was asked".into()),
+        (false, ..) => (Code::PolicyDenied, "the call is not the one that was approved".into()),
     };
     let mut refusal = unanswered_or_denied(ask);
     refusal.code = code;
     refusal.phase = code.row().phases[0];
     refusal.summary = format!("{why}, so the approval is void; call again to be asked again");
     Some(refusal)
+}
+
+/// Why a call that was decided on may not start any more: while it waited for its turn, what it would do became something
+/// else. Nobody decided on that.
+pub(crate) async fn changed_meanwhile(session: &SessionShared, authorized: &Authorized) -> Option<Refusal> {
+    let Validated { visible, input, access, prepared, around, caller, .. } = &authorized.validated;
+    if visible.intent.arrived().is_some() {
+        return None;
+    }
+    let tool = visible.tool();
+    let again = guarded(|| {
+        let resolved = seam::resolve(tool, input, caller).ok()?;
+        Some(seam::plan_access(tool, &visible.name, input, &resolved))
+    });
+    // What cannot be resolved any more cannot run either; its tool says so.
+    let differs = matches!(&again, Ok(Some(again)) if ask::names(again) != ask::names(access));
+    let why = match (differs, visible.intent.ask()) {
+        (true, _) => "what this call would do changed while it waited for its turn".to_owned(),
+        (false, None) => return None,
+        (false, Some(_)) => {
+            let now = look(prepared).await.ok()?;
+            bound::changed(&bound::of(session, around), &bound::of(session, &now))?
+        }
+    };
+    let permission = authorized.permission.clone();
+    Some(Refusal::new(Code::StaleFileBaseline, format!("{why}, so it did not run; call again")).permission(permission))
 }
 
 /// An approval that cannot take effect is recorded as void.

@@ -19,7 +19,7 @@ use crate::evidence::no_room;
 use crate::keys::KeyHold;
 use crate::lookup::stale;
 use crate::names::Names;
-use crate::permission::{Authorized, void_answered};
+use crate::permission::{Authorized, changed_meanwhile, void_answered};
 use crate::quota::Reserved;
 use crate::refuse::{Refusal, SUMMARY_MAX, refuse};
 use crate::session::SessionShared;
@@ -82,8 +82,8 @@ pub(crate) async fn schedule(
     let inert = seam::semantics(visible.tool()).inert() || intent.arrived().is_some();
     // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
     let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
-    let lane = match lane(session, beside, &cancel).await {
-        Ok(lane) => lane,
+    let (lane, mut waited) = match lane(session, beside, &cancel).await {
+        Ok(found) => found,
         Err(full) => {
             void_answered(session, intent, &mut facts);
             return Ok((facts, Step::Refused(refuse(session, intent, full))));
@@ -133,6 +133,12 @@ pub(crate) async fn schedule(
         void_answered(session, intent, &mut facts);
         return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
     }
+    waited |= queue_pos > 0;
+    // A call that it waited for may have changed what its words mean, after they were decided on.
+    if waited && let Some(refusal) = changed_meanwhile(session, &authorized).await {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+    }
     note_start(session, &authorized, &tool, id, timeout, (&keys, queue_pos), &mut facts);
 
     let working = (!inert).then(|| session.at_work.enter(intent.id));
@@ -151,14 +157,18 @@ pub(crate) async fn schedule(
     Ok((facts, Step::Next(invocation)))
 }
 
-/// This session's turn to touch the world; none if it runs beside others, or is cancelled while it waits.
+/// This session's turn to touch the world, and whether it was waited for; none if it runs beside others, or is cancelled
+/// while it waits.
 async fn lane(
     session: &SessionShared,
     beside: bool,
     cancel: &CancellationToken,
-) -> Result<Option<OwnedMutexGuard<()>>, Refusal> {
+) -> Result<(Option<OwnedMutexGuard<()>>, bool), Refusal> {
     if beside {
-        return Ok(None);
+        return Ok((None, false));
+    }
+    if let Ok(lane) = Arc::clone(&session.lane).try_lock_owned() {
+        return Ok((Some(lane), false));
     }
     let _place = InLine::join(&session.in_line).ok_or_else(|| {
         let text = format!("{} calls of this session are waiting already; wait for some of them", limits::QUEUE);
@@ -166,8 +176,8 @@ async fn lane(
     })?;
     tokio::select! {
         biased;
-        () = cancel.cancelled() => Ok(None),
-        lane = Arc::clone(&session.lane).lock_owned() => Ok(Some(lane)),
+        () = cancel.cancelled() => Ok((None, true)),
+        lane = Arc::clone(&session.lane).lock_owned() => Ok((Some(lane), true)),
     }
 }
 

@@ -155,6 +155,13 @@ impl ShellBook {
         self.own(caller).ok()?.state().shell.cwd().map(str::to_owned)
     }
 
+    /// Names of the environment of the caller's own session.
+    #[must_use]
+    pub fn env_names(&self, caller: &Caller) -> Vec<String> {
+        let own = self.own(caller).map(|own| own.state().shell.env().map(|(name, _)| name.to_owned()).collect());
+        own.unwrap_or_default()
+    }
+
     /// Whether a session is over for good, whoever ended it. Not if that cannot be seen now.
     pub async fn is_over(&self, session: SessionId) -> bool {
         let Some(gate) = self.gate.upgrade() else { return true };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use portcullis_base::{Code, IncidentId, Phase, Reason};
 use portcullis_contract::seam::{self, Decoded};
-use portcullis_contract::{AccessRequest, Caller, InputFault, Precondition, Prepared, Resolved};
+use portcullis_contract::{AccessRequest, Around, Caller, InputFault, Precondition, Prepared, Resolved};
 use portcullis_event::Observed;
 use portcullis_event::facts::{Checked, InputError, Stage};
 
@@ -31,6 +31,8 @@ pub(crate) struct Validated {
     pub(crate) resolved: Resolved,
     pub(crate) access: Vec<AccessRequest>,
     pub(crate) prepared: Prepared,
+    /// What else decides what it does. Looked for only where somebody is or was asked.
+    pub(crate) around: Around,
     pub(crate) caller: Arc<Caller>,
     pub(crate) names: Names,
 }
@@ -87,7 +89,16 @@ pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, fact
         Ok(Ok(prepared)) => {
             checked(session, &visible, stage(Stage::Runtime), &resolved, facts);
             let names = Names::of(session, visible.tool(), &input);
-            Step::Next(Validated { visible, input, resolved, access, prepared, caller, names })
+            Step::Next(Validated {
+                visible,
+                input,
+                resolved,
+                access,
+                prepared,
+                around: Around::default(),
+                caller,
+                names,
+            })
         }
         Ok(Err(found)) => invalid(session, &visible, stage(Stage::Runtime), failed(found), facts),
     }

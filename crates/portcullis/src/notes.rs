@@ -63,6 +63,9 @@ mod tests {
                 stderr_preview: None,
             }),
             env_keys: Vec::new(),
+            env: std::collections::BTreeMap::new(),
+            changed: Vec::new(),
+            altered: None,
         }
     }
 

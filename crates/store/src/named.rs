@@ -9,8 +9,9 @@ pub fn artifacts_named(event: &Event) -> Vec<ArtifactRef> {
     match event.body() {
         Body::ArtifactStored(stored) => vec![stored.artifact],
         Body::Asked(asked) => {
-            let diff = asked.facts.get("diff").cloned();
-            diff.and_then(|value| serde_json::from_value(value).ok()).into_iter().collect()
+            // The diff, and the facts themselves where they are too long for the event.
+            let named = ["diff", "whole"].into_iter().filter_map(|name| asked.facts.get(name).cloned());
+            named.filter_map(|value| serde_json::from_value(value).ok()).collect()
         }
         Body::Observed(observed) => observed.artifacts,
         Body::TaskCompleted(ended) => ended.artifacts,

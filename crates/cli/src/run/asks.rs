@@ -11,6 +11,7 @@ use super::typed::Typed;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
+use crate::pages::{Pages, Size};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::{Input, waits};
@@ -109,6 +110,8 @@ pub struct Question<'a> {
     world: &'a World,
     screen: &'a Screen,
     whole: Whole,
+    /// What of it was shown.
+    pages: Pages,
     stage: Stage,
     /// What is said when keys count (again), and once it is, when that was.
     prompt: String,
@@ -128,11 +131,13 @@ impl<'a> Question<'a> {
     /// Puts it on the screen.
     pub async fn show(world: &'a World, screen: &'a Screen, ask: Ask) -> anyhow::Result<Self> {
         let whole = Whole::load(world, ask).await?;
-        screen.print(&whole.text(world, false));
+        let mut pages = Pages::of(&whole.text(world, false), Size::of_terminal());
+        screen.print(&pages.next());
         let mut question = Self {
             world,
             screen,
             whole,
+            pages,
             stage: Stage::Choosing,
             prompt: String::new(),
             since: None,
@@ -146,9 +151,9 @@ impl<'a> Question<'a> {
         Ok(question)
     }
 
-    /// Nobody allows what nobody could be shown; the rest of it stands on the screen.
+    /// Nobody allows what nobody could be shown, or what was not shown to its end; the rest of it stands on the screen.
     fn shown(&self) -> bool {
-        self.whole.diff.is_ok()
+        self.whole.diff.is_ok() && self.pages.at_end()
     }
 
     fn remembers(&self) -> bool {
@@ -156,7 +161,11 @@ impl<'a> Question<'a> {
     }
 
     fn choices(&self) -> String {
-        let allow = if self.shown() { "a allow once   " } else { "" };
+        let allow = match (self.pages.at_end(), self.shown()) {
+            (false, _) => "Space shows the next page   ",
+            (true, true) => "a allow once   ",
+            (true, false) => "",
+        };
         let remember = if self.remembers() { "t this session   p this project   " } else { "" };
         format!("{allow}{remember}d no   b no, because…")
     }
@@ -217,6 +226,7 @@ impl<'a> Question<'a> {
     /// Whether a key means something at this stage.
     fn means(&self, input: &Input) -> bool {
         match (self.stage, input) {
+            (Stage::Choosing, Input::Char(' ')) => !self.pages.at_end(),
             (Stage::Choosing, Input::Char('a')) => self.shown(),
             (Stage::Choosing, Input::Char('t' | 'p')) => self.remembers(),
             (Stage::Choosing, Input::Char('d' | 'n' | 'b')) => true,
@@ -307,6 +317,10 @@ impl<'a> Question<'a> {
             return None;
         }
         match input {
+            Input::Char(' ') => {
+                self.screen.print(&self.pages.next());
+                self.back();
+            }
             Input::Char('a') => return Some(said(Reply::AllowOnce, None)),
             Input::Char('d' | 'n') => return Some(said(Reply::Deny, None)),
             Input::Char('t') => self.confirm(Wide::Session),

@@ -4,11 +4,15 @@
 //! guard must work, because an attack that could not succeed proves nothing. The tests run the real binary as root and as
 //! an ordinary user; they need root (to become that user) and `setpriv`, and fail if either is missing.
 
+mod approved_elsewhere;
 #[allow(dead_code, reason = "each class uses the part of it that it needs")]
 mod arena;
+mod code_loading_variables;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
 mod no_secret_in_any_row;
 mod planted_configuration;
 mod depth;
+mod shadowed_programs;
+mod shown_to_the_end;

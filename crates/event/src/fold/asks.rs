@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{AtRoot, Replied};
+use crate::facts::{AtRoot, BoundTo, Replied};
 use crate::{AskState, Body, Event};
 
 /// One ask with what its approval is bound to.
@@ -20,6 +20,8 @@ pub struct Ask {
     pub policy_revision: Digest,
     pub principal: String,
     pub shown: Digest,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<BoundTo>,
     pub expires_at: Timestamp,
     pub reply: Option<Replied>,
     pub root: Option<AtRoot>,
@@ -49,6 +51,7 @@ impl Asks {
                         policy_revision: asked.policy_revision,
                         principal: asked.principal.clone(),
                         shown: asked.shown,
+                        bound: asked.bound.clone(),
                         expires_at: asked.expires_at,
                         reply: None,
                         root: asked.root,

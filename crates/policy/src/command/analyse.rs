@@ -430,7 +430,7 @@ fn feeds(redirect: &IoRedirect) -> bool {
     }
 }
 
-fn parse(text: &str) -> Result<Program, String> {
+pub(super) fn parse(text: &str) -> Result<Program, String> {
     screen::bounded(text).map_err(|why| why.to_string())?;
     let tokens = line::tokens(text)?;
     let (mut blocks, mut cases) = (0, 0);

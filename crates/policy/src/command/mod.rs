@@ -14,6 +14,7 @@ mod given;
 mod hidden;
 mod inline;
 mod jq;
+mod leaves;
 mod line;
 mod map;
 mod options;
@@ -33,6 +34,7 @@ mod word;
 
 pub use analyse::{Analysis, Redirected, analyse, unwrapped};
 pub use cover::covered_by;
+pub use leaves::leaves;
 pub use line::read_only;
 pub use map::{Alternative, Whereabouts, mapped, mapped_argv};
 pub use place::may_hold_secrets;

@@ -410,6 +410,7 @@ impl World {
             policy_revision: Digest::of(b"policy"),
             principal: "user:test".to_owned(),
             shown: portcullis_base::Digest::of(b"shown"),
+            bound: Vec::new(),
         });
         (ask_id, draft)
     }

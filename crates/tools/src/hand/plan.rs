@@ -119,6 +119,22 @@ impl Hand {
         })
     }
 
+    /// The environment that a command on writable mounts gets in `cwd`, by name. A value that is no text is shown as one.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub(crate) async fn environment(
+        &self,
+        caller: &Caller,
+        cwd: &VirtualPath,
+    ) -> Result<BTreeMap<String, SecretText>, ToolFailure> {
+        let full = self.posture().await.virtual_paths();
+        let shown = Shown::of(self, Reach::Writable, full)?;
+        let environment = environment::of(self, caller, cwd, Reach::Writable, &shown).await?;
+        let text = |text: OsString| text.to_string_lossy().into_owned();
+        Ok(environment.variables.into_iter().map(|(name, value)| (text(name), SecretText::new(text(value)))).collect())
+    }
+
     /// What stands between commands and this machine; probed where that disturbs nobody.
     pub(crate) async fn posture(&self) -> hand::Posture {
         let launcher = self.launcher().clone();

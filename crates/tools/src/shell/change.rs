@@ -13,6 +13,7 @@ use portcullis_secret::SecretText;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::env_input::setting;
 use super::live::Change;
 use super::posture::Posture;
 use super::view::{EnvView, StateView};
@@ -171,6 +172,7 @@ pub(super) fn set_cwd(parts: Arc<ShellTools>) -> Result<Tool, BuildError> {
 pub(super) fn set_env(parts: Arc<ShellTools>) -> Result<Tool, BuildError> {
     let checked = Arc::clone(&parts);
     env_tool(SET_ENV, "shell_set_env")
+        .plan_access(|input: &SetEnvInput, _| setting(&input.key, &input.value.0, Risk::Write))
         .resolve(|input: &SetEnvInput, caller| {
             fits(&input.value.0, "/value")?;
             about_key(&input.key, caller)

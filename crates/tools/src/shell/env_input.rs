@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use portcullis_base::{EnvKey, Risk, limits};
-use portcullis_contract::{AccessRequest, Precondition, Resolved, Resource, ResourceKind};
+use portcullis_base::{EnvKey, Risk, RiskSet, limits, loads_code};
+use portcullis_contract::{AccessRequest, Action, Precondition, Resolved, Resource, ResourceKind};
 use portcullis_secret::{SENSITIVE_KEYWORD, SecretText};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::accesses;
+use super::around::shown;
 use super::change::fits;
 
 /// Names with their values, or null.
@@ -54,8 +55,7 @@ impl EnvInput {
 
     /// What setting each of them asks.
     pub(crate) fn accesses(&self, risk: Risk) -> Vec<AccessRequest> {
-        let names = self.pairs().map(|(name, _)| Resource::own(ResourceKind::McpTool, format!("env:{name}")));
-        accesses("shell_set_env", &Resolved { resources: names.collect(), ..Resolved::default() }, risk)
+        self.pairs().flat_map(|(name, value)| setting(name, value, risk)).collect()
     }
 
     /// The names.
@@ -67,6 +67,18 @@ impl EnvInput {
     pub(crate) fn values(&self) -> BTreeMap<EnvKey, SecretText> {
         self.pairs().filter_map(|(name, value)| Some((name.parse().ok()?, value.clone()))).collect()
     }
+}
+
+/// What setting a variable asks. One that loads code lies outside of what a session may do by itself, and no remembered
+/// answer reaches it: its value would be another one. The person who is asked sees the value.
+pub(super) fn setting(name: &str, value: &SecretText, risk: Risk) -> Vec<AccessRequest> {
+    let own = Resource::own(ResourceKind::McpTool, format!("env:{name}"));
+    let Some(reason) = loads_code(name) else {
+        return accesses("shell_set_env", &Resolved { resources: vec![own], ..Resolved::default() }, risk);
+    };
+    let resource = Resource { inside: false, fed: true, ..own };
+    let request = AccessRequest::new(Action::new("shell_set_env"), resource, RiskSet::from([Risk::Execute]));
+    vec![request.fact(format!("variable {name}"), format!("{} ({reason})", shown(name, value)))]
 }
 
 /// A call and what it brings along.

@@ -1,15 +1,28 @@
 //! What is known of a command line before it runs: where it would run, what it would touch, and how its status is meant.
 
-use portcullis_base::Reason;
+use std::collections::BTreeMap;
+
+use portcullis_base::{EnvKey, Reason, Risk, RiskSet};
 use portcullis_contract::{
-    AccessRequest, Action, Caller, Content, Precondition, Prepared, Resolved, Resource, SpoolRef,
+    AccessRequest, Action, Caller, Content, Precondition, Prepared, Resolved, Resource, ResourceKind, SpoolRef,
 };
 use portcullis_policy::command;
 use portcullis_sandbox::{Access, Kind};
+use portcullis_secret::SecretText;
 use serde_json::Value;
 
 use super::{HOME, ShellTools};
 use crate::search::scope;
+
+/// The fact that says why a line is opaque although it was analysed.
+const UNTOLD: &str = "not_told_by_the_line";
+
+/// What a line would run with.
+pub(super) struct With<'a> {
+    pub(super) brings: &'a BTreeMap<EnvKey, SecretText>,
+    /// In the session's own shell, as it stands.
+    pub(super) in_live_shell: bool,
+}
 
 impl ShellTools {
     /// The folder that an input names, else the session's, and the key of the tree around it: a command may touch all of
@@ -40,7 +53,26 @@ impl ShellTools {
                 Err(_) => by_text(path),
             }
         };
-        command::analyse(line).requests(&Action::new(action), line, &by_mounts)
+        let mut requests = command::analyse(line).requests(&Action::new(action), line, &by_mounts);
+        let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
+        if untold.peek().is_some() {
+            let whole = AccessRequest::new(Action::new(action), Resource::opaque(line), RiskSet::from([Risk::Execute]));
+            requests.push(untold.fold(whole, |whole, why| whole.fact(UNTOLD, &why.raw)));
+        }
+        requests
+    }
+
+    /// What the words of a line do not tell of what it would run: variables that load code, and a shell in which a word
+    /// may mean something else. Such a line is opaque, whatever its words are: no rule about words and no remembered
+    /// answer allows it.
+    pub(super) fn untold(&self, caller: &Caller, with: &With<'_>) -> Vec<Resource> {
+        let code = self.code_loading(caller, with.in_live_shell, with.brings).into_iter();
+        let code = code.map(|(name, reason)| format!("the variable {name} is set: {reason}"));
+        let live = with.in_live_shell.then(|| self.live.look(caller.session_id)).flatten();
+        let altered = live.and_then(|live| live.altered).map(|why| {
+            format!("this shell {why}, so that a word may stand for anything in it; a restarted shell is clean")
+        });
+        code.chain(altered).map(Resource::opaque).collect()
     }
 
     /// It must be a folder in which commands may write.

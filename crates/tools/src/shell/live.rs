@@ -1,5 +1,7 @@
 //! The shell that this process runs for a session, as the tools that look and change see it.
 
+use std::collections::BTreeMap;
+
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use portcullis_base::{EnvKey, SessionId, ShellId, Timestamp};
@@ -49,6 +51,13 @@ pub struct LiveView {
     /// What runs in it; it is busy then.
     pub current: Option<LiveCommand>,
     pub env_keys: Vec<String>,
+    /// Its exported environment, as it was told last.
+    pub env: BTreeMap<String, SecretText>,
+    /// Names of it whose value is another one than the shell was started with.
+    pub changed: Vec<String>,
+    /// Why a word may mean something else in it than in a fresh shell, such as `defined a function`; none if nothing ran
+    /// in it that could have seen to that.
+    pub altered: Option<String>,
 }
 
 /// A command that runs.

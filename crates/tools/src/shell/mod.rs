@@ -1,6 +1,7 @@
 //! The shell tools that start no process (agent-runtime 7.8): what the log knows of a session's shell, and changes of
 //! its folder and environment. What runs in this process comes through [`LiveShell`].
 
+mod around;
 mod carry;
 mod change;
 mod describe;
@@ -11,6 +12,8 @@ mod line;
 mod live;
 mod persistent;
 mod posture;
+mod programs;
+mod project_script;
 pub(crate) mod run;
 mod view;
 

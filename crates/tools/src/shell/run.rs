@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use portcullis_base::{CommandId, Effect, EffectSet, EnvKey, Risk, RiskSet, SideEffect};
 use portcullis_contract::{
-    BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Precondition, Resolved, Semantics, ShellFact,
-    SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
+    BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Precondition, Prepared, Resolved, Semantics,
+    ShellFact, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
@@ -18,7 +18,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::line::{brief, one_is_an_answer, streams, without_nul};
+use super::around::Would;
+use super::line::{With, brief, one_is_an_answer, streams, without_nul};
 use super::view::StateView;
 use super::{Brings, ShellTools, no_shell};
 use crate::count::Count;
@@ -96,16 +97,20 @@ where
         .keyed()
         .resolve(move |input: &I, caller| {
             input.env().check()?;
-            named.name(input.call(), caller)
+            named.name(input.call(), &input.env().values(), caller)
         })
         .plan_access(move |input, resolved| {
             let mut plan = planned.shell.touched(ACTION, &input.call().command, resolved);
             plan.extend(input.env().accesses(Risk::Write));
             plan
         })
-        .precheck(move |_, resolved, _| {
-            let checked = checked.shell.may_run_in(&resolved);
-            async move { checked }
+        .precheck(move |input: Arc<I>, resolved, caller| {
+            let prepared = checked.shell.may_run_in(&resolved).map(|prepared| {
+                let mut would = Would::new(&input.call().command, &caller, &resolved);
+                would.brings = input.env().values();
+                Prepared { around: Some(checked.shell.surroundings(&checked.hand, would)), ..prepared }
+            });
+            async move { prepared }
         })
         .timeout(|input| Some(input.call().timeout_ms.value()))
         .result_limit(|input| usize::try_from(input.call().max_output_chars.value()).ok())
@@ -141,9 +146,16 @@ fn semantics() -> Semantics {
 }
 
 impl Runs {
-    fn name(&self, input: &RunInput, caller: &Caller) -> Result<Resolved, Precondition> {
+    fn name(
+        &self,
+        input: &RunInput,
+        brings: &BTreeMap<EnvKey, SecretText>,
+        caller: &Caller,
+    ) -> Result<Resolved, Precondition> {
         without_nul(&input.command)?;
-        self.shell.folder_of(input.cwd.as_deref(), caller)
+        let mut resolved = self.shell.folder_of(input.cwd.as_deref(), caller)?;
+        resolved.resources.extend(self.shell.untold(caller, &With { brings, in_live_shell: false }));
+        Ok(resolved)
     }
 
     async fn run(

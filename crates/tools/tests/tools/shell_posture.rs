@@ -72,6 +72,9 @@ fn live(current: Option<LiveCommand>) -> LiveView {
         command_count: 3,
         current,
         env_keys: vec!["A".to_owned()],
+        env: std::collections::BTreeMap::new(),
+        changed: Vec::new(),
+        altered: None,
     }
 }
 

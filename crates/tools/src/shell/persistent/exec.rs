@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
 use portcullis_contract::{
-    BuildError, Concurrency, DefaultPolicy, Resolved, Semantics, Strategy, Timeout, Tool, UserText,
+    BuildError, Concurrency, DefaultPolicy, Prepared, Semantics, Strategy, Timeout, Tool, UserText,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +18,8 @@ use crate::count::Count;
 use crate::executor;
 use crate::hand;
 use crate::shell::Brings;
-use crate::shell::line::{brief, streams, without_nul};
+use crate::shell::around::Would;
+use crate::shell::line::{With, brief, streams, without_nul};
 use crate::shell::run::{OUTPUT_CHARS, OUTPUT_MOST_CHARS};
 
 const DESCRIPTION: &str = "Runs a command in this session's own shell, which is opened if there is none. Folder, exported \
@@ -108,11 +109,14 @@ where
         .keyed()
         .resolve(move |input: &I, caller| {
             input.env().check()?;
+            let brings = input.env().values();
             let input = input.call();
             without_nul(&input.command)?;
-            let Resolved { mut keys, resources, cwd } = named.shell.folder_of(input.cwd.as_deref(), caller)?;
-            keys.push(shell_key(caller));
-            Ok(Resolved { keys, resources, cwd })
+            let mut resolved = named.shell.folder_of(input.cwd.as_deref(), caller)?;
+            resolved.keys.push(shell_key(caller));
+            let with = With { brings: &brings, in_live_shell: !input.restart };
+            resolved.resources.extend(named.shell.untold(caller, &with));
+            Ok(resolved)
         })
         .plan_access(move |input, resolved| {
             let mut plan = planned.shell.touched("shell_exec", &input.call().command, resolved);
@@ -123,7 +127,10 @@ where
             let parts = Arc::clone(&checked);
             async move {
                 parts.shell.room_for(&caller, &input.env().names()).await?;
-                parts.shell.may_run_in(&resolved)
+                let prepared = parts.shell.may_run_in(&resolved)?;
+                let mut would = Would::new(&input.call().command, &caller, &resolved);
+                (would.brings, would.in_live_shell) = (input.env().values(), !input.call().restart);
+                Ok(Prepared { around: Some(parts.shell.surroundings(parts.shells.hand(), would)), ..prepared })
             }
         })
         // One that goes away is not ended by the clock of its call.

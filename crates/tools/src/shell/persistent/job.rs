@@ -11,6 +11,7 @@ use portcullis_contract::{
 };
 use portcullis_event::fold::Shell;
 use portcullis_pipeline::Environment;
+use portcullis_policy::command;
 use portcullis_sandbox::hand::{DiskBreach, Exit};
 use portcullis_sandbox::shell::{Died, Finished, Report, Stream};
 use portcullis_sandbox::{Kind, VirtualPath};
@@ -28,7 +29,7 @@ use super::wait::Uncollected;
 use crate::files::failure;
 use crate::hand::{LaunchedFailure, Limit, named, tell_appeared};
 use crate::shell::carry::carry_over;
-use crate::shell::line::one_is_an_answer;
+use crate::shell::line::{brief, one_is_an_answer};
 use crate::shell::live::{Change, LiveShell as _};
 use crate::shell::posture::{Posture, ShellView};
 use crate::shell::view::{EnvView, StateView};
@@ -159,6 +160,10 @@ impl Persistent {
         }
         let known = self.shell.book.environment(context.caller()).await.map_err(unseen)?;
         let (capture, captured) = Capture::new(context);
+        // Before it runs: from its first word on nobody outside can tell what it does to the shell.
+        if let Some(why) = command::leaves(&job.line) {
+            live.now().altered.get_or_insert_with(|| format!("ran `{}`, which {why}", brief(&job.line)));
+        }
         // Until its end is left for whoever waits.
         let busy = Busy::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
@@ -294,15 +299,21 @@ impl Persistent {
         match &report.environment {
             Some(pairs) => {
                 let exported: BTreeMap<String, SecretText> = pairs.iter().filter_map(text_pair).collect();
-                live.now().env_keys = exported.keys().cloned().collect();
+                let mut now = live.now();
+                now.env_keys = exported.keys().cloned().collect();
+                now.exported.clone_from(&exported);
+                drop(now);
                 let carried = carry_over(known, changed(&live.start.given, known, exported));
                 carried.warnings.into_iter().for_each(|warning| context.warn(warning));
                 facts.extend(carried.facts);
             }
-            None => context.warn(
+            None => {
+                live.now().altered.get_or_insert_with(|| "could not tell its environment".to_owned());
+                context.warn(
                 "the environment of the shell is too large for any program to be started with it, so nothing of it was \
                  kept; unset what is large, or restart the shell",
-            ),
+                );
+            }
         }
         facts.iter().cloned().for_each(|fact| context.shell(fact));
         facts

@@ -103,18 +103,28 @@ pub(super) struct Now {
     pub(super) command_count: u64,
     pub(super) current: Option<Current>,
     pub(super) env_keys: Vec<String>,
+    /// What it exports, as it was told last.
+    pub(super) exported: BTreeMap<String, SecretText>,
+    /// Why a word may mean something else in it than in a fresh shell.
+    pub(super) altered: Option<String>,
 }
 
 impl Now {
-    /// The names of its environment after a change.
+    /// Its environment after a change.
     pub(super) fn knows(&mut self, change: &Change) {
         match change {
-            Change::EnvSet(key, _) if !self.env_keys.iter().any(|known| known == key.as_str()) => {
-                self.env_keys.push(key.to_string());
-                self.env_keys.sort();
+            Change::EnvSet(key, value) => {
+                self.exported.insert(key.to_string(), value.clone());
+                if !self.env_keys.iter().any(|known| known == key.as_str()) {
+                    self.env_keys.push(key.to_string());
+                    self.env_keys.sort();
+                }
             }
-            Change::EnvUnset(key) => self.env_keys.retain(|known| known != key.as_str()),
-            Change::EnvSet(..) | Change::Cwd(_) => {}
+            Change::EnvUnset(key) => {
+                self.exported.remove(key.as_str());
+                self.env_keys.retain(|known| known != key.as_str());
+            }
+            Change::Cwd(_) => {}
         }
     }
 }
@@ -172,6 +182,8 @@ impl Live {
             command_count: 0,
             current: None,
             env_keys: start.env_keys.clone(),
+            exported: start.given.clone(),
+            altered: None,
         };
         let close = CancellationToken::new();
         let posture = shell.posture().clone();

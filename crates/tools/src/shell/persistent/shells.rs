@@ -287,7 +287,11 @@ impl Shells {
     }
 
     fn view(&self, live: &Live) -> LiveView {
-        let Now { inside, updated_at, last_command_at, command_count, current, env_keys, .. } = live.now().clone();
+        let Now { inside, updated_at, last_command_at, command_count, current, env_keys, exported, altered, .. } =
+            live.now().clone();
+        let given = &live.start.given;
+        let names = exported.keys().chain(given.keys().filter(|name| !exported.contains_key(*name)));
+        let changed = names.filter(|name| exported.get(*name) != given.get(*name)).cloned().collect();
         let shown = |current: &Current, stream| {
             let text = self.0.parts.book.masked(&current.tails.text(stream));
             (!text.is_empty()).then(|| preview(&text))
@@ -308,6 +312,9 @@ impl Shells {
                 stderr_preview: shown(&current, Stream::Stderr),
             }),
             env_keys,
+            env: exported,
+            changed,
+            altered,
         }
     }
 }

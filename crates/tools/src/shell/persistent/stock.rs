@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portcullis_base::{Risk, RiskSet};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, DefaultPolicy, Interrupt, Precondition, Resolved, Resource,
+    AccessRequest, Action, BuildError, Content, DefaultPolicy, Interrupt, Precondition, Prepared, Resolved, Resource,
     ResourceKind, Semantics, ShellFact, Tool, ToolContext, ToolFailure, UserText,
 };
 use schemars::JsonSchema;
@@ -20,7 +20,8 @@ use crate::command::ReadHand;
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
-use crate::shell::line::{streams, without_nul};
+use crate::shell::around::Would;
+use crate::shell::line::{With, streams, without_nul};
 
 pub(super) const DESCRIPTION: &str = "Runs a command in a persistent bash in the sandbox. Folder, exported variables and functions stay \
 for the next command. Lines that can only look (ls, cat, grep, find and the like) run unasked, outside of that shell. restart starts a fresh shell, before the command if there is one. There is no network unless it was \
@@ -67,9 +68,13 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
                 None if input.restart == Some(true) => {}
                 None => return Err(Precondition::schema("/command", "bash requires a non-empty command")),
             }
-            let Resolved { mut keys, resources, cwd } = named.shell.folder_of(None, caller)?;
-            keys.push(shell_key(caller));
-            Ok(Resolved { keys, resources, cwd })
+            let mut resolved = named.shell.folder_of(None, caller)?;
+            resolved.keys.push(shell_key(caller));
+            if input.line().is_some() {
+                let with = With { brings: &BTreeMap::new(), in_live_shell: input.restart != Some(true) };
+                resolved.resources.extend(named.shell.untold(caller, &with));
+            }
+            Ok(resolved)
         })
         .plan_access(move |input, resolved| match input.line() {
             Some(line) => planned.shell.touched("bash", line, resolved),
@@ -79,9 +84,16 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
                 vec![AccessRequest::new(Action::new("bash"), own, RiskSet::from([Risk::Read]))]
             }
         })
-        .precheck(move |_, resolved: Resolved, _| {
-            let checked = checked.shell.may_run_in(&resolved);
-            async move { checked }
+        .precheck(move |input: Arc<BashInput>, resolved: Resolved, caller| {
+            let prepared = checked.shell.may_run_in(&resolved).map(|prepared| {
+                let around = input.line().map(|line| {
+                    let mut would = Would::new(line, &caller, &resolved);
+                    would.in_live_shell = input.restart != Some(true);
+                    checked.shell.surroundings(checked.shells.hand(), would)
+                });
+                Prepared { around, ..prepared }
+            });
+            async move { prepared }
         })
         .timeout(|input| Some(input.timeout_ms.value()))
         .execute_resolved(move |input, resolved, context| {

@@ -1,0 +1,274 @@
+//! What a person approved is what runs. Each attack changes, between the ask and the allow, something that decides what
+//! the approved command does; the approval must then be void, and say which thing is another one.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::arena::{Arena, EVERYBODY};
+
+/// One way to have an approved command do something else.
+struct Attack {
+    name: &'static str,
+    tool: &'static str,
+    input: Value,
+    /// What is there when a person is asked.
+    before: fn(&Arena),
+    /// What is changed before the person answers.
+    between: fn(&Arena),
+    /// What the refusal names.
+    names: &'static str,
+    /// A file of the arena that only what was not shown makes.
+    elsewhere: &'static str,
+}
+
+fn put(arena: &Arena, name: &str, text: &str) {
+    arena.write(&format!("work/{name}"), text);
+}
+
+fn script(arena: &Arena, name: &str, makes: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    put(arena, name, &format!("#!/bin/sh\ntouch {makes}\n"));
+    fs::set_permissions(arena.path(&format!("work/{name}")), fs::Permissions::from_mode(0o755)).expect("made runnable");
+}
+
+fn rename(arena: &Arena, from: &str, to: &str) {
+    fs::rename(arena.path(&format!("work/{from}")), arena.path(&format!("work/{to}"))).expect("renamed");
+}
+
+/// A link that the arena's person owns, made by that person.
+fn link(arena: &Arena, target: &str, name: &str) {
+    let path = arena.path(&format!("work/{name}"));
+    let _ = fs::remove_file(&path);
+    symlink(target, path).expect("linked");
+}
+
+fn two_folders(arena: &Arena) {
+    put(arena, "a/keep", "");
+    put(arena, "b/keep", "");
+}
+
+fn set(arena: &Arena, key: &str, value: &str) {
+    let input = json!({"key": key, "value": value}).to_string();
+    arena.run(&["call", "shell_set_env", &input]).ends(0);
+}
+
+fn writes_env(command: &str) -> Value {
+    json!({ "command": command })
+}
+
+fn attacks() -> Vec<Attack> {
+    let here = || json!({"command": "touch ran-here"});
+    let within = |folder: &str| json!({"command": "touch ran-here", "cwd": folder});
+    let by_value = || writes_env("touch \"made-$WHICH\"");
+    vec![
+        Attack {
+            name: "the session's folder is changed",
+            tool: "shell_run",
+            input: here(),
+            before: two_folders,
+            between: |arena| drop(arena.run(&["call", "shell_set_cwd", r#"{"path":"b"}"#]).ends(0)),
+            names: "the folder is /workspace/b now, and /workspace was shown",
+            elsewhere: "work/b/ran-here",
+        },
+        Attack {
+            name: "the same in the persistent shell",
+            tool: "shell_exec",
+            input: here(),
+            before: two_folders,
+            between: |arena| drop(arena.run(&["call", "shell_set_cwd", r#"{"path":"b"}"#]).ends(0)),
+            names: "the folder is /workspace/b now",
+            elsewhere: "work/b/ran-here",
+        },
+        Attack {
+            name: "a link is turned",
+            tool: "shell_run",
+            input: within("link"),
+            before: |arena| {
+                two_folders(arena);
+                link(arena, "a", "link");
+            },
+            between: |arena| link(arena, "b", "link"),
+            names: "the folder is /workspace/b now, and /workspace/a was shown",
+            elsewhere: "work/b/ran-here",
+        },
+        Attack {
+            name: "a link above the folder is turned",
+            tool: "shell_run",
+            input: within("link/in"),
+            before: |arena| {
+                put(arena, "a/in/keep", "");
+                put(arena, "b/in/keep", "");
+                link(arena, "a", "link");
+            },
+            between: |arena| link(arena, "b", "link"),
+            names: "the folder is /workspace/b/in now",
+            elsewhere: "work/b/in/ran-here",
+        },
+        Attack {
+            name: "another folder takes its name",
+            tool: "shell_run",
+            input: within("a"),
+            before: two_folders,
+            between: |arena| {
+                rename(arena, "a", "old");
+                rename(arena, "b", "a");
+            },
+            names: "the folder /workspace/a is another one",
+            elsewhere: "work/a/ran-here",
+        },
+        Attack {
+            name: "the folder becomes a link",
+            tool: "shell_run",
+            input: within("a"),
+            before: two_folders,
+            between: |arena| {
+                rename(arena, "a", "old");
+                link(arena, "b", "a");
+            },
+            names: "the folder is /workspace/b now, and /workspace/a was shown",
+            elsewhere: "work/b/ran-here",
+        },
+        Attack {
+            name: "a variable is set",
+            tool: "shell_run",
+            input: by_value(),
+            before: |_| {},
+            between: |arena| set(arena, "WHICH", "other"),
+            names: "the environment is",
+            elsewhere: "work/made-other",
+        },
+        Attack {
+            name: "a variable has another value",
+            tool: "shell_run",
+            input: by_value(),
+            before: |arena| set(arena, "WHICH", "shown"),
+            between: |arena| set(arena, "WHICH", "other"),
+            names: "the environment",
+            elsewhere: "work/made-other",
+        },
+        Attack {
+            name: "a variable is taken away",
+            tool: "shell_exec",
+            input: by_value(),
+            before: |arena| set(arena, "WHICH", "shown"),
+            between: |arena| drop(arena.run(&["call", "shell_unset_env", r#"{"key":"WHICH"}"#]).ends(0)),
+            names: "the environment",
+            elsewhere: "work/made-",
+        },
+        Attack {
+            name: "a program is written anew",
+            tool: "shell_run",
+            input: json!({"command": "./tool"}),
+            before: |arena| script(arena, "tool", "shown"),
+            between: |arena| script(arena, "tool", "other"),
+            names: "the program `./tool` /workspace/tool is another one",
+            elsewhere: "work/other",
+        },
+        Attack {
+            name: "a program is replaced by another file",
+            tool: "shell_run",
+            input: json!({"command": "bin/tool && true"}),
+            before: |arena| {
+                script(arena, "bin/tool", "shown");
+                script(arena, "bin/evil", "other");
+            },
+            between: |arena| rename(arena, "bin/evil", "bin/tool"),
+            names: "the program `bin/tool` /workspace/bin/tool is another one",
+            elsewhere: "work/other",
+        },
+        Attack {
+            name: "a script that a shell is given is changed",
+            tool: "shell_run",
+            input: json!({"command": "sh run.sh"}),
+            before: |arena| put(arena, "run.sh", "touch shown\n"),
+            between: |arena| put(arena, "run.sh", "touch other\n"),
+            names: "the file /workspace/run.sh is another one",
+            elsewhere: "work/other",
+        },
+        Attack {
+            name: "a recipe is changed",
+            tool: "shell_run",
+            input: json!({"command": "make -s all"}),
+            before: |arena| put(arena, "Makefile", "all:\n\ttouch shown\n"),
+            between: |arena| put(arena, "Makefile", "all:\n\ttouch other\n"),
+            names: "recipe `all` of /workspace/Makefile is another one",
+            elsewhere: "work/other",
+        },
+        Attack {
+            name: "a package's script is changed",
+            tool: "shell_run",
+            input: json!({"command": "npm test || sh -c \"$(sed -n 's/.*: \"\\(touch [a-z]*\\)\".*/\\1/p' package.json)\""}),
+            before: |arena| put(arena, "package.json", "{\"scripts\": {\n\"test\": \"touch shown\"\n}}\n"),
+            between: |arena| put(arena, "package.json", "{\"scripts\": {\n\"test\": \"touch other\"\n}}\n"),
+            names: "scripts.test of /workspace/package.json is another one",
+            elsewhere: "work/other",
+        },
+        Attack {
+            name: "the network is opened",
+            tool: "shell_run",
+            input: json!({"command": "[ \"$(wc -l < /proc/net/dev)\" -eq 3 ] || touch other"}),
+            before: |_| {},
+            between: |arena| arena.configure("[sandbox]\nnetwork = \"enabled\"\n"),
+            names: "the network is enabled now, and disabled was shown",
+            elsewhere: "",
+        },
+        Attack {
+            name: "another folder is the workspace",
+            tool: "shell_run",
+            input: here(),
+            before: |_| {},
+            between: |arena| {
+                fs::rename(arena.workspace(), arena.path("moved")).expect("renamed");
+                arena.write("work/new", "");
+            },
+            names: "is another one than was shown",
+            elsewhere: "work/ran-here",
+        },
+    ]
+}
+
+#[test]
+fn an_approval_holds_for_nothing_but_what_was_shown() {
+    for who in EVERYBODY {
+        for attack in attacks() {
+            let Attack { name, tool, input, before, between, names, elsewhere } = attack;
+            let arena = Arena::of(who);
+            before(&arena);
+            let input = input.to_string();
+            // The control: with nothing changed in between, the approval counts.
+            let ask = arena.run(&["call", tool, &input]).ends(3).id("ask_");
+            arena.run(&["approvals", "allow", &ask]).ends(0);
+            let ask = arena.run(&["call", tool, &input]).ends(3).id("ask_");
+            between(&arena);
+            if !elsewhere.is_empty() {
+                assert!(!arena.exists(elsewhere), "{name}: the attack must be what makes it");
+            }
+            let ran = arena.run(&["approvals", "allow", &ask]).ends(1);
+            let said = format!("{}{}", ran.out, ran.err);
+            assert!(said.contains(names), "{name} as {who:?}: {said}");
+            arena.run(&["approvals", "show", &ask]).ends(0).says("void");
+            if !elsewhere.is_empty() {
+                assert!(!arena.exists(elsewhere), "{name} as {who:?}: it ran elsewhere than shown");
+                // The control: asked about as it is now, it does what the approval was not for.
+                arena.run(&["--approvals", "allow", "call", tool, &input]).ends(0);
+                assert!(arena.exists(elsewhere), "{name}: the attack would not have worked");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_script_and_the_programs_are_shown_and_no_value_of_the_environment_is_kept() {
+    let arena = Arena::of(EVERYBODY[1]);
+    put(&arena, "Makefile", "all:\n\ttouch the-recipe\n");
+    set(&arena, "HARMLESS", "value-that-nobody-keeps");
+    let ask = arena.run(&["call", "shell_run", r#"{"command":"make all"}"#]).ends(3).id("ask_");
+    let shown = arena.run(&["approvals", "show", &ask]).ends(0);
+    let shown = shown.says("recipe `all` of /workspace/Makefile (untrusted, quoted)").says("touch the-recipe");
+    shown.says("programs: make = ");
+    let session = arena.run(&["sessions"]).ends(0).id("sesn_");
+    let events = arena.run(&["sessions", "events", &session, "--json"]).ends(0).out;
+    assert!(events.contains("the environment") && !events.contains("value-that-nobody-keeps"));
+}

@@ -1,0 +1,148 @@
+//! What a command line would run with, besides its words (13.4, 13.7): shown to whoever is asked, and bound to the answer.
+
+use std::collections::BTreeMap;
+
+use portcullis_base::{EnvKey, loads_code};
+use portcullis_contract::{Around, Bound, Caller, Resolved, Surroundings};
+use portcullis_policy::command;
+use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
+use portcullis_secret::SecretText;
+
+use super::{HOME, ShellTools, programs, project_script};
+use crate::hand::Hand;
+
+/// Bytes of a project's file that is looked at for a script to quote.
+const SCRIPT_FILE: u64 = 1 << 20;
+/// Variables that differ from one look to the next whatever anybody does, and that decide nothing.
+const VOLATILE: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
+/// Parts of a name that say that its value is nobody's business, even where somebody is asked about it.
+const SECRET_NAMES: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "APIKEY"];
+
+/// A line, and where and with what it would run.
+pub(super) struct Would {
+    pub(super) line: String,
+    pub(super) caller: Caller,
+    /// The folder, resolved.
+    pub(super) cwd: String,
+    /// Variables of the call itself.
+    pub(super) brings: BTreeMap<EnvKey, SecretText>,
+    /// In the session's own shell, as it stands.
+    pub(super) in_live_shell: bool,
+}
+
+impl Would {
+    pub(super) fn new(line: &str, caller: &Caller, resolved: &Resolved) -> Self {
+        let cwd = resolved.cwd.clone().unwrap_or_else(|| HOME.to_owned());
+        let (brings, in_live_shell) = (BTreeMap::new(), false);
+        Self { line: line.to_owned(), caller: caller.clone(), cwd, brings, in_live_shell }
+    }
+}
+
+impl ShellTools {
+    /// Looks when somebody is or was asked.
+    pub(super) fn surroundings(&self, hand: &Hand, would: Would) -> Surroundings {
+        let (parts, hand, would) = (self.clone(), hand.clone(), std::sync::Arc::new(would));
+        Surroundings::by(move || {
+            let (parts, hand, would) = (parts.clone(), hand.clone(), std::sync::Arc::clone(&would));
+            async move { parts.around(&hand, &would).await }
+        })
+    }
+
+    async fn around(&self, hand: &Hand, would: &Would) -> Around {
+        let mut around = Around::default();
+        let identity = |path: &str| {
+            let found = self.files.mounts.resolve(path).and_then(|place| sandbox::identity(&place));
+            // What cannot be looked at cannot be run in either; that it could not be is bound as well.
+            found.unwrap_or_else(|error| format!("unknown: {error}"))
+        };
+        around.bound.push(Bound::new("the folder", &would.cwd, identity(&would.cwd)));
+        let env = self.environment(hand, would).await;
+        self.variables(would, &env, &mut around);
+        let path = env.get("PATH").map(|path| path.expose().to_owned()).unwrap_or_default();
+        let analysis = command::analyse(&would.line);
+        let from = programs::From { mounts: &self.files.mounts, cwd: &would.cwd, path: &path };
+        let (bound, words) = programs::bound(&analysis, &from);
+        around.bound.extend(bound);
+        if !words.is_empty() {
+            around.facts.push(("programs".to_owned(), words.join(", ")));
+        }
+        for script in project_script::quoted(&analysis.commands, &would.cwd, &|path| self.script(would, path)) {
+            around.bound.push(Bound::new(script.name.clone(), "", script.whole));
+            around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));
+        }
+        around.bound.push(Bound::new("the network", hand.settings().network.as_str(), ""));
+        let level = hand.posture().await.level;
+        around.bound.push(Bound::new("the isolation level", level.to_string(), ""));
+        for mount in self.files.mounts.mounts() {
+            let root = mount.root().as_str();
+            let access = if mount.access() == Access::ReadOnly { "read-only" } else { "writable" };
+            around.bound.push(Bound::new(format!("the mount {root}"), access, identity(root)));
+        }
+        around
+    }
+
+    /// The environment that the line would see, by name.
+    async fn environment(&self, hand: &Hand, would: &Would) -> BTreeMap<String, SecretText> {
+        let live = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
+        let mut env = match (live, VirtualPath::new(&would.cwd)) {
+            (Some(live), _) => live.env,
+            // A launch fails for the same reason, and says it.
+            (None, Ok(cwd)) => hand.environment(&would.caller, &cwd).await.unwrap_or_default(),
+            (None, Err(_)) => BTreeMap::new(),
+        };
+        env.extend(would.brings.iter().map(|(key, value)| (key.to_string(), value.clone())));
+        env.retain(|name, _| !VOLATILE.contains(&name.as_str()));
+        env
+    }
+
+    /// The environment as a whole, and each variable that loads code by itself.
+    fn variables(&self, would: &Would, env: &BTreeMap<String, SecretText>, around: &mut Around) {
+        let names: Vec<&str> = env.keys().map(String::as_str).collect();
+        let all: String = env.iter().map(|(name, value)| format!("{name}={}\0", value.expose())).collect();
+        for (name, reason) in self.code_loading(&would.caller, would.in_live_shell, &would.brings) {
+            let value = env.get(&name).cloned().unwrap_or_else(|| SecretText::new(""));
+            around.facts.push((format!("variable {name}"), format!("{} ({reason})", shown(&name, &value))));
+            around.bound.push(Bound { name: format!("the variable {name}"), what: String::new(), value });
+        }
+        around.bound.push(Bound::new("the environment", names.join(" "), all));
+    }
+
+    /// Variables that somebody set and that load code, with the reason: of the session, of its live shell, and of the
+    /// call itself.
+    pub(super) fn code_loading(
+        &self,
+        caller: &Caller,
+        in_live_shell: bool,
+        brings: &BTreeMap<EnvKey, SecretText>,
+    ) -> Vec<(String, &'static str)> {
+        let mut names: Vec<String> = self.book.env_names(caller);
+        if let Some(live) = in_live_shell.then(|| self.live.look(caller.session_id)).flatten() {
+            names.extend(live.changed);
+        }
+        names.extend(brings.keys().map(ToString::to_string));
+        names.sort();
+        names.dedup();
+        names.into_iter().filter_map(|name| loads_code(&name).map(|reason| (name, reason))).collect()
+    }
+
+    /// A file of the project that rules let be read.
+    fn script(&self, would: &Would, path: &str) -> Option<(String, String)> {
+        let place = self.files.mounts.resolve(path).ok()?;
+        let canonical = place.path().as_str().to_owned();
+        if !self.files.rules.now(&would.caller, &["read"], &canonical).may_see(&canonical) {
+            return None;
+        }
+        let content = sandbox::read_file(&place, SCRIPT_FILE).ok()?;
+        Some((canonical, String::from_utf8(content.bytes).ok()?))
+    }
+}
+
+/// A value that a person must see to judge it, unless its name says that it is a secret.
+pub(super) fn shown(name: &str, value: &SecretText) -> String {
+    let upper = name.to_ascii_uppercase();
+    if SECRET_NAMES.iter().any(|part| upper.contains(part)) {
+        let characters = value.expose().chars().count();
+        return format!("not shown, because its name says that it is a secret: {characters} characters");
+    }
+    format!("`{}`", value.expose())
+}
