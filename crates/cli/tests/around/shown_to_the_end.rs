@@ -100,6 +100,17 @@ fn on_terminal(arena: &Arena, words: &str) -> (Child, ChildStdin, ChildStdout) {
     (child, keys, out)
 }
 
+/// Types these keys one after another, again and again: those that come before a page can be answered are thrown away.
+fn type_until_it_ends(child: &mut Child, keys: &mut ChildStdin, typed: &[u8]) {
+    for key in typed.iter().cycle() {
+        if child.try_wait().expect("looked at").is_some() || keys.write_all(&[*key]).is_err() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    child.wait().expect("ends");
+}
+
 fn pages(shown: &str) -> usize {
     let (_, all) = shown.rsplit_once("page 1 of ").expect("it is paged");
     let digits: String = all.chars().take_while(char::is_ascii_digit).collect();
@@ -117,12 +128,15 @@ fn watch_allows_nothing_that_was_not_paged_to_its_end() {
         assert!(!first.contains("a allow once"), "{first}");
         keys.write_all(b"atp\r").expect("typed");
         until(&mut out, "that key does nothing here");
-        for page in 2..=pages(&first) {
+        let all = pages(&first);
+        for page in 2..=all {
             keys.write_all(b" ").expect("typed");
-            until(&mut out, &format!("page {page} of"));
+            // What comes after the awaited words may be read with them.
+            let awaited = if page == all { "a allow once".to_owned() } else { format!("page {page} of") };
+            let shown = until(&mut out, &awaited);
+            assert_eq!(shown.contains("a allow once"), page == all, "{shown}");
             assert!(!arena.exists("work/hidden-part-ran"), "a key allowed what was not shown");
         }
-        until(&mut out, "a allow once");
         keys.write_all(b"a").expect("typed");
         until(&mut out, "recorded: session");
         keys.write_all(b"q").expect("typed");
@@ -138,24 +152,12 @@ fn approvals_allow_on_a_terminal_shows_a_long_ask_to_its_end_first() {
     let (_, id) = ask(&arena, line);
     let (mut child, mut keys, mut out) = on_terminal(&arena, &format!("approvals allow {id}"));
     until(&mut out, "Space shows the next page");
-    // Nothing is armed before the page stands on the screen, so the key is typed until it is heard.
-    let mut seen = String::new();
-    while !seen.contains("Space shows the next page") {
-        keys.write_all(b"x").expect("typed");
-        seen.push_str(&until(&mut out, "\n"));
-    }
-    keys.write_all(b"q").expect("typed");
-    child.wait().expect("ends");
+    type_until_it_ends(&mut child, &mut keys, b"xaq");
     assert!(!arena.exists("work/hidden-part-ran"));
     let (mut child, mut keys, mut out) = on_terminal(&arena, &format!("approvals allow {id}"));
     let all = pages(&until(&mut out, "Space shows the next page"));
     std::thread::scope(|scope| {
-        let typing = scope.spawn(move || {
-            // Keys that come before a page can be answered are thrown away: they are typed until the command ends.
-            while child.try_wait().expect("looked at").is_none() && keys.write_all(b" ").is_ok() {
-                std::thread::sleep(std::time::Duration::from_millis(100));
-            }
-        });
+        let typing = scope.spawn(move || type_until_it_ends(&mut child, &mut keys, b" "));
         let shown = until(&mut out, "recorded: session");
         assert!(shown.contains(&format!("page {all} of {all}")), "{shown}");
         typing.join().expect("typed");
@@ -174,15 +176,13 @@ fn run_offers_no_allow_before_the_last_page() {
         let (mut child, mut keys, mut out) = on_terminal(&arena, &format!("run --model {model} go"));
         let first = until(&mut out, "Space shows the next page");
         assert!(!first.contains("allow once"), "{first}");
-        for page in 2..=pages(&first) {
+        let all = pages(&first);
+        for page in 2..=all {
             keys.write_all(b" ").expect("typed");
-            let shown = until(&mut out, &format!("page {page} of"));
-            assert!(!shown.contains("allow once"), "{shown}");
-            if page < pages(&first) {
-                until(&mut out, "Space shows the next page");
-            }
+            let shown = until(&mut out, if page == all { "allow once" } else { "Space shows the next page" });
+            assert!(shown.contains(&format!("page {page} of")), "{shown}");
+            assert_eq!(shown.contains("allow once"), page == all, "{shown}");
         }
-        until(&mut out, "allow once");
         assert!(!arena.exists("work/hidden-part-ran"));
         drop(keys);
         child.kill().expect("ended");
