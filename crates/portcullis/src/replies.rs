@@ -27,7 +27,8 @@ pub struct PendingAsk {
     pub session_id: SessionId,
     /// The intent that waits.
     pub intent_id: IntentId,
-    /// What would happen (tool-contract 13.4).
+    /// What would happen (tool-contract 13.4). Where that is too long for an event, `whole` names the artifact that holds
+    /// all of it: an approver must not allow what it has not read there.
     pub facts: Value,
     /// Whether no grant could ever answer it.
     pub pinned: bool,

@@ -21,6 +21,7 @@ mod registry;
 mod secrets;
 mod shell;
 mod stop_cause;
+mod surroundings;
 mod tasks;
 mod turns;
 mod words;

@@ -13,8 +13,8 @@ use crate::hand::Hand;
 
 /// Bytes of a project's file that is looked at for a script to quote.
 const SCRIPT_FILE: u64 = 1 << 20;
-/// Variables that differ from one look to the next whatever anybody does, and that decide nothing.
-const VOLATILE: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
+/// Variables that follow the folder, which is bound by itself, or that differ from one look to the next and decide nothing.
+const VOLATILE: [&str; 5] = ["_", "SHLVL", "PWD", "OLDPWD", "PORTCULLIS_WORKSPACE_CWD"];
 /// Parts of a name that say that its value is nobody's business, even where somebody is asked about it.
 const SECRET_NAMES: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "APIKEY"];
 
