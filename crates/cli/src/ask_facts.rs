@@ -54,8 +54,15 @@ fn pasted(name: &str, raw: &str) -> String {
     }
 }
 
-/// The input: on one line, or each long text of it in lines of its own, with its true size.
-pub fn input(value: &Value) -> String {
+/// The lines that a diff adds.
+pub fn added(diff: &str) -> String {
+    let added = diff.lines().filter(|line| !line.starts_with("+++ ")).filter_map(|line| line.strip_prefix('+'));
+    added.collect::<Vec<_>>().join("\n")
+}
+
+/// The input: on one line, or each long text of it in lines of its own, with its true size. A text that stands whole in
+/// what the diff below adds is not shown a second time.
+pub fn input(value: &Value, added: &str) -> String {
     let text = value.to_string();
     let Some(fields) =
         value.as_object().filter(|fields| text.chars().count() > IN_A_LINE || fields.values().any(lines))
@@ -67,6 +74,9 @@ pub fn input(value: &Value) -> String {
         let gap = if out.is_empty() { "" } else { "                  " };
         let name = exact(name, WHOLE);
         match value {
+            Value::String(text) if is_long(text) && stands_in(text, added) => {
+                let _ = writeln!(out, "{gap}{name}: {}, all of them added in the diff below", counted(text));
+            }
             Value::String(text) if is_long(text) => {
                 let _ = writeln!(out, "{gap}{name}: {}", counted(text));
                 out.push_str(&block(text));
@@ -78,6 +88,11 @@ pub fn input(value: &Value) -> String {
     }
     out.truncate(out.trim_end_matches('\n').len());
     out
+}
+
+fn stands_in(text: &str, added: &str) -> bool {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    !text.trim().is_empty() && added.contains(text)
 }
 
 /// A text in lines of its own.
@@ -111,7 +126,7 @@ pub fn fact(name: &str, value: &Value) -> String {
     };
     match name {
         "resources" => resources(value),
-        "input" => input(value),
+        "input" => input(value, ""),
         "project_scripts" => flag(&styled(YELLOW, "may run"), "cannot run"),
         "reversible" => flag("yes", &styled(YELLOW, "no")),
         "rule" => rule(value),
@@ -150,7 +165,7 @@ mod tests {
     #[test]
     fn a_long_text_is_shown_to_its_last_character_with_its_true_size() {
         let line = format!("{}; rm -rf /workspace/END", "echo x ".repeat(700));
-        let shown = input(&json!({"command": line}));
+        let shown = input(&json!({"command": line}), "");
         assert!(shown.contains("rm -rf /workspace/END"), "{shown}");
         assert!(shown.starts_with("command: 4924 characters, 1 line\n"), "{shown}");
         let shown = resources(&json!([{"kind": "opaque", "name": line, "as_written": line}]));
@@ -159,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_line_of_a_call_cannot_look_like_one_of_ours() {
-        let shown = input(&json!({"command": "true\n  sandbox         none\n\u{1b}[2J\u{202e}x"}));
+        let shown = input(&json!({"command": "true\n  sandbox         none\n\u{1b}[2J\u{202e}x"}), "");
         let rows: Vec<&str> = shown.lines().collect();
         assert_eq!(rows.len(), 4);
         assert!(rows[1..].iter().all(|row| row.starts_with(BAR)), "{shown}");
@@ -173,5 +188,14 @@ mod tests {
         let shown = resources_beside(&touched, &json!({"command": line}));
         assert_eq!(shown, "opaque: the whole `command` below (243 characters, 10 lines)");
         assert!(resources_beside(&touched, &json!({"command": "other"})).contains("rm $f"));
+    }
+
+    #[test]
+    fn a_text_is_left_to_the_diff_only_where_the_diff_adds_all_of_it() {
+        let value = json!({"content": "one\ntwo\nthree\n"});
+        let whole = added("--- a\n+++ b\n@@ -0,0 +1,3 @@\n+one\n+two\n+three\n");
+        assert_eq!(input(&value, &whole), "content: 14 characters, 4 lines, all of them added in the diff below");
+        let part = added("--- a\n+++ b\n@@ -1,2 +1,3 @@\n one\n+two\n+three\n");
+        assert!(input(&value, &part).contains("│ three"));
     }
 }

@@ -10,7 +10,7 @@ use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
-use crate::ask_facts::{fact, is_long, resources, resources_beside};
+use crate::ask_facts::{added, fact, input, is_long, resources, resources_beside};
 pub use crate::ask_kept::diff;
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::run::screen;
@@ -120,12 +120,12 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
     let row = &ask.row;
     let mut text = format!("{} waits for an answer.\n", styled(BOLD, &tool(row)));
     let null = Value::Null;
-    let input = row.facts.get("input").unwrap_or(&null);
+    let given = row.facts.get("input").unwrap_or(&null);
     if let Some(value) = row.facts.get("resources") {
-        let _ = writeln!(text, "  touches: {}", resources_beside(value, input));
+        let _ = writeln!(text, "  touches: {}", resources_beside(value, given));
     }
-    if input.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
-        let _ = writeln!(text, "  input: {}", fact("input", input));
+    if given.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
+        let _ = writeln!(text, "  input: {}", fact("input", given));
     }
     if let Some(value) = row.facts.get("reason") {
         let _ = writeln!(text, "  asked because: {}", fact("reason", value));
@@ -205,6 +205,7 @@ impl Whole {
     pub fn text(&self, world: &World, with_commands: bool) -> String {
         let row = &self.ask.row;
         let pending = self.ask.is_pending();
+        let added = self.diff.as_ref().ok().and_then(Option::as_deref).map(added).unwrap_or_default();
         let mut text = format!("{} {}\n", styled(BOLD, &tool(row)), styled(DIM, &row.ask_id.to_string()));
         let mut line = |label: &str, value: &str| {
             let _ = writeln!(text, "{}", format!("  {label:<16}{value}").trim_end());
@@ -218,6 +219,7 @@ impl Whole {
         for (name, label) in LABELS {
             match (*name, row.facts.get(*name), row.facts.get("input")) {
                 (_, None, _) => {}
+                ("input", Some(value), _) => line(label, &input(value, &added)),
                 ("resources", Some(value), Some(input)) => line(label, &resources_beside(value, input)),
                 (name, Some(value), _) => line(label, &fact(name, value)),
             }

@@ -73,11 +73,13 @@ fn a_diff_hides_nothing() {
 }
 
 #[test]
-fn a_cut_diff_says_so_with_its_length() {
+fn a_long_diff_is_shown_to_its_end_and_once() {
     let world = World::with_file("a.txt", "alpha\nbeta\n");
-    let ask = world.ask_to_edit("a.txt", "beta", &"a line of no importance\n".repeat(4_000));
+    let text = format!("{}the last line", "a line of no importance\n".repeat(4_000));
+    let ask = world.ask_to_edit("a.txt", "beta", &text);
     let ran = world.run(&["approvals", "show", &ask]).ends(0);
-    ran.says("the diff is CUT: only its first 65536 bytes are shown");
+    let ran = ran.says("+the last line").says("4001 lines, all of them added in the diff below");
+    assert_eq!(ran.out.matches("a line of no importance").count(), 4_000);
 }
 
 #[test]
