@@ -167,7 +167,7 @@ mod tests {
         let line = format!("{}; rm -rf /workspace/END", "echo x ".repeat(700));
         let shown = input(&json!({"command": line}), "");
         assert!(shown.contains("rm -rf /workspace/END"), "{shown}");
-        assert!(shown.starts_with("command: 4924 characters, 1 line\n"), "{shown}");
+        assert!(shown.starts_with("command: 4923 characters, 1 line\n"), "{shown}");
         let shown = resources(&json!([{"kind": "opaque", "name": line, "as_written": line}]));
         assert!(shown.ends_with("rm -rf /workspace/END"), "{shown}");
     }
