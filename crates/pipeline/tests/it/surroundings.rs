@@ -3,12 +3,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::common::{self, World, acting, acts, call_in, observed, parked, touches};
+use crate::common::{
+    self, World, acting, acts, follow_tokio, fresh_message, observed, parked, proposal, touches, turn_of,
+};
 use portcullis_base::Code;
 use portcullis_contract::{Around, Bound, DefaultPolicy, Prepared, Resolved, Resource, Semantics, Surroundings, Tool};
 use portcullis_event::AskState;
 use portcullis_event::facts::Reply;
+use portcullis_pipeline::Append;
 use tokio::sync::Notify;
 
 const SECRET: &str = "a-value-that-nobody-may-guess";
@@ -69,14 +73,15 @@ async fn l36_an_approval_is_void_where_the_surroundings_are_others_and_says_whic
 /// Holds its session's turn until it is let go.
 fn blocking(started: &Arc<Notify>, go: &Arc<Notify>) -> Tool {
     let (started, go) = (Arc::clone(started), Arc::clone(go));
-    common::tool(Semantics { default_policy: DefaultPolicy::Allow, ..acts() }, move |_, _| {
+    let run = move |_: common::Note, _| {
         let (started, go) = (Arc::clone(&started), Arc::clone(&go));
         async move {
             started.notify_one();
             go.notified().await;
             Ok("done".to_owned())
         }
-    })
+    };
+    acting(acts(), run).build().expect("a sound tool")
 }
 
 /// What it touches is not told by its input alone.
@@ -97,7 +102,7 @@ fn meaning(effects: &common::Effects, other: &Arc<AtomicBool>, decided: &Arc<Ato
         .expect("a sound tool")
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_call_that_waited_while_its_words_came_to_mean_something_else_does_not_run() {
     for changes in [false, true] {
         let world = World::new().await;
@@ -105,29 +110,28 @@ async fn a_call_that_waited_while_its_words_came_to_mean_something_else_does_not
         let (other, decided) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let tools = [("blocks", blocking(&started, &go)), ("means", meaning(&world.effects, &other, &decided))];
         let process = world.process(tools);
+        let _clock = follow_tokio(&world.clock);
         let session = process.open().await;
-        let waits = async {
-            started.notified().await;
-            call_in(&session, "means", r#"{"text":"b"}"#).await.expect("no halt")
+        let turn = turn_of(&session).await;
+        let admit = |tool: &str| {
+            session.admit(Append::new(), &turn, proposal("c", fresh_message(), tool, r#"{"text":"b"}"#)).spawned()
         };
-        let drives = async {
-            while decided.load(Ordering::SeqCst) == 0 {
-                tokio::task::yield_now().await;
-            }
-            // One thread: by then it stands in the line.
-            for _ in 0..1_000 {
-                tokio::task::yield_now().await;
-            }
-            other.store(changes, Ordering::SeqCst);
-            go.notify_one();
-        };
-        let (blocked, (waited, _), ()) = tokio::join!(call_in(&session, "blocks", r#"{"text":"a"}"#), waits, drives);
-        assert!(observed(&blocked.expect("no halt").0).ok);
+        let blocks = admit("blocks");
+        started.notified().await;
+        let means = admit("means");
+        // Time is paused: it passes only when every task waits, and this one then waits for its turn.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(decided.load(Ordering::SeqCst), 1, "it was decided on");
+        other.store(changes, Ordering::SeqCst);
+        go.notify_one();
+        let (facts, blocked) = blocks.settled().await.expect("no halt");
+        session.commit(facts).await.expect("committed");
+        assert!(observed(&blocked).ok, "{}", observed(&blocked).summary);
+        let (facts, waited) = means.settled().await.expect("no halt");
+        session.commit(facts).await.expect("committed");
         let seen = observed(&waited);
         assert_eq!(seen.ok, !changes, "{}", seen.summary);
         assert_eq!(world.effects.count(), usize::from(!changes));
-        if changes {
-            assert!(seen.summary.contains("changed while it waited"), "{}", seen.summary);
-        }
+        assert_eq!(seen.summary.contains("changed while it waited"), changes, "{}", seen.summary);
     }
 }

@@ -262,7 +262,8 @@ mod tests {
         let files =
             [("/workspace/Makefile", "X = 1\nall: build\n\techo all\n\nbuild test:\n\tcc x.c\n\t./a.out\nend:\n")];
         let build = one("recipe `build` of /workspace/Makefile", "build test:\n\tcc x.c\n\t./a.out");
-        for line in ["make build", "make -j4 build CFLAGS=-O2", "make -s -C . build"] {
+        for line in ["make build", "make -j4 build CFLAGS=-O2", "make -s -C /workspace build", "make -f Makefile build"]
+        {
             let shown = quote(&files, "/workspace", line);
             assert_eq!(shown.first().map(|(_, text)| text), build.first().map(|(_, text)| text), "{line}");
         }
