@@ -50,7 +50,7 @@ fn command(one: &Command) -> Option<String> {
     match one {
         Command::Simple(simple) => self::simple(simple),
         Command::Compound(compound, _) => self::compound(compound),
-        Command::Function(function) => Some(format!("defines the function `{}`", brief(&function.fname.to_string()))),
+        Command::Function(function) => Some(format!("defines the function `{}`", brief(function.fname.as_ref()))),
         Command::ExtendedTest(test, _) => expansion(&test.to_string()),
     }
 }
@@ -114,20 +114,19 @@ fn argv(words: &[&str]) -> Option<String> {
     };
     let names = |rest: &[&str], options: &[&str]| {
         let mut given = rest.iter().map(|word| literal(word.split_once('=').map_or(*word, |(name, _)| name)));
-        let wrong = given.find_map(|word| match word {
+        given.find_map(|word| match word {
             None => Some("sets a variable whose name is not written out".to_owned()),
             Some(word) if word.starts_with(['-', '+']) => {
                 (!options.contains(&word.as_str())).then(|| format!("changes variables with `{name} {word}`"))
             }
             Some(word) => variable(word.split_once('[').map_or(word.as_str(), |(name, _)| name)),
-        });
-        wrong
+        })
     };
     match name.as_str() {
         ":" | "true" | "false" | "echo" | "pwd" | "cd" | "pushd" | "popd" | "dirs" | "test" | "[" | "wait" | "jobs"
         | "kill" | "type" | "times" | "umask" | "ulimit" | "fg" | "bg" | "disown" | "suspend" | "help" | "caller"
         | "return" | "break" | "continue" | "shift" | "exit" | "logout" | "unalias" | "compgen" => None,
-        "printf" if rest.first().is_none_or(|word| !literal(word).is_some_and(|word| !word.starts_with("-v"))) => {
+        "printf" if rest.first().is_none_or(|word| literal(word).is_none_or(|word| word.starts_with("-v"))) => {
             Some("sets a variable".to_owned())
         }
         "printf" => None,

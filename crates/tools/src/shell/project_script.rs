@@ -149,11 +149,10 @@ fn make(words: &[String], cwd: &str, read: Read<'_>) -> Vec<Quoted> {
         let recipe = text.lines().skip_while(|line| !is_head(line));
         let mut recipe = recipe.enumerate().take_while(|(at, line)| *at == 0 || line.starts_with('\t')).map(|(_, l)| l);
         let shown: Vec<&str> = recipe.by_ref().take(LINES).collect();
-        let text = match shown.len() {
+        match shown.len() {
             0 => "no recipe of that name stands in this file; a pattern or an included file may have one".to_owned(),
             _ => cut(shown, recipe.count()),
-        };
-        text
+        }
     };
     let quoted = targets.iter().map(|target| {
         let name = format!("recipe `{}` of {path}", target.trim());
