@@ -27,9 +27,13 @@ Usage: cargo xtask mutants [NAME... | --crate CRATE... | --check]
 Works in a copy of the tree under target/mutants, never in yours. First the named tests are run on the unchanged copy and
 must pass. Then, for each mutant: the change is made, the test binaries that hold its tests are built (a build that fails
 is not a kill), and every test that it names must fail; one that runs for more than two minutes counts as failed. Prints a
-table with the time of each and exits with 1 if any mutant was not killed. --crate CRATE takes the mutants of
-mutants/CRATE.toml; no argument means all. --check builds nothing and only checks that every mutant fits the sources, as
-`cargo xtask test` does. mutants/README.md says how to add one. It is run before an issue is resolved,
+table with the time of each and exits with 1 if any mutant was not killed.
+
+  NAME           one mutant
+  --crate CRATE  the mutants of mutants/CRATE.toml
+  --check        builds nothing; only checks that every mutant fits the sources, as `cargo xtask test` does
+
+Without an argument all are tried. mutants/README.md says how to add one. The command is run before an issue is resolved,
 not in CI.";
 
 /// A test that runs longer than this hangs: the slowest that a mutant names takes a few seconds.
