@@ -123,6 +123,12 @@ pub const CALL_LEASE_WAIT: Duration = Duration::from_secs(5);
 /// Equal calls with equal ends in a row: at the first number the model is told, at the second it is refused.
 pub const LOOP_WARN: u32 = 3;
 pub const LOOP_STOP: u32 = 5;
+/// Calls in a row that the loop guard refuses before the work is ended. A model that was told twice that it repeats itself,
+/// and does so a third time, will not hear it the fourth time either, and each time costs a request.
+pub const LOOP_END: u32 = 3;
+/// Calls of a cycle that the loop guard knows: two commands in turn repeat themselves as well as one does. Longer cycles end
+/// at the limit of requests for one message.
+pub const LOOP_CYCLE: usize = 3;
 /// Defects in a row before a turn halts.
 pub const MAX_CONSECUTIVE_DEFECTS: u32 = 3;
 /// Cancelled work gets this long to end by itself.

@@ -91,7 +91,7 @@ impl Happened {
                 let how = format!("done ({}{verdict})", render::word(&json!(reason)["type"]));
                 let text = safe_line(&end.text, 100);
                 match wake::no_answer(end) {
-                    Some(words) if text.is_empty() => line(&how, words),
+                    Some(words) if text.is_empty() => line(&how, &words),
                     Some(words) => line(&how, &format!("{words}: {text}")),
                     None => line(&how, &text),
                 }

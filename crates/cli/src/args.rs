@@ -173,8 +173,9 @@ pub struct DemoArgs {
 }
 
 /// How `run` ends.
-const RUN_EXITS: &str = "An ask takes one key by itself: a allow once, t this session, p this project (both show their rule \
-and want Enter), d no, b no because. Words with Enter go to the session at the next turn.\nCtrl-C once interrupts what runs \
+const RUN_EXITS: &str = "At an ask a key on an empty line selects an answer and Enter confirms it: a allow once, t this \
+session, p this project (both show the rule they would remember), d no, b no because. Escape takes a selection back. Words \
+with Enter go to the session at the next turn.\nCtrl-C once interrupts what runs \
 or asks and keeps the session, twice leaves.\nExit codes: 0 done, 1 the \
 model failed or refused, or the fact-check contradicts its answer, 2 wrong usage, 3 waits for an answer, 5 the store or the machine failed, or the session is in use, 130 \
 interrupted.";
@@ -221,7 +222,7 @@ pub enum Approvals {
     /// Calls that wait
     #[default]
     List,
-    /// Wait for new ones; on a terminal one key answers each
+    /// Wait for new ones; on a terminal a key selects an answer and Enter confirms it
     Watch,
     /// Everything a person needs to judge one
     Show {

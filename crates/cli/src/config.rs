@@ -41,6 +41,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("approvals", &["default", "ask_expiry"]),
     ("sandbox", &["minimum", "network", "shell_idle", "max_memory", "max_processes", "max_disk_use", "min_disk_free"]),
     ("model", &["default", "base_url", "timeout", "window", "media", "max_turns", "max_output_tokens"]),
+    ("limits", &["max_requests_per_message", "max_turns_per_wake"]),
     ("telemetry", &["otlp_endpoint"]),
     ("rules", &[]),
 ];
@@ -75,7 +76,9 @@ pub struct ModelChoice {
     pub window: Option<u64>,
     /// Whether images and documents are sent.
     pub media: Option<bool>,
-    /// Requests of one wake.
+    /// Requests for one message (`limits.max_requests_per_message`, and before it was called so `model.max_turns`).
+    pub max_requests: Option<NonZeroU32>,
+    /// Requests of one wake (`limits.max_turns_per_wake`).
     pub max_turns: Option<NonZeroU32>,
     /// Tokens of one answer.
     pub max_output_tokens: Option<u32>,
@@ -87,6 +90,7 @@ impl ModelChoice {
         let default = Wakes::default();
         Wakes {
             max_turns_per_wake: self.max_turns.map_or(default.max_turns_per_wake, NonZeroU32::get),
+            max_requests_per_message: self.max_requests.map_or(default.max_requests_per_message, NonZeroU32::get),
             max_output_tokens: self.max_output_tokens.unwrap_or(default.max_output_tokens),
             request_timeout: self.timeout.unwrap_or(default.request_timeout),
             ..default
@@ -456,12 +460,11 @@ fn parse_user(text: &str, file: &str) -> anyhow::Result<UserFile> {
             DeValue::Boolean(media) => Ok(*media),
             _ => Err("must be true or false".to_owned()),
         })?,
-        max_turns: document.value(&tables, ("model", "max_turns"), |v| match v {
-            DeValue::Integer(n) => {
-                n.as_str().parse().map_err(|_| format!("`{n}` is not a number of requests from 1 on"))
-            }
-            _ => Err("must be a number of requests".to_owned()),
-        })?,
+        max_requests: match document.value(&tables, ("limits", "max_requests_per_message"), requests_of)? {
+            None => document.value(&tables, ("model", "max_turns"), requests_of)?,
+            limit => limit,
+        },
+        max_turns: document.value(&tables, ("limits", "max_turns_per_wake"), requests_of)?,
         max_output_tokens: document.value(&tables, ("model", "max_output_tokens"), |v| match v {
             DeValue::Integer(n) => {
                 let wanted = n.as_str().replace('_', "").parse().ok().filter(|n| OUTPUT_TOKENS.contains(n));
@@ -512,6 +515,16 @@ fn hand_limits(document: &Document<'_>, tables: &DeTable<'_>) -> anyhow::Result<
         disk_free: bytes("min_disk_free")?.or(default.disk_free),
         ..default
     })
+}
+
+fn requests_of(value: &DeValue<'_>) -> Result<NonZeroU32, String> {
+    match value {
+        DeValue::Integer(n) => {
+            let digits = n.as_str().replace('_', "");
+            digits.parse().map_err(|_| format!("`{n}` is not a number of requests from 1 on"))
+        }
+        _ => Err("must be a number of requests".to_owned()),
+    }
 }
 
 /// The rules of a user's file.

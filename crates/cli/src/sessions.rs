@@ -17,10 +17,10 @@ use crate::draft::Draft;
 use crate::events::Cursor;
 use crate::exit::{Ended, failed};
 use crate::progress::Bar;
-use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
 use crate::status::head_reads_as;
 use crate::world::{PAGE, World, key};
-use crate::{events, export, fork, import, operator, rm, search, status, trace, tree, unknown, wake};
+use crate::{events, export, fork, import, operator, output_tail, rm, search, status, trace, tree, unknown, wake};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
@@ -183,6 +183,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let rows = intents.iter().map(|row| call_line(row, observed.get(&row.intent_id))).collect();
     text.push('\n');
     text.push_str(&render::table(&["INTENT", "TOOL", "STATE", "CODE", "TIME", "SUMMARY"], rows));
+    text.push_str(&outputs(&intents, &observed));
     for ask in &asks {
         let command = world.command(&format!("approvals show {}", ask.ask_id));
         let _ = writeln!(text, "waits for an answer: {command}");
@@ -194,6 +195,21 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         let _ = writeln!(text, "wakes at {due_at}: {reason}{note}, priority {priority}");
     }
     Ok(term.print(&text)?)
+}
+
+/// Commands whose output `sessions show` shows, the newest; the log has that of all.
+const OUTPUTS: usize = 5;
+
+/// What the newest commands wrote, in a few lines each.
+fn outputs(intents: &[IntentRow], observed: &BTreeMap<IntentId, Observed>) -> String {
+    let tails = intents.iter().rev().filter_map(|row| {
+        let seen = observed.get(&row.intent_id)?;
+        let lines = output_tail::of(seen);
+        let title = format!("{} {}", row.intent_id, safe_line(&seen.title, SHORT));
+        (!lines.is_empty()).then(|| format!("{}\n{}\n", styled(DIM, &title), lines.join("\n")))
+    });
+    let newest: Vec<String> = tails.take(OUTPUTS).collect();
+    newest.into_iter().rev().collect()
 }
 
 fn call_document(row: &IntentRow, observed: Option<&Observed>) -> Value {

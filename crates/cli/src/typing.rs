@@ -38,13 +38,6 @@ pub fn gone() -> bool {
     poll(&mut ready, Some(&now)).is_err() || ready[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Whether something was typed that nobody has read yet.
-pub fn waits() -> bool {
-    let stdin = io::stdin();
-    let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-    poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
-}
-
 /// Something that a person did at the keyboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {

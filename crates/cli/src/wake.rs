@@ -1,6 +1,6 @@
 //! `sessions wake`: one wake, run here. The low-level seam; a worker does the same for every session that is due.
 
-use portcullis::harness::{Stopped, WakeEnd, Woken};
+use portcullis::harness::{Limit, Stopped, WakeEnd, Woken};
 use portcullis::{RuntimeError, SessionId};
 use portcullis_event::facts::{FinalVerdict, StopReason};
 use portcullis_event::{LOCAL_TENANT, State};
@@ -89,24 +89,50 @@ pub fn unfinished(end: &WakeEnd) -> bool {
     end.stop == Stopped::Idle(StopReason::BudgetReached)
 }
 
+/// Which limit that was, for a program.
+pub fn limit_word(end: &WakeEnd) -> &'static str {
+    match end.limit {
+        Some(Limit::Requests(_)) => "requests",
+        Some(Limit::Loop) => "loop",
+        None => "output_tokens",
+    }
+}
+
 /// Whether the last answer claims what did not happen.
 pub fn contradicted(end: &WakeEnd) -> bool {
     end.checked.as_ref().is_some_and(|checked| checked.verdict == FinalVerdict::Contradicted)
 }
 
 /// What there is to say of a last answer that is none, or that looks like one and is not.
-pub fn no_answer(end: &WakeEnd) -> Option<&'static str> {
+pub fn no_answer(end: &WakeEnd) -> Option<String> {
     let nothing = end.text.trim().is_empty();
-    match &end.stop {
+    let words = match (&end.stop, end.limit) {
+        (_, Some(Limit::Requests(most))) => {
+            return Some(format!(
+                "the work was stopped at its limit of {most} model requests for one message; raise \
+                 `max_requests_per_message` under `[limits]`, or tell it to go on"
+            ));
+        }
+        (_, Some(Limit::Loop)) => {
+            "the work was stopped: the model made the same calls again and again, also after they were refused; tell it \
+             what to do instead"
+        }
+        (stop, None) => return of_answer(stop, nothing, end.checked.is_some()).map(str::to_owned),
+    };
+    Some(words.to_owned())
+}
+
+/// The same of an answer that no limit of the work has ended.
+fn of_answer(stop: &Stopped, nothing: bool, checked: bool) -> Option<&'static str> {
+    match stop {
         Stopped::Idle(StopReason::Refusal) if nothing => Some("the model refused to answer, and gave no reason"),
         Stopped::Idle(StopReason::Refusal) => Some("the model refused"),
         Stopped::Idle(StopReason::BudgetReached) => Some(
-            "the model came to a limit before it answered: raise `max_output_tokens` or `max_turns`, or tell it to go on",
+            "the model came to its limit of tokens before it answered: raise `max_output_tokens` under `[model]`, or tell \
+             it to go on",
         ),
         // Without a check no model was asked.
-        Stopped::Idle(StopReason::EndTurn) if nothing && end.checked.is_some() => {
-            Some("the model gave an empty answer")
-        }
+        Stopped::Idle(StopReason::EndTurn) if nothing && checked => Some("the model gave an empty answer"),
         _ => None,
     }
 }
@@ -152,7 +178,7 @@ fn show(
         term.print(&safe(&end.text))?;
     }
     if let Some(words) = no_answer(end) {
-        term.error(words);
+        term.error(&words);
     }
     if let Some(checked) = &end.checked {
         term.note(&styled(DIM, &format!("fact-check: {}", checked.verdict.as_str())));

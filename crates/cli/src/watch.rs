@@ -1,7 +1,8 @@
-//! `approvals watch`: every new ask as it comes. On a terminal one key answers it; elsewhere each is
-//! a line, and only Ctrl-C, or a reader that leaves, ends the watch.
+//! `approvals watch`: every new ask as it comes. On a terminal a key selects an answer and Enter confirms it; elsewhere each
+//! is a line, and only Ctrl-C, or a reader that leaves, ends the watch.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use portcullis::Reply;
 use portcullis_base::AskId;
@@ -12,18 +13,21 @@ use tokio::sync::watch;
 use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
+use crate::choice::{Choice, Chooser, Step};
 use crate::exit::Ended;
-use crate::keys::{Hint, Key, Keys};
 use crate::pages::{Pages, Size};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
+use crate::run::typed::Typed;
 use crate::signals::interrupts;
+use crate::terminal;
+use crate::typing::Input;
 use crate::world::{LOOK_AGAIN, World};
 
 /// What ends a wait.
 enum Woke {
     Changed,
-    Key(Key),
+    Typed(Input, Instant),
     Left,
 }
 
@@ -32,18 +36,28 @@ struct Watch<'a> {
     term: &'a Term,
     changes: watch::Receiver<u64>,
     /// Where a person sits.
-    keys: Option<Keys>,
+    typed: Option<Typed>,
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
-    hint: Hint,
+    /// It was said what keys do, since the last ask.
+    hinted: bool,
 }
 
 pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
     let interactive = term.interactive();
-    let keys = if interactive { Some(Keys::listen()?) } else { None };
+    let typed = match interactive {
+        true => {
+            terminal::keep()?;
+            let mut typed = Typed::new(term);
+            typed.listen();
+            typed.by_keys(true);
+            Some(typed)
+        }
+        false => None,
+    };
     let (changes, interrupts) = (world.store.changes(), interrupts()?);
-    let mut watch = Watch { world, term, changes, keys, interrupts, seen: BTreeSet::new(), hint: Hint::default() };
+    let mut watch = Watch { world, term, changes, typed, interrupts, seen: BTreeSet::new(), hinted: false };
     term.note(if interactive {
         "waiting for asks of every session; q or Ctrl-C leaves"
     } else {
@@ -61,12 +75,12 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
             } else if !watch.ask(ask).await? {
                 return Ok(Ended::Done);
             }
-            watch.hint = Hint::default();
+            watch.hinted = false;
         }
         match watch.wait().await {
             Woke::Left => return Ok(Ended::Done),
-            Woke::Key((b'q', _)) => return Ok(Ended::Done),
-            Woke::Key((_, typed)) => watch.hint.unknown(watch.term, typed, "nothing new waits for an answer; q leaves"),
+            Woke::Typed(Input::Char('q'), _) => return Ok(Ended::Done),
+            Woke::Typed(..) => watch.hint("nothing new waits for an answer; q leaves"),
             Woke::Changed => {}
         }
     }
@@ -76,16 +90,22 @@ impl Watch<'_> {
     async fn wait(&mut self) -> Woke {
         // Without a terminal nobody types, and that there is no input ends nothing.
         let typed = async {
-            match &mut self.keys {
-                Some(keys) => keys.next().await,
+            match &mut self.typed {
+                Some(typed) => typed.next().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             changed = self.changes.changed() => if changed.is_ok() { Woke::Changed } else { Woke::Left },
             () = tokio::time::sleep(LOOK_AGAIN) => Woke::Changed,
-            key = typed => key.map_or(Woke::Left, Woke::Key),
+            input = typed => input.map_or(Woke::Left, |(input, at)| Woke::Typed(input, at)),
             _ = self.interrupts.recv() => Woke::Left,
+        }
+    }
+
+    fn hint(&mut self, words: &str) {
+        if !std::mem::replace(&mut self.hinted, true) {
+            self.term.note(words);
         }
     }
 
@@ -101,41 +121,18 @@ impl Watch<'_> {
         self.term.stream(&format!("{id} {tool} {touches} in {folder} ({session}): {command}"))
     }
 
-    /// Shows one ask and takes its key; `false` to leave.
+    /// Shows one ask and takes its answer; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
         let whole = Whole::load(self.world, ask).await?;
         let mut pages = Pages::of(&whole.text(self.world, false), Size::of_terminal());
         self.term.print(&pages.next())?;
-        let Some(keys) = &mut self.keys else { return Ok(true) };
-        let Some(armed) = keys.arm(&mut self.interrupts).await else { return Ok(false) };
-        let can_remember = whole.asked.grantable.is_some();
-        // Nobody allows what was not shown to its end.
-        let choices = |pages: &Pages| match (pages.at_end(), can_remember) {
-            (false, _) => "Space shows the next page   d deny   s skip   q leave",
-            (true, true) => "a allow once   t this session   p this project   d deny   s skip   q leave",
-            (true, false) => "a allow once   d deny   s skip   q leave",
-        };
-        self.term.note(&styled(BOLD, choices(&pages)));
+        let mut chooser = Chooser::new(offered(&whole, &pages));
+        self.term.note(&styled(BOLD, &chooser.line()));
+        chooser.appeared(Instant::now());
         loop {
-            let shown = pages.at_end();
-            let reply = match self.wait().await {
-                Woke::Key((_, typed)) if typed < armed => continue,
-                Woke::Left | Woke::Key((b'q', _)) => return Ok(false),
-                Woke::Key((b' ', _)) if !shown => {
-                    self.term.print(&pages.next())?;
-                    self.term.note(&styled(BOLD, choices(&pages)));
-                    continue;
-                }
-                Woke::Key((b'a', _)) if shown => Reply::AllowOnce,
-                Woke::Key((b't', _)) if shown && can_remember => Reply::AllowSession,
-                Woke::Key((b'p', _)) if shown && can_remember => Reply::AllowSaved,
-                Woke::Key((b'd', _)) => Reply::Deny,
-                Woke::Key((b's', _)) => return Ok(true),
-                Woke::Key((_, typed)) => {
-                    let words = format!("that key does nothing here; these do: {}", choices(&pages));
-                    self.hint.unknown(self.term, typed, &words);
-                    continue;
-                }
+            let (input, at) = match self.wait().await {
+                Woke::Left => return Ok(false),
+                Woke::Typed(input, at) => (input, at),
                 // Someone else may have answered it.
                 Woke::Changed => {
                     let now = Ask::load(self.world, whole.ask.row.ask_id).await?;
@@ -146,6 +143,37 @@ impl Watch<'_> {
                     return Ok(true);
                 }
             };
+            let empty = self.typed.as_ref().is_none_or(|typed| typed.line().is_empty());
+            let reply = match chooser.hear(input, at, empty) {
+                Step::Nothing => continue,
+                Step::Cleared => {
+                    self.term.note("nothing is selected");
+                    continue;
+                }
+                Step::NextPage => {
+                    self.term.print(&pages.next())?;
+                    chooser = Chooser::new(offered(&whole, &pages));
+                    self.term.note(&styled(BOLD, &chooser.line()));
+                    chooser.appeared(Instant::now());
+                    continue;
+                }
+                Step::Selected(_) => {
+                    self.term.note(&chooser.selection().unwrap_or_default());
+                    chooser.selection_is_shown(Instant::now());
+                    continue;
+                }
+                Step::Text(inputs) => {
+                    self.write(inputs);
+                    self.hint(&format!("words go nowhere here, and Enter or Escape drops them; {}", chooser.line()));
+                    continue;
+                }
+                Step::Confirmed(Choice::Once) => Reply::AllowOnce,
+                Step::Confirmed(Choice::Session) => Reply::AllowSession,
+                Step::Confirmed(Choice::Project) => Reply::AllowSaved,
+                Step::Confirmed(Choice::No | Choice::Because) => Reply::Deny,
+                Step::Confirmed(Choice::Skip | Choice::NextPage) => return Ok(true),
+                Step::Confirmed(Choice::Leave) => return Ok(false),
+            };
             // A call that fails is that call's matter; the watch goes on.
             if let Err(error) = settle(self.world, &whole.ask.row, person::answer(reply, "cli", None), self.term).await
             {
@@ -154,33 +182,62 @@ impl Watch<'_> {
             return Ok(true);
         }
     }
+
+    /// Words are for nobody here. They are kept until their line ends, so that no letter of them is taken for a key.
+    fn write(&mut self, inputs: Vec<Input>) {
+        let Some(typed) = &mut self.typed else { return };
+        for input in inputs {
+            if input == Input::Escape {
+                typed.take_line();
+            }
+            typed.apply(input);
+        }
+    }
+}
+
+/// What can be chosen. Nobody allows what nobody could be shown, or what was not shown to its end.
+fn offered(whole: &Whole, pages: &Pages) -> Vec<Choice> {
+    let mut offered = Vec::new();
+    if !pages.at_end() {
+        offered.push(Choice::NextPage);
+    } else if whole.diff.is_ok() {
+        offered.push(Choice::Once);
+        if whole.asked.grantable.is_some() {
+            offered.extend([Choice::Session, Choice::Project]);
+        }
+    }
+    offered.extend([Choice::No, Choice::Skip, Choice::Leave]);
+    offered
 }
 
 /// Shows an ask that is longer than the screen to its end, before an allow that was typed as a command. `false` if the
 /// person left earlier. A shorter one is not shown: whoever typed its id has seen it.
 pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
+    const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
     let whole = Whole::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
     let mut pages = Pages::of(&whole.text(world, false), Size::of_terminal());
     if pages.is_one() {
         return Ok(true);
     }
-    let (mut keys, mut interrupts) = (Keys::listen()?, interrupts()?);
-    let mut hint = Hint::default();
+    terminal::keep()?;
+    let mut typed = Typed::new(term);
+    typed.listen();
+    typed.by_keys(true);
+    let mut interrupts = interrupts()?;
     term.print(&pages.next())?;
     while !pages.at_end() {
-        const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
         term.note(&styled(BOLD, WORDS));
-        let Some(armed) = keys.arm(&mut interrupts).await else { return Ok(false) };
+        let shown = Instant::now();
         loop {
-            let key = tokio::select! {
-                key = keys.next() => key,
+            let input = tokio::select! {
+                input = typed.next() => input,
                 _ = interrupts.recv() => None,
             };
-            match key {
-                None | Some((b'q', _)) => return Ok(false),
-                Some((_, typed)) if typed < armed => {}
-                Some((b' ', _)) => break,
-                Some((_, typed)) => hint.unknown(term, typed, WORDS),
+            match input {
+                None | Some((Input::Char('q') | Input::Escape | Input::End, _)) => return Ok(false),
+                // A key that was typed before the page was shown is no sign that it was read.
+                Some((Input::Char(' '), at)) if at > shown => break,
+                Some(_) => {}
             }
         }
         term.print(&pages.next())?;

@@ -26,7 +26,7 @@ pub use crate::verified::{
     Claim, ClaimVerdict, FinalChecked, FinalVerdict, LearningCaptured, LearningKind, Verification, VerificationKind,
     VerificationVerdict,
 };
-pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, retry_key};
+pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, carry_on_key, retry_key};
 pub use crate::weighed::{Grantable, Touched};
 
 pub(crate) fn is_false(flag: &bool) -> bool {

@@ -50,6 +50,15 @@ pub enum WakeState {
 /// What the dedupe key of a wake begins with that tries a failed one again.
 const RETRY: &str = "retry:";
 
+/// What the dedupe key of a wake begins with that goes on where the one before came to its bound.
+const CARRY_ON: &str = "carry-on:";
+
+/// The dedupe key of the wake that goes on with a session's work: at most one is pending.
+#[must_use]
+pub fn carry_on_key(session: SessionId) -> String {
+    format!("{CARRY_ON}{session}")
+}
+
 /// The dedupe key of a session's next try after a wake that failed: at most one is pending.
 #[must_use]
 pub fn retry_key(session: SessionId) -> String {
@@ -74,6 +83,12 @@ impl WakeQueued {
     #[must_use]
     pub fn is_retry(&self) -> bool {
         self.dedupe_key.as_deref().is_some_and(|key| key.starts_with(RETRY))
+    }
+
+    /// Whether it goes on at once where the wake before it came to its bound (agent-runtime 5.4, step 10). Nobody is told of it.
+    #[must_use]
+    pub fn carries_on(&self) -> bool {
+        self.dedupe_key.as_deref().is_some_and(|key| key.starts_with(CARRY_ON))
     }
 }
 

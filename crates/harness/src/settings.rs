@@ -11,11 +11,14 @@ pub struct Settings {
     pub base_prompt: String,
     /// What the workspace's own guidance file says (6.1): the first words in the user's position, never a rule.
     pub guidance: Option<Guidance>,
-    /// Model requests of one wake. The last one may call no tools, so that the work is summed up, not thrown away.
+    /// Model requests of one wake. It bounds a wake, not the work: the next wake goes on at once (5.4, step 10).
     pub max_turns_per_wake: u32,
+    /// Model requests for one message, over all wakes that work on it. The last one may call no tools, so that the work is
+    /// summed up, not thrown away.
+    pub max_requests_per_message: u32,
     /// How long a model may be silent in a request. One that goes on speaking may take as long as the wake.
     pub request_timeout: Duration,
-    /// For one wake, waiting for people not counted: a wake ends when somebody must answer.
+    /// For one wake, waiting for people not counted: a wake ends when somebody must answer. The next one goes on.
     pub wake_deadline: Duration,
     pub max_output_tokens: u32,
     /// Tokens of a conversation before it is compacted; `None`: half of the model's window.
@@ -48,7 +51,8 @@ impl Default for Settings {
         Self {
             base_prompt: crate::context::BASE_PROMPT.to_owned(),
             guidance: None,
-            max_turns_per_wake: 50,
+            max_turns_per_wake: 200,
+            max_requests_per_message: 1_000,
             request_timeout: Duration::from_secs(120),
             wake_deadline: Duration::from_secs(3600),
             max_output_tokens: 8_192,

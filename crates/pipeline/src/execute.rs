@@ -136,19 +136,20 @@ fn away(invocation: Invocation, running: Running, ended: Option<Outcome>, asked:
 fn host(session: &SessionShared, invocation: &Invocation, line: Line) -> InvocationHost {
     let gate = &session.gate;
     let semantics = seam::semantics(&invocation.tool);
-    let redactor = || Arc::clone(&gate.redactor);
     let artifacts = Arc::clone(&gate.artifacts);
+    let words = Arc::new(Words {
+        feed: gate.progress.clone(),
+        session_id: session.key.session,
+        intent_id: invocation.authorized.validated.visible.intent.id,
+        invocation_id: invocation.id,
+        redactor: Arc::clone(&gate.redactor),
+        // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
+        newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<Newest>::default),
+    });
+    let tenant = session.key.tenant;
     InvocationHost {
-        streams: Arc::new(Streams::new(artifacts, session.key.tenant, redactor(), semantics.backgroundable)),
-        words: Words {
-            feed: gate.progress.clone(),
-            session_id: session.key.session,
-            intent_id: invocation.authorized.validated.visible.intent.id,
-            invocation_id: invocation.id,
-            redactor: redactor(),
-            // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
-            newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<Newest>::default),
-        },
+        streams: Arc::new(Streams::new(artifacts, tenant, Arc::clone(&words), semantics.backgroundable)),
+        words,
         way_out: WayOut::new(semantics.backgroundable, session.tasks.clone(), session.lost.clone()),
         line,
         ids: Arc::clone(&gate.ids),
@@ -289,6 +290,8 @@ impl Running {
             () = tokio::time::sleep_until(deadline) => Watched::TimedOut,
             // Never: it ends only when it is told to.
             () = checkpoints => Watched::Interrupted,
+            // Never.
+            () = host.streams.tell_live() => Watched::Interrupted,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::tasks::{Live, TaskList, TaskPlace};
 
 pub(crate) struct InvocationHost {
     pub(crate) streams: Arc<Streams>,
-    pub(crate) words: Words,
+    pub(crate) words: Arc<Words>,
     pub(crate) way_out: WayOut,
     pub(crate) line: Line,
     pub(crate) ids: Arc<dyn IdGen>,

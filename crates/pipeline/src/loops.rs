@@ -47,15 +47,44 @@ pub(crate) struct LoopGuard {
 struct Inner {
     /// Calls on their way, by what makes them equal.
     under_way: HashMap<IntentId, Digest>,
-    last: Option<Run>,
+    /// The last calls and how each ended, newest last; at most [`KEPT`].
+    recent: VecDeque<Made>,
 }
 
-/// Equal calls with equal ends, one after the other.
-#[derive(Debug)]
-struct Run {
+/// A call and how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Made {
     call: Digest,
     seen: Digest,
-    count: u32,
+}
+
+/// Calls that are remembered: as many as the longest cycle needs to be refused.
+const KEPT: usize = limits::LOOP_CYCLE * limits::LOOP_STOP as usize;
+
+impl Inner {
+    fn remember(&mut self, made: Made) {
+        self.recent.push_back(made);
+        if self.recent.len() > KEPT {
+            self.recent.pop_front();
+        }
+    }
+
+    /// How often in a row the last `length` calls were made, each with the same end.
+    fn rounds(&self, length: usize) -> u32 {
+        let newest = || self.recent.iter().rev();
+        let same = newest().zip(newest().skip(length)).take_while(|(one, before)| one == before).count();
+        u32::try_from(same / length + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The cycle in which `call` would be made once more: what it was before, and how often it was made.
+    fn again(&self, call: Digest) -> Option<(Made, u32)> {
+        let cycles = 1..=limits::LOOP_CYCLE.min(self.recent.len());
+        let next = cycles.filter_map(|length| {
+            let before = self.recent[self.recent.len() - length];
+            (before.call == call).then(|| (before, self.rounds(length)))
+        });
+        next.max_by_key(|(_, rounds)| *rounds)
+    }
 }
 
 impl LoopGuard {
@@ -68,10 +97,13 @@ impl LoopGuard {
         let call = digest(&json!([tool, key]));
         let mut inner = self.lock();
         inner.under_way.insert(intent, call);
-        let count = inner.last.as_ref().filter(|run| run.call == call).map_or(0, |run| run.count);
-        if count + 1 < limits::LOOP_STOP {
+        let Some((before, count)) = inner.again(call).filter(|(_, count)| count + 1 >= limits::LOOP_STOP) else {
             return Ok(());
-        }
+        };
+        // It would have gone the same way: so the rest of its cycle is refused as well.
+        inner.remember(before);
+        // Those that were refused were not made.
+        let count = count.min(limits::LOOP_STOP - 1);
         let text = format!(
             "this very call was made {count} times in a row and ended the same way each time; do something else"
         );
@@ -86,16 +118,15 @@ impl LoopGuard {
             // Not an end of the call itself: what it repeats stays as it was.
             return;
         }
-        let seen = end_of(observed);
-        let again = inner.last.as_ref().filter(|run| run.call == call && run.seen == seen).map_or(0, |run| run.count);
-        let count = again + 1;
+        inner.remember(Made { call, seen: end_of(observed) });
+        let cycles = 1..=limits::LOOP_CYCLE.min(inner.recent.len());
+        let count = cycles.map(|length| inner.rounds(length)).max().unwrap_or_default();
         if count >= limits::LOOP_WARN {
             let left = limits::LOOP_STOP.saturating_sub(count + 1);
             observed.warnings.push(format!(
                 "the same call with the same result {count} times in a row; after {left} more it is refused"
             ));
         }
-        inner.last = Some(Run { call, seen, count });
     }
 }
 

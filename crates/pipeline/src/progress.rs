@@ -18,6 +18,8 @@ pub struct Progress {
     pub session_id: SessionId,
     pub intent_id: IntentId,
     pub invocation_id: InvocationId,
+    /// The stream that it is a piece of, such as `stdout`: then more of it follows. `None`: the call's own words.
+    pub stream: Option<String>,
     /// At most [`limits::PROGRESS_LIVE`] bytes, secrets masked.
     pub text: String,
 }
@@ -48,8 +50,20 @@ impl Words {
             let (session_id, intent_id, invocation_id) = (self.session_id, self.intent_id, self.invocation_id);
             let text = within(&text, limits::PROGRESS_LIVE);
             // Nobody watches any more: that is no fault.
-            let _ = self.feed.send(Progress { session_id, intent_id, invocation_id, text });
+            let _ = self.feed.send(Progress { session_id, intent_id, invocation_id, stream: None, text });
         }
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.feed.receiver_count() > 0
+    }
+
+    /// A piece of a captured stream, masked already: never durable, and dropped where nobody watches.
+    pub(crate) fn wrote(&self, stream: &str, text: String) {
+        let (session_id, intent_id, invocation_id) = (self.session_id, self.intent_id, self.invocation_id);
+        // As above.
+        let _ =
+            self.feed.send(Progress { session_id, intent_id, invocation_id, stream: Some(stream.to_owned()), text });
     }
 }
 

@@ -4,12 +4,16 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use portcullis_base::{TenantId, Window, limits};
 use portcullis_contract::SpoolRef;
 use portcullis_contract::seam::SpoolSink;
 use portcullis_secret::{RedactingStream, Redactor};
 use portcullis_store::{ArtifactWriter, Artifacts, Stored};
+use tokio::time::Instant;
+
+use crate::progress::Words;
 
 /// Where the bytes of a stream are.
 enum Body {
@@ -66,10 +70,57 @@ struct Capture {
     tenant: TenantId,
     /// Someone may look at it while it runs.
     watched: bool,
+    live: Live,
+}
+
+/// What was written since whoever watches was last told (§14: commands stream).
+struct Live {
+    words: Arc<Words>,
+    pending: Vec<u8>,
+    told: Option<Instant>,
+}
+
+/// How often a watcher is told of a stream that goes on: faster than anybody reads, slower than a flood.
+const LIVE_EVERY: Duration = Duration::from_millis(100);
+
+impl Live {
+    /// Takes in what was masked. Of more than one delta holds only the end counts.
+    fn take(&mut self, name: &str, clean: &[u8]) {
+        if !self.words.is_watched() {
+            return;
+        }
+        self.pending.extend_from_slice(clean);
+        let over = self.pending.len().saturating_sub(limits::PROGRESS_LIVE);
+        self.pending.drain(..over);
+        if self.told.is_none_or(|told| told.elapsed() >= LIVE_EVERY) {
+            self.tell(name);
+        }
+    }
+
+    fn tell(&mut self, name: &str) {
+        if self.pending.is_empty() {
+            return;
+        }
+        // A character that has not come whole waits for its rest.
+        let whole = match std::str::from_utf8(&self.pending) {
+            Err(cut) if cut.error_len().is_none() => cut.valid_up_to(),
+            _ => self.pending.len(),
+        };
+        let rest = self.pending.split_off(whole);
+        let piece = std::mem::replace(&mut self.pending, rest);
+        if !piece.is_empty() {
+            let text = String::from_utf8_lossy(&piece);
+            // A byte that is no text takes three when it is shown.
+            let from = text.ceil_char_boundary(text.len().saturating_sub(limits::PROGRESS_LIVE));
+            self.words.wrote(name, text[from..].to_owned());
+        }
+        self.told = Some(Instant::now());
+    }
 }
 
 impl Capture {
     fn take_in(&mut self, bytes: &[u8]) {
+        self.live.take(&self.name, bytes);
         let room = limits::SPOOL_MAX.saturating_sub(self.kept);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
         self.dropped |= fits < bytes.len();
@@ -203,13 +254,29 @@ pub(crate) struct Streams {
     artifacts: Arc<dyn Artifacts>,
     tenant: TenantId,
     redactor: Arc<Redactor>,
+    words: Arc<Words>,
     watched: bool,
 }
 
 impl Streams {
     /// `watched`: someone may look at them while they are written, so that their ends are held.
-    pub(crate) fn new(artifacts: Arc<dyn Artifacts>, tenant: TenantId, redactor: Arc<Redactor>, watched: bool) -> Self {
-        Self { captures: Mutex::default(), artifacts, tenant, redactor, watched }
+    pub(crate) fn new(artifacts: Arc<dyn Artifacts>, tenant: TenantId, words: Arc<Words>, watched: bool) -> Self {
+        let redactor = Arc::clone(&words.redactor);
+        Self { captures: Mutex::default(), artifacts, tenant, redactor, words, watched }
+    }
+
+    /// Tells whoever watches what was written and not yet told, for as long as it is polled. Never ends.
+    pub(crate) async fn tell_live(&self) {
+        if !self.words.is_watched() {
+            std::future::pending::<()>().await;
+        }
+        loop {
+            tokio::time::sleep(LIVE_EVERY).await;
+            for capture in self.captures().iter() {
+                let capture = &mut *lock(capture);
+                capture.live.tell(&capture.name);
+            }
+        }
     }
 
     fn captures(&self) -> MutexGuard<'_, Vec<Arc<Mutex<Capture>>>> {
@@ -244,6 +311,7 @@ impl Streams {
             artifacts: Arc::clone(&self.artifacts),
             tenant: self.tenant,
             watched: self.watched,
+            live: Live { words: Arc::clone(&self.words), pending: Vec::new(), told: None },
         }));
         captures.push(Arc::clone(&capture));
         Box::new(Sink(capture))

@@ -74,7 +74,7 @@ impl Session {
     }
 
     /// Works until somebody interrupts the session: then the token it is given is cancelled.
-    pub(crate) async fn unless_interrupted<T, W: Future<Output = T>>(
+    pub async fn unless_interrupted<T, W: Future<Output = T>>(
         &self,
         cancel: &CancellationToken,
         work: impl FnOnce(CancellationToken) -> W,

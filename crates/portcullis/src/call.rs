@@ -125,7 +125,8 @@ impl Runtime {
         let message_id = MessageId::make(&*self.ids, self.clock.now());
         let proposal = Proposal { message_id, call_id: "call".to_owned(), tool, input, stated_reason: None };
         let admission = session.admit(facts, &turn, proposal);
-        let (mut facts, disposition) = admission.settled_until(cancel).await?;
+        let settled = |stop: CancellationToken| async move { admission.settled_until(&stop).await };
+        let (mut facts, disposition) = session.unless_interrupted(cancel, settled).await?;
         facts.idle();
         session.commit(facts).await?;
         Ok(disposition.into())

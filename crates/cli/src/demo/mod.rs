@@ -309,7 +309,7 @@ fn told(outcome: &Outcome, screen: &Screen, stop: &Stop) -> anyhow::Result<Optio
     match outcome {
         Outcome::Done(end) => {
             if let Some(words) = wake::no_answer(end) {
-                screen.error(words);
+                screen.error(&words);
             }
             if let Some(checked) = &end.checked {
                 screen.print(&screen::verdict(checked));

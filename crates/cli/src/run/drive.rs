@@ -10,9 +10,11 @@ use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::facts::StopReason;
 use portcullis_event::fold::Said;
 use portcullis_event::{AskState, Body};
-use portcullis_pipeline::folded;
+use portcullis_pipeline::{Progress, folded};
 use portcullis_store::{Log as _, StoreError};
 use serde_json::json;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::asks::{self, Answered, Question};
@@ -172,10 +174,12 @@ impl Drive<'_> {
         let cancel = CancellationToken::new();
         let mut work = std::pin::pin!(self.agent.wake_now(self.session, &cancel));
         let mut ticks = tokio::time::interval(TICK);
+        let mut progress = self.screen.shows_output().then(|| self.runtime.progress());
         loop {
             tokio::select! {
                 woken = &mut work => return woken.map_err(WakeError::Failed),
                 _ = ticks.tick() => self.screen.tick(),
+                said = written(&mut progress, self.session) => self.screen.output(&said.0, &said.1),
                 line = said(&mut self.typed, &self.screen) => {
                     if self.hear(&line, Claim::Held).await? == Heard::Quit && !std::mem::replace(interrupted, true) {
                         self.stop("/quit").await?;
@@ -419,6 +423,21 @@ fn too_far(mut error: ModelError) -> ModelError {
     let most = UNATTENDED.as_secs();
     error.message.push_str(&format!("; without a terminal no more than {most} s are waited for"));
     error
+}
+
+/// The next that a call of this session says while it runs, and in which stream; never, where nobody looks.
+async fn written(progress: &mut Option<Receiver<Progress>>, session: SessionId) -> (String, String) {
+    let Some(said) = progress else { return std::future::pending().await };
+    loop {
+        match said.recv().await {
+            Ok(Progress { session_id, stream: Some(stream), text, .. }) if session_id == session => {
+                return (stream, text);
+            }
+            // What came too fast is not shown; the end of the call has it.
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
 }
 
 /// The next line that a person typed; never, where nobody types. What is typed so far is shown, and kept.

@@ -3,11 +3,12 @@
 pub mod asks;
 pub mod changes;
 pub mod drive;
+mod live;
 pub mod model;
 pub mod screen;
 mod session;
 mod talk;
-mod typed;
+pub mod typed;
 mod undo;
 
 use std::collections::HashSet;
@@ -273,7 +274,11 @@ impl Work<'_> {
                     (false, false) => (Ended::Done, "done"),
                 };
                 done(end, screen);
-                (ended, json!({"stop": stop, "text": end.text, "checked": end.checked}))
+                let mut document = json!({"stop": stop, "text": end.text, "checked": end.checked});
+                if wake::unfinished(end) {
+                    document["limit"] = json!(wake::limit_word(end));
+                }
+                (ended, document)
             }
             Outcome::Nothing if said.is_some() => (Ended::Done, self.answered_elsewhere(said, screen).await?),
             Outcome::Nothing => {
@@ -413,7 +418,7 @@ impl Work<'_> {
 /// What is said of a last answer: that it is none, or whether it holds.
 fn done(end: &WakeEnd, screen: &Screen) {
     match (wake::no_answer(end), &end.checked) {
-        (Some(words), _) => screen.error(words),
+        (Some(words), _) => screen.error(&words),
         // It is why the run fails.
         (None, Some(checked)) if wake::contradicted(end) => screen.needed(&screen::verdict(checked)),
         (None, Some(checked)) => screen.line(&screen::verdict(checked)),

@@ -12,6 +12,8 @@ use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 use serde_json::{Value, json};
 
+use super::live::LiveTail;
+use crate::output_tail;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, safe_line, styled};
 use crate::spinner::{PATIENCE, Spinner};
 
@@ -41,10 +43,14 @@ pub struct Screen {
 struct Paper {
     /// A line was begun and not ended.
     mid_line: bool,
-    /// What is being typed, with what stands before it.
+    /// What is being typed, with what stands before it, or the answer that is selected.
     typing: String,
     /// It is on the screen, and the cursor behind it.
     drawn: bool,
+    /// How many lines of a command are drawn above it.
+    rows: usize,
+    /// What the command that runs wrote last.
+    live: LiveTail,
     /// Text that waits for the end of its line.
     held: String,
     /// The wakes that ran here.
@@ -100,7 +106,8 @@ impl Screen {
     /// Shows that something is waited for, once that takes long.
     pub fn tick(&self) {
         let mut paper = self.paper();
-        if !paper.typing.is_empty() {
+        if !paper.typing.is_empty() || !paper.live.is_empty() {
+            paper.spinner = None;
             self.draw(&mut paper);
             return;
         }
@@ -115,8 +122,22 @@ impl Screen {
         if !self.draws || self.term.json {
             return;
         }
+        self.below(if text.is_empty() { String::new() } else { format!("{before}> {text}") });
+    }
+
+    /// Shows the answer that is selected and not yet given, in place of what is being typed.
+    pub fn selected(&self, text: &str) {
+        if !self.draws {
+            self.line(text);
+        } else if !self.term.json {
+            self.below(text.to_owned());
+        }
+    }
+
+    /// Has this as the line below everything else; nothing, where it is empty.
+    fn below(&self, text: String) {
         let mut paper = self.paper();
-        paper.typing = if text.is_empty() { String::new() } else { format!("{before}> {text}") };
+        paper.typing = text;
         if !paper.typing.is_empty() {
             paper.spinner = None;
             self.end_line(&mut paper);
@@ -128,10 +149,34 @@ impl Screen {
         self.put(&mut paper, &held);
     }
 
-    /// Draws the line being typed, after what is waited for.
+    /// Whether what commands write is shown while they run: on a terminal that can be drawn over, if anything is.
+    pub fn shows_output(&self) -> bool {
+        self.draws && !self.aloud && !self.term.json && !self.term.quiet
+    }
+
+    /// More of what a running command wrote. It is drawn with the next tick.
+    pub fn output(&self, stream: &str, text: &str) {
+        if self.shows_output() {
+            self.paper().live.take(stream, text);
+        }
+    }
+
+    /// Takes the lines of a command off the screen.
+    fn no_output(&self, paper: &mut Paper) {
+        if !paper.live.is_empty() {
+            self.wipe(paper);
+            paper.live.clear();
+        }
+    }
+
+    /// Draws the last lines of the command that runs, and below them the line being typed, after what is waited for.
     fn draw(&self, paper: &mut Paper) {
-        if !self.draws || paper.typing.is_empty() {
+        if !self.draws || (paper.typing.is_empty() && paper.live.is_empty()) {
             return;
+        }
+        self.wipe(paper);
+        if std::mem::take(&mut paper.mid_line) {
+            paper.noted(self.term.piece("\n"));
         }
         let busy = match &paper.busy {
             Some((words, since)) => format!("{words} ({} s) ", since.elapsed().as_secs()),
@@ -139,15 +184,22 @@ impl Screen {
         };
         let room = self.term.columns().unwrap_or(COLUMNS).saturating_sub(1);
         let line = fitted(&format!("{busy}{}", paper.typing.replace('\n', "⏎").replace('\t', " ")), room);
+        let above: Vec<String> = paper.live.lines().map(|line| beginning(&line, room)).collect();
+        let above: String = match self.term.coloured() {
+            true => above.iter().map(|line| styled(DIM, line) + "\n").collect(),
+            false => above.iter().map(|line| format!("{line}\n")).collect(),
+        };
         // As below.
-        let _ = self.term.bytes(format!("{WIPE}{line}").as_bytes());
-        paper.drawn = true;
+        let _ = self.term.bytes(format!("{WIPE}{above}{line}").as_bytes());
+        (paper.drawn, paper.rows) = (true, paper.live.lines().count());
     }
 
     fn wipe(&self, paper: &mut Paper) {
         if std::mem::take(&mut paper.drawn) {
+            let rows = std::mem::take(&mut paper.rows);
+            let wipe = if rows > 0 { format!("\r\x1b[{rows}A\x1b[J") } else { WIPE.to_owned() };
             // As below.
-            let _ = self.term.bytes(WIPE.as_bytes());
+            let _ = self.term.bytes(wipe.as_bytes());
         }
     }
 
@@ -243,6 +295,7 @@ impl Screen {
         }
         let mut paper = self.paper();
         (paper.spinner, paper.busy) = (None, None);
+        self.no_output(&mut paper);
         let text = safe(text);
         if paper.typing.is_empty() {
             self.put(&mut paper, &text);
@@ -310,12 +363,14 @@ impl Screen {
         }
         let next = paper.answered.front().cloned().flatten();
         paper.spinner = None;
+        self.no_output(&mut paper);
         paper.busy = next.map(|words| (words, Instant::now()));
     }
 
     fn busy(&self, words: Option<String>) {
         let mut paper = self.paper();
         paper.spinner = None;
+        self.no_output(&mut paper);
         paper.busy = words.map(|words| (words, Instant::now()));
     }
 }
@@ -355,6 +410,10 @@ impl Watcher for Screen {
                 self.next_answered();
                 let input = self.ended(&observed.call_id, input);
                 self.line(&call_line(&input, observed));
+                // A demo tells its own story.
+                if !self.aloud {
+                    output_tail::of(observed).iter().for_each(|line| self.line(line));
+                }
             }
             Live::Warning(text) => self.line(&format!("warning: {}", safe_line(text, 400))),
             Live::Heard { words } => {
@@ -397,6 +456,13 @@ pub fn call_line(input: &str, observed: &Observed) -> String {
         line.push_str(&format!(": {}", safe_line(&observed.summary, SUMMARY_CHARS)));
     }
     line
+}
+
+/// The beginning of a line that has room for so many columns.
+fn beginning(line: &str, room: usize) -> String {
+    let wide = |c: &char| if *c < '\u{1100}' { 1 } else { 2 };
+    let mut left = room;
+    line.chars().take_while(|c| left.checked_sub(wide(c)).map(|less| left = less).is_some()).collect()
 }
 
 /// The end of a line that has room for so many columns: what is typed last is seen. A character that may be wide counts

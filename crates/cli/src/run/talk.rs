@@ -266,7 +266,7 @@ async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
     match see_through(drive).await? {
         Outcome::Done(end) => {
             if let Some(words) = wake::no_answer(&end) {
-                drive.screen.error(words);
+                drive.screen.error(&words);
             } else if let Some(checked) = end.checked.filter(|checked| !checked.claims.is_empty()) {
                 drive.screen.line(&screen::verdict(&checked));
             }

@@ -123,11 +123,6 @@ impl Typed {
         }
     }
 
-    /// Looked at again by whoever asks next.
-    pub fn put_back(&mut self, input: Input, at: Instant) {
-        self.inputs.push_front((input, at));
-    }
-
     /// Takes a key as typed; the line, if that made it whole.
     pub fn apply(&mut self, input: Input) -> Option<String> {
         match input {

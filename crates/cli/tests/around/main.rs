@@ -11,8 +11,9 @@ mod code_loading_variables;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
+mod depth;
 mod no_secret_in_any_row;
 mod planted_configuration;
-mod depth;
 mod shadowed_programs;
 mod shown_to_the_end;
+mod typed_answers;

@@ -184,6 +184,25 @@ async fn h43_a_command_that_ends_its_shell_is_told_so_and_the_next_one_has_anoth
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn l24_an_interrupted_command_leaves_its_shell_as_it_was() {
+    let gate = gate().await;
+    gate.ok("x=kept; cd sub").await;
+    let input = json!({"command": "echo so far; touch began; sleep 600; touch gone"}).to_string();
+    let call = gate.runtime.begin(gate.session, "shell_exec", &input);
+    comes_by("it runs", || gate.world.workspace.join("sub/began").exists()).await;
+    let begun = Instant::now();
+    call.cancel();
+    let CallOutcome::Observed(seen) = call.outcome().await.expect("it ends") else { panic!("it has not ended") };
+    let seen = seen.session_view();
+    // The shell ends the line that was interrupted.
+    assert_eq!((code(seen).as_str(), text(seen).trim_end(), seen.synthetic), ("cancelled", "so far", true));
+    assert_eq!(serde_json::to_value(&seen.side_effects).expect("json")["state"], "unknown");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(gate.ok("echo $x; pwd").await, "kept\n/workspace/sub\n", "the shell survived");
+    assert!(!gate.world.workspace.join("sub/gone").exists(), "what was interrupted went on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn l44_neither_a_daemon_that_holds_stdout_nor_one_that_ignores_signals_holds_the_call() {
     let gate = gate().await;
     let mark = mark();

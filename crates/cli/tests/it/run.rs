@@ -1,6 +1,7 @@
 //! Transcripts of `run`: a scripted model at work through the real binary.
 
-use crate::common::{Ran, World, interrupt, on_terminal, until};
+use crate::common::{Ran, World, interrupt, on_terminal};
+use crate::run_talk::Terminal;
 
 /// A project whose one test fails, and a model that mends it.
 const MEND: &str = r#"
@@ -154,20 +155,19 @@ fn a_program_reads_one_document_for_each_thing_that_happened() {
 }
 
 #[test]
-fn one_key_answers_an_ask_at_a_terminal() {
+fn a_key_selects_and_enter_answers_an_ask_at_a_terminal() {
     let world = project();
     let model = script(&world, MEND);
-    let (mut child, mut keys, mut out) = on_terminal(&world, &format!("run mend --model {model}"));
-    let shown = until(&mut out, "b no, because");
+    let (mut child, keys, out) = on_terminal(&world, &format!("run mend --model {model}"));
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let shown = terminal.until("b no, because");
     assert!(shown.contains("+echo") && shown.contains("this project"), "{shown}");
-    std::io::Write::write_all(&mut keys, b"x").expect("typed");
-    until(&mut out, "that key does nothing here; these do: a allow once");
-    std::io::Write::write_all(&mut keys, b"a").expect("typed");
-    until(&mut out, "b no, because");
-    std::io::Write::write_all(&mut keys, b"b").expect("typed");
-    until(&mut out, "Enter ends it");
-    std::io::Write::write_all(&mut keys, b"not now\n").expect("typed");
-    let shown = until(&mut out, "look at it with");
+    terminal.answers("a");
+    terminal.until("b no, because");
+    terminal.answers("b");
+    terminal.until("Enter ends it");
+    terminal.types("not now\n");
+    let shown = terminal.until("look at it with");
     assert!(shown.contains("user_denied"), "{shown}");
     assert_eq!(child.wait().expect("ends").code(), Some(1), "what it claims did not happen");
     assert_eq!(world.read("sum.sh"), "echo \"$(($1 + $2))\"\n");
@@ -231,9 +231,16 @@ fn a_configuration_says_how_many_requests_a_turn_may_take() {
     let read = "[[turn]]\ntext = \"Once more.\"\ncalls = [{ name = \"read\", input = { file_path = \"sum.sh\" } }]\n";
     let model = script(&world, &read.repeat(9));
     let config = config.to_str().expect("a path");
-    let ran = world.run(&["run", "look", "--model", &model, "--config", config]).ends(0);
+    let ran = world.run(&["run", "look", "--model", &model, "--config", config]).ends(1);
     assert_eq!(ran.out.matches("Once more.").count(), 3, "{}", ran.out);
-    ran.warns("3 requests, 2 calls").warns("this wake came to its limit of 3 requests");
+    ran.warns("3 requests, 2 calls")
+        .warns("stopped at its limit of 3 model requests")
+        .warns("max_requests_per_message");
+    // Its newer name, and the bound of a wake, of which nothing is told.
+    std::fs::write(config, "[limits]\nmax_requests_per_message = 4\nmax_turns_per_wake = 1\n").expect("written");
+    let ran = world.run(&["run", "look", "--model", &model, "--config", config]).ends(1).warns("its limit of 4 model");
+    let ran = ran.warns("4 requests, 3 calls");
+    assert!(!ran.err.contains("wake") && !ran.err.contains("go on at"), "{}", ran.err);
     std::fs::write(config, "[model]\nmax_turns = 0\n").expect("written");
     world.run(&["run", "look", "--model", &model, "--config", config]).ends(2).warns("max_turns");
 }

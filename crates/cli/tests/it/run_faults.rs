@@ -145,11 +145,33 @@ fn a_model_that_repeats_one_call_for_ever_is_stopped() {
     let world = World::with_file("a.txt", "hello\n");
     let text = "[[turn]]\ncalls = [{ name = \"read\", input = { file_path = \"a.txt\" } }]\nrepeat = 200\n";
     // It is told that it goes in circles long before it is stopped.
-    let ran = run(&world, text, &[]).ends(0).warns("(loop_detected").warns("50 requests");
+    let ran = run(&world, text, &[]).ends(1).warns("(loop_detected").warns("9 requests, 8 calls");
+    let ran = ran.warns("the model made the same calls again and again");
     is_sane(&world, &ran);
     let codes = codes(&events(&world, &ran.id("sesn_")));
     let told = codes.iter().position(|code| code == "loop_detected").expect("it is told");
     assert!(told <= 5 && codes[told..].iter().all(|code| code == "loop_detected"), "{codes:?}");
+}
+
+#[test]
+fn a_model_that_repeats_two_calls_in_turn_for_ever_is_stopped() {
+    let world = World::with_file("a.txt", "hello\n");
+    let turn =
+        |pattern: &str| format!("[[turn]]\ncalls = [{{ name = \"glob\", input = {{ pattern = \"{pattern}\" }} }}]\n");
+    let pair = turn("*") + &turn("*.txt");
+    let ran = run(&world, &pair.repeat(100), &[]).ends(1).warns("(loop_detected").warns("12 requests, 11 calls");
+    is_sane(&world, &ran);
+    let codes = codes(&events(&world, &ran.id("sesn_")));
+    assert_eq!(codes.iter().filter(|code| *code == "loop_detected").count(), 3, "{codes:?}");
+}
+
+#[test]
+fn a_model_that_repeats_a_call_that_cannot_be_made_is_stopped() {
+    for call in ["{ name = \"read\", input = { no_such_field = 1 } }", "{ name = \"no_such_tool\", input = {} }"] {
+        let world = World::new();
+        let ran = run(&world, &format!("[[turn]]\ncalls = [{call}]\nrepeat = 200\n"), &[]).ends(1);
+        is_sane(&world, &ran.warns("7 requests, 6 calls").warns("the same calls again and again"));
+    }
 }
 
 #[test]

@@ -167,3 +167,31 @@ fn f04_a_run_killed_at_random_loses_nothing_repeats_nothing_and_leaves_nothing_r
     // Else it would prove nothing of commands.
     assert!(flying * 5 >= each * AT_ONCE, "only {flying} of the kills met a command");
 }
+
+/// Every request is a wake of its own here, so that most kills hit the time between two wakes or the first append of one.
+#[test]
+fn f04_kill_9_between_two_wakes_of_one_piece_of_work_loses_nothing_and_runs_nothing_twice() {
+    let world = World::new();
+    world.configure(
+        "[limits]\nmax_turns_per_wake = 1\n[[rules]]\naction = \"*\"\nargv = [\"touch\"]\neffect = \"allow\"\n",
+    );
+    let call =
+        |n: usize| format!("[[turn]]\ncalls = [{{ name = \"bash\", input = {{ command = \"touch made{n}\" }} }}]\n");
+    let script = (0..8).map(call).collect::<String>() + "[[turn]]\ntext = \"All done.\"\n";
+    let model = crate::run_talk::model(&world, &script);
+    let mut child = world.command(&["run", "go", "--model", &model]).spawn().expect("starts");
+    for n in [1, 3, 5] {
+        crate::common::comes("it works", || world.workspace.join(format!("made{n}")).exists());
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        child = world.command(&["run", "--continue", "--model", &model]).spawn().expect("starts");
+    }
+    let ran: crate::common::Ran = child.wait_with_output().expect("ends").into();
+    ran.ends(0).says("All done.");
+    let session = world.run(&["sessions", "list"]).ends(0).id("sesn_");
+    let events = world.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
+    let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((count("tool.intent"), count("tool.observation")), (8, 8));
+    assert_eq!(count("span.started"), count("span.completed"));
+    world.run(&["audit", "verify", &session]).ends(0);
+}

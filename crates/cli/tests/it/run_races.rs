@@ -32,7 +32,7 @@ fn s10_an_answer_that_comes_too_late_is_told_and_the_run_goes_on() {
     let world = World::new();
     let (child, mut terminal, ask) = asked(&world, "touch made");
     // Whoever types a reason is not interrupted, so this answer is certain to be the second.
-    terminal.types("b");
+    terminal.answers("b");
     terminal.until("one line, Enter ends it");
     world.run(&["approvals", "allow", &ask]).ends(0);
     terminal.types("I do not want it\n");
@@ -57,7 +57,7 @@ fn a_run_waits_for_the_process_that_answered_its_ask_and_runs_the_call() {
     let world = World::new();
     let (child, mut terminal, ask) = asked(&world, "touch began; until [ -e go ]; do sleep 0.05; done");
     // Whoever types a reason is not interrupted, so it is certain that the other one runs the call.
-    terminal.types("b");
+    terminal.answers("b");
     terminal.until("one line, Enter ends it");
     let mut other = world.command(&["approvals", "allow", &ask]).spawn().expect("it starts");
     comes("the other one runs it", || world.workspace.join("began").exists());

@@ -21,13 +21,20 @@ impl Terminal {
 
     /// What is shown from now on until `text` is.
     pub fn until(&mut self, text: &str) -> String {
+        self.until_one(&[text])
+    }
+
+    /// The same until one of these is.
+    pub fn until_one(&mut self, texts: &[&str]) -> String {
         let mut chunk = [0u8; 1024];
+        let text = texts.join("` or `");
         loop {
-            if let Some(at) = self.shown.find(text) {
-                let rest = self.shown.split_off(at + text.len());
+            let ends = texts.iter().filter_map(|text| self.shown.find(text).map(|at| at + text.len()));
+            if let Some(end) = ends.min() {
+                let rest = self.shown.split_off(end);
                 return std::mem::replace(&mut self.shown, rest);
             }
-            let n = next_printed(&mut self.out, &mut chunk, text);
+            let n = next_printed(&mut self.out, &mut chunk, &text);
             assert!(n > 0, "it ended before `{text}`: {}", self.shown);
             let new = String::from_utf8_lossy(&chunk[..n]).into_owned();
             for _ in new.matches("\x1b[6n") {
@@ -39,6 +46,27 @@ impl Terminal {
 
     pub fn types(&mut self, text: &str) {
         self.keys.write_all(text.as_bytes()).expect("typed");
+    }
+
+    /// Selects an answer at an ask that is on the screen. A key that came too soon is text, and is taken back.
+    pub fn selects(&mut self, key: &str) -> String {
+        let mut seen = String::new();
+        loop {
+            self.types(key);
+            let (selected, text) = (format!("Enter confirms: {key}"), format!("> {key}"));
+            seen += &self.until_one(&[&selected, &text]);
+            if seen.ends_with(&selected) {
+                return seen;
+            }
+            self.types("\x7f");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+
+    /// Selects an answer and confirms it.
+    pub fn answers(&mut self, key: &str) {
+        self.selects(key);
+        self.types("\r");
     }
 }
 

@@ -1,11 +1,11 @@
-//! What is typed at a run is what a person writes, unless it is one key by itself while an ask is on the screen.
+//! What is typed at a run is what a person writes. At an ask one lone key on an empty line selects, and Enter confirms.
 
 use std::process::Child;
 
 use crate::common::{World, comes, on_terminal};
 use crate::run_talk::{READY, Terminal, model};
 
-/// Keys count from here on.
+/// The choices are on the screen.
 const CHOICES: &str = "b no, because";
 
 const EDIT: &str = "[[turn]]\ncalls = [{ name = \"read\", input = { file_path = \"a.txt\" } }]\n\
@@ -60,7 +60,7 @@ fn words_typed_across_the_moment_an_ask_appears_are_no_answer_and_reach_the_sess
     comes("the words are the session's", || said(&world, "stop and tap apart"));
     assert_eq!((waits(&world), remembers(&world)), (1, false));
     terminal.until(CHOICES);
-    terminal.types("d");
+    terminal.answers("d");
     terminal.until("user_denied");
     terminal.until("I heard you.");
     leave(child, terminal);
@@ -72,24 +72,25 @@ fn words_typed_across_the_moment_an_ask_appears_are_no_answer_and_reach_the_sess
 }
 
 #[test]
-fn a_line_that_is_not_ended_stays_and_one_key_still_answers() {
+fn with_text_on_the_line_a_key_is_text_and_a_line_that_is_not_ended_stays() {
     let world = World::with_file("a.txt", "one\n");
     let (mut child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
     terminal.until(CHOICES);
-    terminal.types("half a li");
+    terminal.types("half ");
     terminal.until("you are writing: words with Enter go to the session");
-    terminal.until("> half a li");
+    terminal.until("> half ");
+    // However long nothing was typed.
     std::thread::sleep(std::time::Duration::from_millis(1_300));
-    assert_eq!((waits(&world), world.read("a.txt").as_str()), (1, "one\n"));
     terminal.types("a");
+    terminal.until("> half a");
+    assert_eq!((waits(&world), world.read("a.txt").as_str()), (1, "one\n"));
+    // The line is emptied, and then a key selects.
+    terminal.types("\x15");
+    terminal.answers("a");
     terminal.until("Done.");
     assert_eq!(world.read("a.txt"), "two\n");
-    // It stands on the prompt, and can be finished there.
-    terminal.until("half a li");
     terminal.until(READY);
-    terminal.types("ne\r");
-    comes("the line is whole", || said(&world, "half a line"));
-    terminal.says("/quit");
+    terminal.types("/quit\r");
     assert!(child.wait().expect("ends").success());
 }
 
@@ -105,7 +106,7 @@ fn a_paste_is_no_answer() {
     comes("it is the session's", || said(&world, "about the other"));
     assert_eq!((waits(&world), remembers(&world), world.read("a.txt").as_str()), (1, false, "one\n"));
     terminal.until(CHOICES);
-    terminal.types("a");
+    terminal.answers("a");
     terminal.until("Done.");
     assert_eq!(world.read("a.txt"), "two\n");
     leave(child, terminal);
@@ -116,25 +117,25 @@ fn an_answer_for_more_than_one_call_shows_its_rule_and_is_confirmed() {
     let world = World::with_file("a.txt", "one\n");
     let (child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
     terminal.until(CHOICES);
-    terminal.types("p");
-    let shown = terminal.until("Enter or p again remembers it");
+    let shown = terminal.selects("p");
     assert!(
         shown.contains("allow `edit` on exactly: /workspace/a.txt") && shown.contains("for every session in"),
         "{shown}"
     );
-    assert_eq!((waits(&world), remembers(&world)), (1, false), "one key remembers nothing");
-    terminal.types("x");
-    terminal.until(CHOICES);
-    terminal.types("t");
-    let shown = terminal.until("Enter or t again remembers it");
+    assert_eq!((waits(&world), remembers(&world)), (1, false), "a key remembers nothing");
+    terminal.types("\x1b");
+    // With what follows at once it would be another key.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let shown = terminal.selects("t");
     assert!(shown.contains("for this session"), "{shown}");
-    // Words put an end to it; the Enter that ends them confirms nothing.
-    terminal.types("tap\r");
-    terminal.until(CHOICES);
-    assert_eq!((waits(&world), remembers(&world), said(&world, "tap")), (1, false, true));
-    terminal.types("p");
-    terminal.until("Enter or p again remembers it");
+    // A word makes text of the key; the Enter that ends it confirms nothing.
+    terminal.types("ap");
+    terminal.until("> tap");
     terminal.types("\r");
+    comes("the word is the session's", || said(&world, "tap"));
+    terminal.until(CHOICES);
+    assert_eq!((waits(&world), remembers(&world)), (1, false));
+    terminal.answers("p");
     terminal.until("remembered as");
     terminal.until("Done.");
     assert!(remembers(&world));
@@ -146,14 +147,14 @@ fn escape_leads_out_of_a_reason() {
     let world = World::with_file("a.txt", "one\n");
     let (child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
     terminal.until(CHOICES);
-    terminal.types("b");
+    terminal.answers("b");
     terminal.until("Enter ends it");
     terminal.types("never");
     terminal.until("no, because > never");
     terminal.types("\x1b");
     terminal.until(CHOICES);
     assert_eq!(waits(&world), 1);
-    terminal.types("a");
+    terminal.answers("a");
     terminal.until("Done.");
     leave(child, terminal);
     assert!(!world.run(&["sessions", "search", "never"]).out.contains("tool.permission.replied"));

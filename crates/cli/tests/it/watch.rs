@@ -36,49 +36,82 @@ fn a_program_that_watches_reads_one_document_a_line() {
     assert!(child.wait().expect("ends").success());
 }
 
+/// The choices of an ask are on the screen, and could be seen.
+fn seen(out: &mut std::process::ChildStdout) -> String {
+    let shown = until(out, "q leave");
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
+    shown
+}
+
+fn types(keys: &mut std::process::ChildStdin, text: &[u8]) {
+    std::io::Write::write_all(keys, text).expect("typed");
+}
+
+/// Selects and confirms.
+fn answers(keys: &mut std::process::ChildStdin, out: &mut std::process::ChildStdout, key: &str) {
+    types(keys, key.as_bytes());
+    until(out, &format!("Enter confirms: {key}"));
+    types(keys, b"\r");
+}
+
 #[test]
-fn on_a_terminal_one_key_answers_each_ask() {
+fn on_a_terminal_a_key_selects_and_enter_answers_each_ask() {
     let (world, ask) = asking();
     let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
-    let shown = until(&mut out, "s skip");
+    let shown = seen(&mut out);
     assert!(shown.contains(&ask) && shown.contains("+gamma"), "{shown}");
-    std::io::Write::write_all(&mut keys, b"xa").expect("typed");
+    answers(&mut keys, &mut out, "a");
     until(&mut out, "recorded: session");
     assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
     // What comes while it watches is shown as well.
     let next = world.ask_to_edit("a.txt", "gamma", "delta");
-    assert!(until(&mut out, "s skip").contains(&next));
-    std::io::Write::write_all(&mut keys, b"d").expect("typed");
+    assert!(seen(&mut out).contains(&next));
+    answers(&mut keys, &mut out, "d");
     until(&mut out, "refused: edit");
-    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    types(&mut keys, b"q");
     assert!(child.wait().expect("ends").success());
     assert_eq!(world.read("a.txt"), "alpha\ngamma\n");
     world.run(&["approvals"]).ends(0).warns("nothing waits");
 }
 
 #[test]
-fn a_key_typed_before_an_ask_is_shown_does_not_answer_it() {
+fn nothing_typed_before_an_ask_is_shown_and_no_word_answers_it() {
     let (world, _) = asking();
-    world.ask_to_edit("a.txt", "alpha", "omega");
     let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
-    until(&mut out, "s skip");
-    // A key that bounces, and more than the watch keeps: all of it was typed at the first ask.
-    std::io::Write::write_all(&mut keys, &[b'a'; 40]).expect("typed");
-    until(&mut out, "s skip");
-    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    until(&mut out, "q leave");
+    // Too soon: text, and what ends the line drops it.
+    types(&mut keys, b"a");
+    until(&mut out, "words go nowhere here");
+    types(&mut keys, b"\r");
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
+    for word in ["also", "aa", "please", "try", "don't"] {
+        for letter in word.chars() {
+            types(&mut keys, letter.to_string().as_bytes());
+            std::thread::sleep(std::time::Duration::from_millis(120));
+        }
+        types(&mut keys, b"\r");
+    }
+    // A key and Enter that come together: nobody can have seen what would be confirmed. Escape takes it back.
+    types(&mut keys, b"a\r");
+    until(&mut out, "Enter confirms: a");
+    types(&mut keys, b"\x1b");
+    until(&mut out, "nothing is selected");
+    types(&mut keys, b"\r");
+    answers(&mut keys, &mut out, "q");
     assert!(child.wait().expect("ends").success());
     let listed = world.run(&["approvals", "list", "--json"]).ends(0).json();
-    assert_eq!(listed["asks"].as_array().map(Vec::len), Some(1), "one key answers one ask: {listed}");
+    assert_eq!(listed["asks"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
 }
 
 #[test]
-fn a_key_remembers_an_answer_for_the_project() {
+fn an_answer_for_the_project_is_remembered() {
     let (world, _) = asking();
     let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
-    until(&mut out, "p this project");
-    std::io::Write::write_all(&mut keys, b"p").expect("typed");
+    seen(&mut out);
+    answers(&mut keys, &mut out, "p");
     until(&mut out, "recorded: session");
-    std::io::Write::write_all(&mut keys, b"q").expect("typed");
+    types(&mut keys, b"q");
     assert!(child.wait().expect("ends").success());
     let listed = world.run(&["grants"]).ends(0).says("edit on path /workspace/a.txt").says("you revoke it");
     assert!(!listed.out.contains("is revoked"), "nobody took it back: {}", listed.out);
@@ -86,17 +119,17 @@ fn a_key_remembers_an_answer_for_the_project() {
 }
 
 #[test]
-fn a_key_that_means_nothing_is_answered_with_those_that_work_once() {
+fn a_skipped_ask_waits_on_and_keys_where_nothing_waits_say_so_once() {
     let (world, _) = asking();
     let (mut child, mut keys, mut out) = on_terminal(&world, "approvals watch");
-    until(&mut out, "s skip");
-    // An arrow is three bytes, and one press. Skipped then; what follows is typed where nothing is asked.
-    std::io::Write::write_all(&mut keys, b"\x1b[Cszq").expect("typed");
+    seen(&mut out);
+    // An arrow is three bytes, and no answer.
+    types(&mut keys, b"\x1b[C");
+    answers(&mut keys, &mut out, "s");
+    types(&mut keys, b"zxq");
     let mut shown = String::new();
     std::io::Read::read_to_string(&mut out, &mut shown).expect("readable");
     assert!(child.wait().expect("ends").success());
-    let said = |words: &str| shown.matches(words).count();
-    assert_eq!(said("that key does nothing here; these do: a allow once"), 1, "{shown}");
-    assert_eq!(said("nothing new waits for an answer; q leaves"), 1, "{shown}");
+    assert_eq!(shown.matches("nothing new waits for an answer; q leaves").count(), 1, "{shown}");
     assert_eq!(world.read("a.txt"), "alpha\nbeta\n");
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_base::{EventId, IntentId, Timestamp, WakeId};
+use portcullis_base::{EventId, IntentId, QueuedWakeId, Timestamp, WakeId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,6 +53,13 @@ pub struct Progress {
     pub last_stop: Option<StopReason>,
     /// Requests of the wakes that led up to a pause: what goes on after the answer goes on with their count.
     pub paused_turns: u32,
+    /// Model requests since a person last spoke, or since the work began that came by itself: over pauses, over tries of a
+    /// failed request, and over wakes that carry on.
+    #[serde(default)]
+    pub message_requests: u32,
+    /// The queued wake that goes on with the same work, if there is one: a try of a failed request, or one that carries on.
+    #[serde(default)]
+    pub same_work: Option<QueuedWakeId>,
     /// `continue` in a row; only a sleep the model chose or a new word of a person ends it (H32).
     pub follow_ups: u32,
     /// The last sleep was not the model's wish.
@@ -73,7 +80,11 @@ impl Progress {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         self.usage.count(body);
         match body {
+            Body::WakeQueued(wake) if wake.is_retry() || wake.carries_on() => {
+                self.same_work = Some(wake.queued_wake_id);
+            }
             Body::SpanStarted(span) => {
+                self.message_requests = self.requests_before(&span.activation);
                 self.open = Some(OpenWake {
                     wake_id: span.span_id,
                     seq: event.seq,
@@ -86,6 +97,7 @@ impl Progress {
             Body::ModelRequestStart(started) => {
                 self.request = Some(OpenRequest { event_id: event.id, started: (**started).clone() });
                 self.untold_unknown = false;
+                self.message_requests = self.message_requests.saturating_add(1);
                 if let Some(open) = &mut self.open {
                     open.turns += 1;
                     // A wake that began after it has stopped what there was, and goes on with what somebody said.
@@ -93,7 +105,7 @@ impl Progress {
                 }
             }
             Body::ModelRequestEnd(_) => self.request = None,
-            Body::UserMessage(_) => (self.follow_ups, self.enforced) = (0, false),
+            Body::UserMessage(_) => (self.follow_ups, self.enforced, self.message_requests) = (0, false, 0),
             Body::StatusIdle(idle) => {
                 if !matches!(idle.stop_reason, StopReason::RequiresAction { .. }) {
                     self.stop_wished = None;
@@ -141,6 +153,13 @@ impl Progress {
     #[must_use]
     pub fn turns_before(&self, activation: &Activation) -> u32 {
         if activation.goes_on() { self.paused_turns } else { 0 }
+    }
+
+    /// Model requests that the work of a wake has made before it: none, unless the wake goes on with the same work.
+    #[must_use]
+    pub fn requests_before(&self, activation: &Activation) -> u32 {
+        let same = self.same_work.is_some_and(|wake| activation.queued_wake_ids.contains(&wake));
+        if same || activation.goes_on() { self.message_requests } else { 0 }
     }
 
     fn close(&mut self, span: &crate::facts::SpanCompleted) {

@@ -70,7 +70,15 @@ impl Added {
         Self::Text(LAST_REQUEST.to_owned())
     }
 
-    /// Whether it says so.
+    /// What the request before that says.
+    pub(crate) fn last_but_one(limit: u32) -> Self {
+        Self::Text(format!(
+            "[session-event] the limit of {limit} model requests for one message is near: tools can be called in this \
+             request, and in the next one no more. Bring the work to a state in which it can be left."
+        ))
+    }
+
+    /// Whether it is that of the last request.
     pub(crate) fn is_last_request(&self) -> bool {
         matches!(self, Self::Text(text) if text == LAST_REQUEST)
     }

@@ -62,15 +62,15 @@ fn shell(state: &State, text: &mut String) {
     }
 }
 
-/// Wakes that came by themselves, one a line.
+/// Wakes that came by themselves, one a line. One that carries on is none: the model goes on as if nothing were between.
 pub(crate) fn woken_by(due: &[WakeQueued]) -> Option<String> {
     let line = |words: &str| told::words(words, told::VALUE_MAX);
     let mut text = String::new();
-    for wake in due {
+    for wake in due.iter().filter(|wake| !wake.carries_on()) {
         let (reason, note) = (line(&wake.reason), wake.note.as_deref().map_or_else(|| "-".to_owned(), line));
         let _ = writeln!(text, "[session-event] runtime.wake: {reason} — {note}");
     }
-    (!due.is_empty()).then(|| text.trim_end().to_owned())
+    (!text.is_empty()).then(|| text.trim_end().to_owned())
 }
 
 /// Somebody stopped what the session did.

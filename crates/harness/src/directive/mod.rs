@@ -37,7 +37,7 @@ const NAME_MAX: usize = 200;
 const CLAIMS_MAX: usize = 32;
 
 /// What the keys of the runtime's own wakes begin with. A model's wake that bore one would be taken for it.
-const OWN_KEYS: [&str; 2] = ["retry:", "follow-up:"];
+const OWN_KEYS: [&str; 3] = ["retry:", "follow-up:", "carry-on:"];
 
 const NO_CONTENT: &str = "No response content was produced.";
 

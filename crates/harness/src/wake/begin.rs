@@ -111,7 +111,8 @@ impl<'a> Wake<'a> {
             }
             found.unsettled = true;
         }
-        let nothing_came = found.inputs.is_empty() && found.due.is_empty();
+        let nothing_said = found.inputs.is_empty();
+        let nothing_came = nothing_said && found.due.is_empty();
         if nothing_came && !found.unsettled && !found.gave_up && found.open.is_none() {
             return Ok(None);
         }
@@ -128,6 +129,8 @@ impl<'a> Wake<'a> {
             session.attend_until(cancel).await?;
             return Ok(None);
         }
+        // The model goes on as if nothing were between: no notes, no message.
+        let carries_on = nothing_said && found.due.iter().any(WakeQueued::carries_on);
         let wake_id = found.open.unwrap_or_else(|| WakeId::make(&*harness.ids, now));
         session.enter_wake(Some(wake_id));
         spans::found(wake_id);
@@ -144,6 +147,14 @@ impl<'a> Wake<'a> {
                 Some(open) => open.turns,
                 None => state.progress.turns_before(&activation(&found)),
             }),
+            requests: session.with_state(|state| match &state.progress.open {
+                Some(_) => state.progress.message_requests,
+                None => state.progress.requests_before(&activation(&found)),
+            }),
+            loops: Default::default(),
+            limit: None,
+            asked_here: false,
+            carried_on: false,
             began: harness.clock.monotonic(),
             began_at: session.with_state(|state| state.progress.open.as_ref().map_or(now, |open| open.at)),
             processed: Vec::new(),
@@ -160,7 +171,7 @@ impl<'a> Wake<'a> {
             heeded: found.stop_wished.unwrap_or_default(),
             stop: None,
             unknown: Vec::new(),
-            noted: false,
+            noted: carries_on,
             shrunk: 0,
             learned: None,
             settled_wakes: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
@@ -209,7 +220,7 @@ impl<'a> Wake<'a> {
             self.session.note(&mut self.facts, None, &span);
             let running = StatusRunning { previous_status: found.status.to_owned() };
             self.session.note(&mut self.facts, None, &running);
-            if self.harness.settings.directive {
+            if self.harness.settings.directive && !self.noted {
                 let session = self.session.key().session;
                 self.added.extend(self.session.with_state(|state| wake_message(session, state)).map(Added::Text));
             }
@@ -233,8 +244,11 @@ impl<'a> Wake<'a> {
         }
         self.show(inputs);
         for input in inputs {
-            if let Said::Interrupt { note } = &input.said {
-                self.stop_note.clone_from(note);
+            match &input.said {
+                Said::Interrupt { note } => self.stop_note.clone_from(note),
+                // What a person says is work of its own.
+                Said::Message { .. } => (self.requests, self.loops, self.limit) = (0, Default::default(), None),
+                Said::System { .. } | Said::CustomResult { .. } => {}
             }
         }
         let event_ids: Vec<_> = inputs.iter().map(|input| input.event_id).collect();

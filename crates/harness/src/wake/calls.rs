@@ -79,6 +79,7 @@ impl Wake<'_> {
                 Disposition::Settled(observation) => {
                     let observed = observation.session_view();
                     watcher.see(Live::CallEnded { input, observed });
+                    self.counts_loops(call, observed);
                     let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
                     let seq = self.session.with_state(|state| state.seq) + 1;
                     let verifies = verifies(self.session, &observed.tool);

@@ -31,7 +31,13 @@ impl Wake<'_> {
             return self.idle(StopReason::EndTurn, "").await;
         };
         let called = self.context.newest.as_ref().is_some_and(|newest| !newest.asked.is_empty());
-        let next = self.queue_wakes(&directive, self.after(&directive));
+        let limit = self.ended_by();
+        let after = match limit {
+            // Work that a limit has ended does not go on by itself.
+            Some(_) => After::Sleep { enforced: true },
+            None => self.after(&directive),
+        };
+        let next = self.queue_wakes(&directive, after).filter(|_| limit.is_none());
         let custom = directive.custom.as_ref().filter(|wanted| self.may_ask_a_client(&wanted.name)).map(|wanted| {
             let used = CustomToolUse { intent_id: None, name: wanted.name.clone(), input: wanted.input.clone() };
             self.session.note(&mut self.facts, None, &used)
@@ -55,14 +61,20 @@ impl Wake<'_> {
             (None, None) => {
                 let reason = match self.stop {
                     Some(Stop::Refusal) => StopReason::Refusal,
+                    _ if limit.is_some() => StopReason::BudgetReached,
                     // All of it went into thinking, or into calls that were one too many: that is no end of the work.
                     Some(Stop::MaxTokens | Stop::ToolUse) if visible.trim().is_empty() && !called => {
                         StopReason::BudgetReached
                     }
                     _ => StopReason::EndTurn,
                 };
-                self.close(reason.clone(), &directive.summary, SpanResult::Success, &directive);
-                self.end(Stopped::Idle(reason))
+                let summary = match limit {
+                    Some(limit) => format!("{} {}", limit.words(), directive.summary).trim_end().to_owned(),
+                    None => directive.summary.clone(),
+                };
+                self.rests(reason.clone(), &summary);
+                self.span_after(SpanResult::Success, Disposition::Acked, &summary, after, None);
+                WakeEnd { limit, ..self.end(Stopped::Idle(reason)) }
             }
         };
         self.facts.idle();
@@ -261,14 +273,25 @@ impl Wake<'_> {
         directive: Option<&Directive>,
         error_code: Option<&str>,
     ) {
+        let after = directive.map_or(After::Sleep { enforced: false }, |directive| self.after(directive));
+        self.span_after(result, disposition, summary, after, error_code);
+    }
+
+    /// The same where it is known already what comes after it.
+    pub(super) fn span_after(
+        &mut self,
+        result: SpanResult,
+        disposition: Disposition,
+        summary: &str,
+        after: After,
+        error_code: Option<&str>,
+    ) {
         if result != SpanResult::Error {
             self.cancel_retry();
         }
-        let after = directive.map(|directive| self.after(directive));
         let (outcome, enforced_by_runtime) = match after {
-            Some(After::Continue { .. }) => (LoopOutcome::Continue, false),
-            Some(After::Sleep { enforced }) => (LoopOutcome::Sleep, enforced),
-            None => (LoopOutcome::Sleep, false),
+            After::Continue { .. } => (LoopOutcome::Continue, false),
+            After::Sleep { enforced } => (LoopOutcome::Sleep, enforced),
         };
         // With the answer of this very append, and this wake.
         let mut usage = self.session.with_state(|state| state.progress.usage);

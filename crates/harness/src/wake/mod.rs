@@ -5,6 +5,7 @@
 //! again; from then on the open span is itself the work, and whoever comes next goes on with it.
 
 mod begin;
+mod bounds;
 mod calls;
 mod failure;
 mod finish;
@@ -79,6 +80,17 @@ pub struct WakeEnd {
     pub text: String,
     pub checked: Option<FinalChecked>,
     pub processed: Vec<EventId>,
+    /// The limit that ended unfinished work, where one did.
+    pub limit: Option<Limit>,
+}
+
+/// What ends work that would go on. The stop reason is `budget_reached` for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// [`Settings::max_requests_per_message`], which is this many.
+    Requests(u32),
+    /// The model repeated calls that the loop guard had refused.
+    Loop,
 }
 
 /// Why it ended.
@@ -131,6 +143,16 @@ pub(crate) struct Wake<'a> {
     pub(crate) tools: Option<(Arc<Offer>, Arc<[ToolSpec]>)>,
     /// Model requests made in this wake.
     pub(crate) turns: u32,
+    /// Model requests made for the same message, this wake included.
+    pub(crate) requests: u32,
+    /// Calls in a row that were refused.
+    pub(crate) loops: bounds::Loops,
+    /// Why the next request is the last one, or was.
+    pub(crate) limit: Option<Limit>,
+    /// A request was made in this wake by this process.
+    pub(crate) asked_here: bool,
+    /// It came to its bound, and the next wake goes on with the work.
+    pub(crate) carried_on: bool,
     pub(crate) began: Duration,
     /// When the wake began, also if it is gone on with: what the model wants later is counted from it.
     pub(crate) began_at: Timestamp,
@@ -183,10 +205,24 @@ impl Harness {
         self.wake_for(session, For::Operator, cancel).await
     }
 
+    /// One wake, and those that carry on with its work: nobody hears of where one of them ended and the next began.
     async fn wake_for(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<Woken, Halt> {
+        let (mut last, mut carries_on) = self.spanned(session, whom, cancel).await?;
+        while carries_on && !cancel.is_cancelled() && !session.lost().is_cancelled() {
+            let (next, more) = self.spanned(session, For::Due, cancel).await?;
+            let (Woken::Executed(before), Woken::Executed(after)) = (&mut last, next) else { break };
+            let processed = std::mem::take(&mut before.processed);
+            *before = after;
+            before.processed.splice(..0, processed);
+            carries_on = more;
+        }
+        Ok(last)
+    }
+
+    async fn spanned(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<(Woken, bool), Halt> {
         let woken = async {
             let woken = self.one_wake(session, whom, cancel).await;
-            spans::ended(&woken);
+            spans::ended(woken.as_ref().map(|(woken, _)| woken));
             woken
         };
         woken.instrument(spans::wake(session, self.model.name())).await
@@ -221,17 +257,19 @@ impl Harness {
         }
     }
 
-    async fn one_wake(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<Woken, Halt> {
+    /// The second: whether the next wake goes on with its work at once.
+    async fn one_wake(&self, session: &Session, whom: For, cancel: &CancellationToken) -> Result<(Woken, bool), Halt> {
         let Some(mut wake) = Wake::begin(self, session, whom, cancel).await? else {
             session.enter_wake(None);
-            return Ok(Woken::Idle);
+            return Ok((Woken::Idle, false));
         };
         let ended = wake.run().await;
         spans::asked(wake.turns);
         wake.context.give_back(&wake.folded.context);
+        let carries_on = wake.carried_on;
         self.known.0.keep(session.key().session, wake.folded);
         session.enter_wake(None);
-        ended.map(|end| Woken::Executed(Box::new(end)))
+        ended.map(|end| (Woken::Executed(Box::new(end)), carries_on))
     }
 }
 
@@ -262,6 +300,10 @@ impl Wake<'_> {
                 (true, true) => return self.finish().await,
                 (true, false) => self.overtaken().await?,
                 (false, _) => {}
+            }
+            // What the next request adds is known to this wake alone: it is asked first.
+            if self.added.is_empty() && self.is_at_its_bound() {
+                return self.carry_on().await;
             }
             match self.ask().await? {
                 request::Asked::Answered => {}
@@ -305,6 +347,7 @@ impl Wake<'_> {
             text: String::new(),
             checked: None,
             processed: std::mem::take(&mut self.processed),
+            limit: None,
         }
     }
 }

@@ -58,23 +58,7 @@ impl Wake<'_> {
 
     /// Asks the model once.
     pub(super) async fn ask(&mut self) -> Result<Asked, Halt> {
-        let settings = &self.harness.settings;
-        let late = self.harness.clock.monotonic().saturating_sub(self.began) >= settings.wake_deadline;
-        let last = late || self.turns + 1 >= settings.max_turns_per_wake;
-        if last {
-            self.added.push(Added::last_request());
-            // Whoever watches could not tell it from a model that was done.
-            if self.turns > 0 {
-                let limit = match late {
-                    true => format!("{} s", settings.wake_deadline.as_secs()),
-                    false => format!("{} requests", settings.max_turns_per_wake),
-                };
-                let text = format!(
-                    "this wake came to its limit of {limit}: the model was told to sum up; say something to go on"
-                );
-                self.harness.watcher.see(Live::Warning(&text));
-            }
-        }
+        let last = self.is_last_request();
         if self.context.is_empty() {
             // Before anything else that this session is ever told (6.1).
             let guidance = self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance)));
@@ -91,6 +75,8 @@ impl Wake<'_> {
         let (start, message_id) = self.request_start(&turn, &system).await?;
         self.flush().await?;
         self.turns += 1;
+        self.requests += 1;
+        self.asked_here = true;
         self.harness.watcher.see(Live::Asking { turn: self.turns });
         self.turn = Some(Arc::clone(&turn));
         let span = spans::request(self.session, self.harness.model.name(), message_id);
@@ -284,14 +270,14 @@ impl Wake<'_> {
         if gate.offer(self.session.key().session).knows(&name) { name } else { gate.masked(&name) }
     }
 
-    /// The answer to the last request of a wake: a model that was told so and calls all the same is not gone on with.
+    /// The answer to the last request of a piece of work: a model that was told so and calls all the same is not gone on with.
     fn without_calls(&self, mut answer: Answer) -> Answer {
         let before = answer.parts.len();
         answer.parts.retain(|part| !matches!(part, AnswerPart::Call(_)));
         let calls = before - answer.parts.len();
         if calls > 0 {
             answer.warnings.push(format!(
-                "the model made {calls} calls in the last request of this wake, where none can be made; they were not run"
+                "the model made {calls} calls in the last request, where none can be made; they were not run"
             ));
         }
         answer

@@ -29,7 +29,7 @@ pub(super) fn found(wake: WakeId) {
 }
 
 /// How it ended. Recorded on the span it is called in.
-pub(super) fn ended(woken: &Result<Woken, Halt>) {
+pub(super) fn ended(woken: Result<&Woken, &Halt>) {
     let word = match woken {
         Err(_) => "halted",
         Ok(Woken::Idle) => "nothing",

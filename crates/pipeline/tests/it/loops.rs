@@ -52,6 +52,29 @@ async fn l47_the_same_call_with_the_same_end_is_told_and_then_refused() {
 }
 
 #[tokio::test]
+async fn l47_calls_that_repeat_in_turn_are_a_circle_as_well() {
+    for cycle in [vec!["x", "y"], vec!["x", "y", "z"], vec!["x", "x", "y"]] {
+        let world = World::new().await;
+        let runs = Arc::new(AtomicUsize::new(0));
+        let process = world.process([("parrot", parrot(&runs))]);
+        let session = process.open().await;
+        let rounds = (limits::LOOP_STOP - 1) as usize;
+        for n in 0..rounds * cycle.len() {
+            let seen = turn(&session, true, "parrot", cycle[n % cycle.len()]).await;
+            assert!(seen.ok, "{cycle:?} {n}: {:?}", seen.code);
+        }
+        // From here on every call of it is refused, until another one is made.
+        for n in 0..3 * cycle.len() {
+            let seen = turn(&session, true, "parrot", cycle[n % cycle.len()]).await;
+            assert_eq!(seen.code.known(), Some(Code::LoopDetected), "{cycle:?} {n}");
+        }
+        assert_eq!(runs.load(Ordering::SeqCst), rounds * cycle.len());
+        assert!(turn(&session, true, "parrot", "another").await.ok);
+        assert!(turn(&session, true, "parrot", "x").await.ok, "{cycle:?}");
+    }
+}
+
+#[tokio::test]
 async fn l47_another_end_or_another_effect_begins_anew() {
     let world = World::new().await;
     let steps = Arc::new(AtomicUsize::new(0));

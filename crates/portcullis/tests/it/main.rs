@@ -10,6 +10,7 @@ mod spans;
 mod tasks;
 mod wake;
 mod wake_again;
+mod wake_bounds;
 mod wake_compacted;
 mod wake_cuts;
 mod wake_directive;

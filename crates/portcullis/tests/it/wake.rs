@@ -93,7 +93,13 @@ async fn check36_request_n_plus_1_begins_with_request_n_over_fifty_turns_and_fiv
     let mut answers = Vec::new();
     for message in 0..5 {
         for turn in 0..10 {
-            answers.push(vec![said("next"), call(&format!("c{message}-{turn}"), "read", r#"{"file_path":"a.txt"}"#)]);
+            // Two files in turn with others between: calls that repeat themselves are stopped.
+            let input = format!(r#"{{"pattern":"{turn}*"}}"#);
+            let (tool, input) = match turn % 3 {
+                0 => ("read", r#"{"file_path":"a.txt"}"#),
+                _ => ("glob", input.as_str()),
+            };
+            answers.push(vec![said("next"), call(&format!("c{message}-{turn}"), tool, input)]);
         }
         answers.push(vec![said("done")]);
     }

@@ -278,7 +278,7 @@ async fn a_model_driven_over_its_own_session_does_not_diverge_at_the_last_reques
         };
         Arc::new(Acting::new(acts))
     };
-    let settings = Settings { max_turns_per_wake: 2, ..Settings::default() };
+    let settings = Settings { max_requests_per_message: 2, ..Settings::default() };
     let agent = world.runtime.agent(parts(model(), settings));
     executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
     let drive = portcullis::harness::Redrive {

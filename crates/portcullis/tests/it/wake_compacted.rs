@@ -79,9 +79,11 @@ async fn check36_a_no_with_its_reason_outlives_a_compaction() {
 #[tokio::test]
 async fn check36_what_cannot_be_made_smaller_is_not_compacted_at_every_request() {
     let big = "b".repeat(60_000);
-    let answers = (0..10).map(|n| read(&format!("c{n}"), "small.txt")).chain([vec![said("done")]]);
+    let answers = (0..10).map(|n| read(&format!("c{n}"), &format!("small{n}.txt"))).chain([vec![said("done")]]);
     let world = world(Brain::new(answers).with_window(12_000)).await;
-    std::fs::write(world.folder.path().join("small.txt"), "x\n").expect("a file");
+    for n in 0..10 {
+        std::fs::write(world.folder.path().join(format!("small{n}.txt")), "x\n").expect("a file");
+    }
     world.say(&big).await;
     executed(world.wake().await);
     let compacted = compactions(&world).await;

@@ -249,10 +249,11 @@ async fn allowed_for_ever(command: impl Fn(usize) -> String, settings: Settings)
 
 #[tokio::test]
 async fn h28_the_limit_of_requests_holds_across_the_asks_of_one_piece_of_work() {
-    let settings = Settings { max_turns_per_wake: 5, ..Settings::default() };
+    let settings = Settings { max_requests_per_message: 5, max_turns_per_wake: 2, ..Settings::default() };
     let world = allowed_for_ever(|n| format!("touch made{n}"), settings).await;
     let heard = world.brain.requests();
     assert_eq!(heard.len(), 5, "asks in between make no more of it");
+    assert!(heard[3].contains("the limit of 5 model requests for one message is near"), "{}", heard[3]);
     assert!(heard[4].contains("this is the last request of this wake"));
     assert_eq!(world.count("tool.invocation.started").await, 4);
     // A new word is new work.
@@ -262,9 +263,9 @@ async fn h28_the_limit_of_requests_holds_across_the_asks_of_one_piece_of_work() 
 
 #[tokio::test]
 async fn l47_the_same_call_again_and_again_is_stopped_also_where_each_is_allowed_by_hand() {
-    let world =
-        allowed_for_ever(|_| "touch same".to_owned(), Settings { max_turns_per_wake: 9, ..Settings::default() }).await;
+    let world = allowed_for_ever(|_| "touch same".to_owned(), Settings::default()).await;
     let heard = world.brain.requests();
+    assert_eq!(heard.len(), 8, "four that ran, three that were refused, and one that sums up");
     assert!(heard.iter().any(|heard| heard.contains("loop_detected")), "{}", heard.last().expect("a request"));
     assert_eq!(world.count("tool.invocation.started").await, 4);
 }

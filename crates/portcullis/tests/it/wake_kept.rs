@@ -203,11 +203,13 @@ async fn l71_a_compaction_is_rebuilt_from_the_log_to_the_byte() {
 #[tokio::test]
 async fn a_conversation_is_shrunk_for_the_provider_again_when_it_has_gone_on() {
     let overflow = || Err(ModelError::new(Failure::ContextOverflow, "the prompt is too long"));
-    let read = |n: usize| Ok(vec![call(&format!("c{n}"), "read", r#"{"file_path":"a.txt"}"#)]);
+    let read = |n: usize| Ok(vec![call(&format!("c{n}"), "read", &format!(r#"{{"file_path":"a{n}.txt"}}"#))]);
     let twice = [overflow(), overflow()];
     let answers = (0..4).map(read).chain([overflow()]).chain((4..9).map(read)).chain([overflow()]);
     let world = world(Brain::scripted(answers.chain((9..14).map(read)).chain(twice))).await;
-    std::fs::write(world.folder.path().join("a.txt"), "words\n".repeat(200)).expect("a file");
+    for n in 0..14 {
+        std::fs::write(world.folder.path().join(format!("a{n}.txt")), "words\n".repeat(200)).expect("a file");
+    }
     world.say("look").await;
     let end = executed(world.wake().await);
     let Stopped::Retrying { error, .. } = &end.stop else { panic!("{:?}", end.stop) };

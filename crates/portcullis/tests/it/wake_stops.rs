@@ -1,7 +1,7 @@
 //! A wake that somebody wants to stop, and one that does not stop by itself.
 
 use portcullis::CancellationToken;
-use portcullis::harness::{Settings, Stopped, Woken};
+use portcullis::harness::{Limit, Settings, Stopped, Woken};
 use portcullis_event::facts::StopReason;
 
 use crate::brain::{Brain, call, said};
@@ -76,14 +76,14 @@ async fn check28_h28_an_interrupt_of_a_running_wake_cancels_what_was_to_come_by_
 }
 
 #[tokio::test]
-async fn a_model_that_always_calls_is_stopped_by_the_last_request_of_its_wake() {
+async fn a_model_that_always_calls_is_stopped_by_the_last_request_for_a_message() {
     let answers = (0..9).map(|n| vec![said("once more"), call(&format!("c{n}"), "read", r#"{"file_path":"a.txt"}"#)]);
-    let settings = Settings { max_turns_per_wake: 3, ..Settings::default() };
+    let settings = Settings { max_requests_per_message: 3, ..Settings::default() };
     let world = World::with(Brain::new(answers), settings, |builder| builder).await;
     std::fs::write(world.folder.path().join("a.txt"), "x\n").expect("a file");
     world.say("go").await;
     let end = executed(world.wake().await);
-    assert_eq!(end.stop, Stopped::Idle(StopReason::EndTurn));
+    assert_eq!((end.stop, end.limit), (Stopped::Idle(StopReason::BudgetReached), Some(Limit::Requests(3))));
     assert_eq!(end.text, "once more");
     let heard = world.brain.requests();
     assert_eq!(heard.len(), 3, "three requests, not one more");

@@ -67,7 +67,7 @@ async fn a_wake_whose_last_answer_only_calls_came_to_a_limit() {
     let calls = (0..3).map(|n| vec![call(&format!("c{n}"), "glob", r#"{"pattern":"*"}"#)]);
     let world = world(Brain::new(calls)).await;
     world.say("go").await;
-    let (stop, _) = watched(&world, Settings { max_turns_per_wake: 2, ..Settings::default() }).await;
+    let (stop, _) = watched(&world, Settings { max_requests_per_message: 2, ..Settings::default() }).await;
     assert_eq!(stop, Stopped::Idle(StopReason::BudgetReached));
 }
 

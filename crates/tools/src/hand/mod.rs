@@ -31,7 +31,7 @@ pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
 pub use run::{Ran, StreamFault, Streams, Tails};
-pub(crate) use run::{tell_appeared, tell_unheld};
+pub(crate) use run::{ran_to_its_end, tell_appeared, tell_unheld};
 
 /// The sandbox profile of tools that run commands on writable mounts.
 pub const PROFILE: &str = "hand";

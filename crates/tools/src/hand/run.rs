@@ -7,8 +7,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portcullis_base::limits;
+use portcullis_base::{SideEffect, limits};
 use portcullis_contract::{Spool, SpoolRef, ToolContext, ToolFailure};
+use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::{Ended, Exit, Posture, Running, Signal, Target};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
@@ -17,6 +18,10 @@ use super::denial::{self, Denial};
 use super::launched::{self, LaunchedFailure, Limit};
 use super::{Hand, Plan};
 
+/// How a command is stopped: it gets SIGINT, as from Ctrl-C at a terminal; SIGTERM after the first of these times; SIGKILL
+/// after the second (tool-contract §14), a moment less than the runtime's own grace, so that the end is told.
+const TERM_AFTER: Duration = Duration::from_secs(1);
+const KILL_AFTER: Duration = limits::KILL_GRACE.saturating_sub(Duration::from_millis(300));
 /// The end of a stream that is searched for what the hand denied.
 const TAIL: usize = 64 << 10;
 /// Bytes read at once.
@@ -223,22 +228,29 @@ async fn see_through(
     let mut stopped = None;
     let mut reading = true;
     let mut asked_to_stop = false;
-    let mut kill_at = None;
+    // The next signal, and when it is sent. After SIGKILL nothing is left to do but wait.
+    let mut next = None;
     loop {
         tokio::select! {
             biased;
             ended = running.wait() => return Ok((ended?, stopped)),
             _ = context.cancelled(), if !asked_to_stop => {
                 asked_to_stop = true;
-                kill_at = Some(Instant::now() + limits::KILL_GRACE);
-                // Who cannot be asked is killed.
-                if running.signal(Signal::TERM, Target::Tree).is_err() {
-                    running.kill_tree();
-                }
+                let now = Instant::now();
+                next = Some((Signal::TERM, now + TERM_AFTER, now + KILL_AFTER));
+                ask_to_end(running, Signal::INT);
             }
-            () = at(kill_at), if kill_at.is_some() => {
-                kill_at = None;
-                running.kill_tree();
+            () = at(next.map(|(_, when, _)| when)), if next.is_some() => {
+                next = match next {
+                    Some((Signal::TERM, _, kill_at)) => {
+                        ask_to_end(running, Signal::TERM);
+                        Some((Signal::KILL, kill_at, kill_at))
+                    }
+                    _ => {
+                        running.kill_tree();
+                        None
+                    }
+                };
             }
             read = streams.read(), if reading => {
                 reading = false;
@@ -252,6 +264,26 @@ async fn see_through(
                 running.kill_tree();
             }
         }
+    }
+}
+
+/// Who cannot be asked is killed.
+fn ask_to_end(running: &Running, signal: Signal) {
+    if running.signal(signal, Target::Tree).is_err() {
+        running.kill_tree();
+    }
+}
+
+/// States that a command ran. Of one that was stopped on its way nobody knows how far it came: what it did is unknown.
+pub(crate) fn ran_to_its_end(context: &ToolContext, cwd: &VirtualPath) {
+    if !context.is_cancelled() {
+        context.did(SideEffect {
+            kind: "command_run".to_owned(),
+            target: cwd.as_str().to_owned(),
+            before: None,
+            after: None,
+            reversible: false,
+        });
     }
 }
 

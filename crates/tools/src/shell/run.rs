@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use portcullis_base::{CommandId, Effect, EffectSet, EnvKey, Risk, RiskSet, SideEffect};
+use portcullis_base::{CommandId, Effect, EffectSet, EnvKey, Risk, RiskSet};
 use portcullis_contract::{
-    BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Precondition, Prepared, Resolved, Semantics,
-    ShellFact, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
+    BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Interrupt, Precondition, Prepared, Resolved,
+    Semantics, ShellFact, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
@@ -141,6 +141,8 @@ fn semantics() -> Semantics {
         sandbox: Some(hand::PROFILE.to_owned()),
         default_policy: DefaultPolicy::AskPinned,
         truncation: Strategy::AroundErrors,
+        // A command is ended when somebody interrupts it (tool-contract §14).
+        interrupt: Interrupt::Cancel,
         ..Semantics::mutating()
     }
 }
@@ -178,13 +180,7 @@ impl Runs {
         let env_keys = plan.env_names.clone();
         let ran = self.hand.run(context, plan).await?;
         // From here on it has run, whatever became of it.
-        context.did(SideEffect {
-            kind: "command_run".to_owned(),
-            target: cwd.as_str().to_owned(),
-            before: None,
-            after: None,
-            reversible: false,
-        });
+        hand::ran_to_its_end(context, &cwd);
         let command_id = self.shell.book.fresh_command();
         let (exit_code, signal) = exit(&ran);
         if let Some(command_id) = command_id {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
 use portcullis_contract::{
-    BuildError, Concurrency, DefaultPolicy, Prepared, Semantics, Strategy, Timeout, Tool, UserText,
+    BuildError, Concurrency, DefaultPolicy, Interrupt, Prepared, Semantics, Strategy, Timeout, Tool, UserText,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -93,6 +93,8 @@ pub(super) fn semantics(default_policy: DefaultPolicy) -> Semantics {
         sandbox: Some(hand::PROFILE.to_owned()),
         default_policy,
         truncation: Strategy::AroundErrors,
+        // A command is ended when somebody interrupts it (tool-contract §14).
+        interrupt: Interrupt::Cancel,
         ..Semantics::mutating()
     }
 }

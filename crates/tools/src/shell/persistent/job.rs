@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_base::{CommandId, EnvKey, Reason, SessionId, SideEffect, SideEffects};
+use portcullis_base::{CommandId, EnvKey, Reason, SessionId, SideEffects};
 use portcullis_contract::{
     Background, EndedCommand, Precondition, Resolved, ShellFact, SpoolRef, ToolContext, ToolFailure,
 };
@@ -27,7 +27,7 @@ use super::shells::{Shells, Wanted};
 use super::sink::{Capture, Captured};
 use super::wait::Uncollected;
 use crate::files::failure;
-use crate::hand::{LaunchedFailure, Limit, named, tell_appeared};
+use crate::hand::{LaunchedFailure, Limit, named, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::{brief, one_is_an_answer};
 use crate::shell::live::{Change, LiveShell as _};
@@ -167,13 +167,7 @@ impl Persistent {
         // Until its end is left for whoever waits.
         let busy = Busy::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
-        context.did(SideEffect {
-            kind: "command_run".to_owned(),
-            target: cwd.as_str().to_owned(),
-            before: None,
-            after: None,
-            reversible: false,
-        });
+        ran_to_its_end(context, &cwd);
         let changes = match &over.outcome {
             Ok(done) => self.carry(context, &live, &known, &done.report),
             Err(_) => {
@@ -352,6 +346,12 @@ impl Persistent {
         match &over.outcome {
             Err(died) => {
                 let how = exit_words(died.ended.exit);
+                if died.interrupted {
+                    context.warn(
+                        "the command did not end when it was interrupted, so its shell was ended with it: its folder and \
+                         exported variables stay as they were before this command, and the next command starts a new shell",
+                    );
+                }
                 let text = if died.interrupted {
                     "the command was stopped, and its shell with it".to_owned()
                 } else {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use portcullis_base::{Risk, RiskSet};
 use portcullis_contract::{
-    AccessRequest, Action, BuildError, Content, DefaultPolicy, Interrupt, Precondition, Prepared, Resolved, Resource,
-    ResourceKind, Semantics, ShellFact, Tool, ToolContext, ToolFailure, UserText,
+    AccessRequest, Action, BuildError, Content, DefaultPolicy, Precondition, Prepared, Resolved, Resource,
+    ResourceKind, ShellFact, Tool, ToolContext, ToolFailure, UserText,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
     let looks = looks::tool(reads.clone())?;
     Tool::builder::<BashInput, BashOutput>(DESCRIPTION)
         .rather(looks, move |input, caller| looks::can(&reads, input, caller))
-        .semantics(Semantics { interrupt: Interrupt::Cancel, ..semantics(DefaultPolicy::Auto) })
+        .semantics(semantics(DefaultPolicy::Auto))
         .executor(executor("bash"))
         .keyed()
         .resolve(move |input: &BashInput, caller| {

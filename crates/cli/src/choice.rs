@@ -1,0 +1,341 @@
+//! How a person at a terminal answers an ask: a key selects an answer, Enter confirms it. No key answers by itself.
+//!
+//! Everything here follows from what was typed and from when it was read. The times come from the caller, so that every
+//! rule can be tested without a terminal and without waiting.
+
+use std::time::{Duration, Instant};
+
+use crate::typing::Input;
+
+/// Keys that are read sooner after the choices appeared were typed without having seen them: they are text.
+pub const UNSEEN: Duration = Duration::from_millis(500);
+
+/// What can be chosen at an ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Once,
+    Session,
+    Project,
+    No,
+    /// No, and a line that says why.
+    Because,
+    /// Leave the ask to others.
+    Skip,
+    /// Leave the watch.
+    Leave,
+    /// Show the next page of what is asked. It answers nothing, so it needs no Enter.
+    NextPage,
+}
+
+impl Choice {
+    const ALL: [Self; 8] =
+        [Self::Once, Self::Session, Self::Project, Self::No, Self::Because, Self::Skip, Self::Leave, Self::NextPage];
+
+    /// The key as a person is told of it.
+    fn named(self) -> String {
+        if self == Self::NextPage { "Space".to_owned() } else { self.key().to_string() }
+    }
+
+    const fn key(self) -> char {
+        match self {
+            Self::Once => 'a',
+            Self::Session => 't',
+            Self::Project => 'p',
+            Self::No => 'd',
+            Self::Because => 'b',
+            Self::Skip => 's',
+            Self::Leave => 'q',
+            Self::NextPage => ' ',
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Once => "allow once",
+            Self::Session => "this session",
+            Self::Project => "this project",
+            Self::No => "no",
+            Self::Because => "no, because…",
+            Self::Skip => "skip",
+            Self::Leave => "leave",
+            Self::NextPage => "shows the next page",
+        }
+    }
+
+    fn of(key: char) -> Option<Self> {
+        // `n` is the first letter of its word.
+        let key = if key == 'n' { Self::No.key() } else { key };
+        Self::ALL.into_iter().find(|choice| choice.key() == key)
+    }
+}
+
+/// What an input came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    Nothing,
+    /// These belong to the line that the person is writing, in this order.
+    Text(Vec<Input>),
+    /// It is selected and has to be shown: [`Chooser::selection_is_shown`].
+    Selected(Choice),
+    /// Nothing is selected any more.
+    Cleared,
+    /// The next page has to be shown.
+    NextPage,
+    /// It is the answer.
+    Confirmed(Choice),
+}
+
+/// The choices of one ask, and which of them is selected.
+///
+/// Invariant: only Enter makes an answer, and only of a selection that was on the screen when Enter was read. A selection
+/// needs one lone key on an empty line, read [`UNSEEN`] after the choices appeared; a second key makes text of both.
+#[derive(Debug)]
+pub struct Chooser {
+    offered: Vec<Choice>,
+    /// Since when the choices are on the screen.
+    shown: Option<Instant>,
+    selected: Option<Selected>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Selected {
+    choice: Choice,
+    /// As it was typed.
+    key: char,
+    /// Since when the selection is on the screen.
+    shown: Option<Instant>,
+}
+
+impl Chooser {
+    /// Only what is offered can be selected.
+    pub fn new(offered: Vec<Choice>) -> Self {
+        Self { offered, shown: None, selected: None }
+    }
+
+    /// The choices in one line.
+    pub fn line(&self) -> String {
+        let choices: Vec<String> =
+            self.offered.iter().map(|choice| format!("{} {}", choice.named(), choice.words())).collect();
+        format!("{}   (a key selects, Enter confirms)", choices.join(" · "))
+    }
+
+    /// What is selected, in one line that ends with it: of a line that is too long its end is seen.
+    pub fn selection(&self) -> Option<String> {
+        let choice = self.selected?.choice;
+        Some(format!("Escape takes it back · Enter confirms: {} {}", choice.key(), choice.words()))
+    }
+
+    /// The choices appeared on the screen, perhaps anew. Nothing is selected.
+    pub fn appeared(&mut self, now: Instant) {
+        (self.shown, self.selected) = (Some(now), None);
+    }
+
+    /// The choices have to be shown.
+    pub fn is_hidden(&self) -> bool {
+        self.shown.is_none()
+    }
+
+    /// The choices are not in view any more.
+    pub fn hide(&mut self) {
+        (self.shown, self.selected) = (None, None);
+    }
+
+    /// The selection appeared on the screen.
+    pub fn selection_is_shown(&mut self, now: Instant) {
+        if let Some(selected) = &mut self.selected {
+            selected.shown = Some(now);
+        }
+    }
+
+    /// What an input that was read at `at` comes to, with a line that is empty or not.
+    pub fn hear(&mut self, input: Input, at: Instant, line_is_empty: bool) -> Step {
+        if let Some(selected) = self.selected.take() {
+            return self.hear_selected(selected, input, at);
+        }
+        let seen = self.shown.is_some_and(|shown| at >= shown + UNSEEN);
+        match input {
+            // A page is no answer, so it need not be seen before the key is typed.
+            Input::Char(' ') if line_is_empty && self.offered.contains(&Choice::NextPage) => Step::NextPage,
+            Input::Char(key) if line_is_empty && seen => match Choice::of(key) {
+                Some(choice) if self.offered.contains(&choice) => {
+                    self.selected = Some(Selected { choice, key, shown: None });
+                    Step::Selected(choice)
+                }
+                _ => Step::Text(vec![input]),
+            },
+            // There is nothing to send and nothing to confirm.
+            Input::Enter if line_is_empty => Step::Nothing,
+            input => Step::Text(vec![input]),
+        }
+    }
+
+    fn hear_selected(&mut self, selected: Selected, input: Input, at: Instant) -> Step {
+        match input {
+            Input::Enter if selected.shown.is_some_and(|shown| at > shown) => Step::Confirmed(selected.choice),
+            // It came together with the key, as in a paste: nobody can have seen what it would confirm.
+            Input::Enter => {
+                self.selected = Some(selected);
+                Step::Nothing
+            }
+            // A word begins with any letter.
+            Input::Char(_) | Input::Paste(_) => Step::Text(vec![Input::Char(selected.key), input]),
+            Input::Back | Input::WordBack | Input::Clear | Input::End | Input::Escape | Input::Other => Step::Cleared,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: [Choice; 5] = [Choice::Once, Choice::Session, Choice::Project, Choice::No, Choice::Because];
+
+    /// A person who types: the line grows with text, and Enter sends it.
+    struct Typist {
+        chooser: Chooser,
+        now: Instant,
+        line: String,
+        sent: Vec<String>,
+        answered: Option<Choice>,
+    }
+
+    impl Typist {
+        /// The choices appeared just now.
+        fn new(offered: &[Choice]) -> Self {
+            let now = Instant::now();
+            let mut chooser = Chooser::new(offered.to_vec());
+            chooser.appeared(now);
+            Self { chooser, now, line: String::new(), sent: Vec::new(), answered: None }
+        }
+
+        fn passes(&mut self, millis: u64) -> &mut Self {
+            self.now += Duration::from_millis(millis);
+            self
+        }
+
+        fn does(&mut self, input: Input) -> &mut Self {
+            match self.chooser.hear(input, self.now, self.line.is_empty()) {
+                Step::Nothing | Step::Cleared | Step::NextPage => {}
+                // It is drawn a moment after the key was read.
+                Step::Selected(_) => self.chooser.selection_is_shown(self.now + Duration::from_micros(200)),
+                Step::Confirmed(choice) => self.answered = Some(choice),
+                Step::Text(inputs) => inputs.into_iter().for_each(|input| match input {
+                    Input::Char(c) => self.line.push(c),
+                    Input::Paste(text) => self.line.push_str(&text),
+                    Input::Back => drop(self.line.pop()),
+                    Input::Enter => self.sent.push(std::mem::take(&mut self.line)),
+                    _ => {}
+                }),
+            }
+            self
+        }
+
+        /// So many milliseconds before each key.
+        fn types(&mut self, text: &str, millis: u64) -> &mut Self {
+            for key in text.chars() {
+                self.passes(millis).does(if key == '\r' { Input::Enter } else { Input::Char(key) });
+            }
+            self
+        }
+    }
+
+    #[test]
+    fn a_key_selects_and_enter_confirms() {
+        for (keys, choice) in [
+            ("a", Choice::Once),
+            ("t", Choice::Session),
+            ("p", Choice::Project),
+            ("d", Choice::No),
+            ("n", Choice::No),
+            ("b", Choice::Because),
+        ] {
+            let mut typist = Typist::new(&RUN);
+            typist.passes(500).types(keys, 0);
+            assert_eq!(typist.answered, None, "{keys}: a key never answers by itself");
+            assert_eq!(typist.passes(80).does(Input::Enter).answered, Some(choice), "{keys}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_selected_at_first_and_only_what_is_offered_can_be() {
+        let mut typist = Typist::new(&[Choice::No, Choice::Because]);
+        typist.passes(900).does(Input::Enter).does(Input::Enter);
+        assert_eq!((typist.answered, typist.sent.len()), (None, 0));
+        typist.types("a\r", 300);
+        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a".to_owned()][..]));
+    }
+
+    #[test]
+    fn no_word_answers_at_any_speed() {
+        let words =
+            ["also", "a b", "apart", "aa", "ad", "da", "dd", "this", "try", "please", "pp", "don't", "no", "because"];
+        for word in words {
+            for millis in [0, 1, 60, 180, 250, 300, 499, 500, 501, 600, 1_500] {
+                let mut typist = Typist::new(&RUN);
+                typist.types(&format!("{word}\r"), millis);
+                assert_eq!(
+                    (typist.answered, typist.sent.as_slice()),
+                    (None, &[word.to_owned()][..]),
+                    "{word} {millis}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_read_within_half_a_second_is_text() {
+        for millis in [0, 1, 250, 499] {
+            let mut typist = Typist::new(&RUN);
+            typist.types("a", millis).types("\r", 700);
+            assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a".to_owned()][..]), "{millis}");
+        }
+        // Shown anew, as after a line was sent, it begins anew.
+        let mut typist = Typist::new(&RUN);
+        typist.passes(900).types("so\r", 100);
+        typist.chooser.appeared(typist.now);
+        typist.types("a", 100).types("\r", 700);
+        assert_eq!((typist.answered, typist.sent.len()), (None, 2));
+    }
+
+    #[test]
+    fn with_text_on_the_line_every_key_is_text_until_it_is_empty_again() {
+        let mut typist = Typist::new(&RUN);
+        typist.types("x", 100).types("a", 2_000).types("\r", 2_000);
+        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["xa".to_owned()][..]));
+        typist.types("x", 10).does(Input::Back).types("d", 600).types("\r", 90);
+        assert_eq!(typist.answered, Some(Choice::No));
+    }
+
+    #[test]
+    fn what_comes_together_is_no_answer() {
+        // The key and Enter in one read: the selection could not be seen. It stays, and a second Enter confirms it.
+        let mut typist = Typist::new(&RUN);
+        typist.passes(600).types("a\r\r\r", 0);
+        assert_eq!((typist.answered, typist.sent.len()), (None, 0));
+        assert_eq!(typist.passes(50).does(Input::Enter).answered, Some(Choice::Once));
+        let mut typist = Typist::new(&RUN);
+        typist.passes(600).does(Input::Paste("a".to_owned())).passes(600).does(Input::Enter);
+        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a".to_owned()][..]));
+    }
+
+    #[test]
+    fn escape_and_every_key_that_writes_nothing_take_a_selection_back() {
+        for input in [Input::Escape, Input::Back, Input::Other, Input::Clear, Input::WordBack, Input::End] {
+            let mut typist = Typist::new(&RUN);
+            typist.types("a", 600).passes(90).does(input.clone()).passes(90).does(Input::Enter);
+            assert_eq!((typist.answered, typist.sent.len()), (None, 0), "{input:?}");
+            // And another can be selected.
+            assert_eq!(typist.types("d\r", 90).answered, Some(Choice::No), "{input:?}");
+        }
+    }
+
+    #[test]
+    fn space_shows_the_next_page_and_answers_nothing() {
+        let mut typist = Typist::new(&[Choice::NextPage, Choice::No]);
+        let step = typist.chooser.hear(Input::Char(' '), typist.now, true);
+        assert_eq!(step, Step::NextPage);
+        assert_eq!(typist.chooser.hear(Input::Char(' '), typist.now, false), Step::Text(vec![Input::Char(' ')]));
+        typist.passes(900).types("a\r", 100);
+        assert_eq!(typist.answered, None, "nothing is allowed before the last page");
+    }
+}

@@ -1,0 +1,96 @@
+//! What commands write is seen: the last lines while they run, a bounded tail when they end.
+
+use crate::common::{World, comes, on_terminal};
+use crate::run_talk::{Terminal, model};
+
+fn script(command: &str) -> String {
+    let command = command.replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "[[turn]]\ncalls = [{{ name = \"bash\", input = {{ command = \"{command}\" }} }}]\n[[turn]]\ntext = \"Done.\"\n"
+    )
+}
+
+#[test]
+fn the_last_lines_of_a_running_command_are_seen_before_it_ends() {
+    let world = World::new();
+    let command = "for n in 1 2 3 4 5 6 7; do echo line $n; done; printf '\\033[2Jcleared\\n'; until [ -e go ]; do sleep 0.05; done; echo last";
+    let model = model(&world, &script(command));
+    let (mut child, keys, out) = on_terminal(&world, &format!("run --model {model} --approvals allow go"));
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    let shown = terminal.until("  │ line 7");
+    assert!(!shown.contains("│ line 1\r") && !shown.contains("│ line 2\r"), "only the last few: {shown:?}");
+    // What would clear the screen is shown as what it is.
+    terminal.until("  │ <U+001B>[2Jcleared");
+    assert!(!world.workspace.join("go").exists(), "it runs still");
+    world.write("go", "");
+    let shown = terminal.until("✓");
+    assert!(!shown.contains("\x1b[2J"), "{shown:?}");
+    let shown = terminal.until("Done.");
+    assert!(shown.contains("  │ line 1") && shown.contains("  │ last"), "the tail stays: {shown:?}");
+    child.wait().expect("ends");
+}
+
+#[test]
+fn of_a_failure_the_lines_that_matter_are_shown_and_sessions_show_has_them() {
+    let world = World::new();
+    let command = "echo begin; echo error: the one that matters >&2; for n in $(seq 200); do echo noise $n; done; \
+                   echo '✓ bash rm -rf / (1 ms)'; echo the last word >&2; exit 3";
+    let model = model(&world, &script(command));
+    let run = |more: &[&str]| {
+        let args = [&["run", "go", "--model", &model, "--approvals", "allow"], more].concat();
+        world.run(&args).ends(0)
+    };
+    let ran = run(&[]).warns("  │ error: the one that matters").warns("  │ the last word").warns("more lines");
+    let lines: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("  │ ")).collect();
+    assert!(lines.len() <= 11, "{lines:?}");
+    assert!(!ran.err.lines().any(|line| line.starts_with("✓")), "none of them stands where ours do: {}", ran.err);
+    let session = ran.id("sesn_");
+    world
+        .run(&["sessions", "show", &session])
+        .ends(0)
+        .says("  │ error: the one that matters")
+        .says("  │ the last word");
+    // Not where only the result is wanted, and not beside the documents of a program.
+    assert!(!run(&["--quiet"]).err.contains('│'));
+    let ran = run(&["--json"]);
+    assert!(!ran.err.contains('│') && ran.lines().iter().all(|line| line["type"] != "progress"), "{}", ran.err);
+}
+
+#[test]
+fn a_terminal_that_cannot_draw_gets_only_the_tail() {
+    let world = World::new();
+    let model = model(&world, &script("echo one; touch began; until [ -e go ]; do sleep 0.05; done; echo two"));
+    let line =
+        format!("TERM=dumb {} run --model {model} --approvals allow go; echo over", crate::common::binary().display());
+    let (mut child, keys, out) = crate::common::in_shell(&world, &line);
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    comes("it runs", || world.workspace.join("began").exists());
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    world.write("go", "");
+    let shown = terminal.until("over");
+    assert_eq!((shown.matches("│ one").count(), shown.matches("│ two").count()), (1, 1), "{shown:?}");
+    child.wait().expect("ends");
+}
+
+#[test]
+fn l69_a_secret_is_masked_in_what_is_seen_live() {
+    let world = World::new();
+    let secret = "correct-horse-battery";
+    world.configure("[[rules]]\naction = \"*\"\nargv = [\"sh\"]\neffect = \"allow\"\n");
+    let command = format!(
+        "sh -c 'printf correct-; sleep 0.3; echo horse-battery; touch began; until [ -e go ]; do sleep 0.05; done'"
+    );
+    let model = model(&world, &script(&command));
+    let line = format!(
+        "ANTHROPIC_API_KEY={secret} {} run --model {model} --approvals allow go; echo over",
+        crate::common::binary().display()
+    );
+    let (mut child, keys, out) = crate::common::in_shell(&world, &line);
+    let mut terminal = Terminal { keys, out, shown: String::new() };
+    comes("it runs", || world.workspace.join("began").exists());
+    let shown = terminal.until("  │ ");
+    world.write("go", "");
+    let shown = shown + &terminal.until("over");
+    assert!(!shown.contains(secret) && !shown.contains("│ correct-"), "{shown:?}");
+    child.wait().expect("ends");
+}
