@@ -181,7 +181,7 @@ fn recipe(words: &[String], cwd: &str, files: &[&str], program: &str, read: Read
     };
     let depth = |line: &str| line.len() - line.trim_start().len();
     let lines: Vec<&str> = text.lines().collect();
-    let Some(at) = lines.iter().position(|line| is_head(line)) else { return Vec::new() };
+    let Some(at) = lines.iter().position(is_head) else { return Vec::new() };
     let own = depth(lines[at]);
     let mut body = lines[at + 1..].iter().take_while(|line| line.trim().is_empty() || depth(line) > own).copied();
     let mut shown = vec![lines[at]];
