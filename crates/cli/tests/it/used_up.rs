@@ -39,7 +39,7 @@ async fn on_a_disk(tool: &str, before: u64, after: u64, command: &str) -> (World
         .build()
         .expect("builds");
     let session = runtime.create_session("test").await.expect("a session");
-    let input = json!({"command": command, "timeoutMs": 60_000}).to_string();
+    let input = json!({"command": command, "timeoutMs": 600_000}).to_string();
     let seen = match runtime.call(session, tool, &input).await.expect("a store") {
         CallOutcome::Observed(seen) => seen.session_view().clone(),
         other => panic!("{tool} was not run: {other:?}"),
@@ -78,8 +78,8 @@ async fn a_disk_that_was_nearly_full_before_does_not_stop_a_command() {
 /// How the newest call of a session ended, by its log.
 fn last_completed(world: &World, session: &str) -> Value {
     let events = world.run(&["sessions", "events", session, "--json"]).ends(0).lines();
-    let completed = events.iter().filter(|event| event["type"] == "tool.invocation.completed");
-    let payload = completed.last().expect("an end")["payload"].as_str().expect("a payload");
+    let mut completed = events.iter().filter(|event| event["type"] == "tool.invocation.completed");
+    let payload = completed.next_back().expect("an end")["payload"].as_str().expect("a payload");
     serde_json::from_str(payload).expect("a document")
 }
 
@@ -94,9 +94,13 @@ fn what_a_command_did_is_told_if_it_ended_and_nothing_if_it_never_ran() {
     world.run(&["--approvals", "allow", "call", "shell_run", gone]).ends(1).warns("side effects: none");
 }
 
-/// One gibibyte of output: the producer will not end by itself.
+/// One gibibyte of output: the producer will not end by itself. An unoptimised build takes minutes for so much, so this
+/// runs in `cargo xtask soak` alone; what becomes of the failure is tested in `tools` (`launched`) and `pipeline`.
 #[tokio::test]
 async fn a_flood_of_output_is_a_resource_limit_and_what_the_command_did_is_not_known() {
+    if std::env::var_os("PORTCULLIS_SOAK").is_none() {
+        return;
+    }
     for tool in ["shell_run", "shell_exec"] {
         let (world, seen) = on_a_disk(tool, GIB, GIB, "touch made; cat /dev/zero; touch later").await;
         assert_eq!(seen.code.known(), Some(Code::ResourceLimit), "{tool}: {} {}", seen.code, seen.summary);

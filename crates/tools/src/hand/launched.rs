@@ -209,6 +209,24 @@ mod tests {
     }
 
     #[test]
+    fn every_failure_after_a_launch_says_that_work_was_under_way() {
+        use crate::hand::StreamFault;
+        let flood = ToolFailure::from(LaunchedFailure::from(StreamFault::Flood("too much".to_owned())));
+        let limit = Limit::Output("too much".to_owned());
+        assert_eq!(flood, ToolFailure::resource_limit("output_limit", limit.to_string()).under_way());
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        for failure in [
+            LaunchedFailure::from(StreamFault::Io(broken())),
+            LaunchedFailure::unwatched(&broken()),
+            LaunchedFailure::shell_lost(),
+            LaunchedFailure::limit(&limit),
+        ] {
+            let failure = ToolFailure::from(failure);
+            assert_eq!(failure.clone().under_way(), failure);
+        }
+    }
+
+    #[test]
     fn words_of_a_refused_allocation_are_a_hint() {
         let limits = Limits::default();
         for words in ["x\nMemoryError\n", "bash: xrealloc: Cannot allocate memory", "std::bad_alloc"] {

@@ -81,8 +81,8 @@ const MIB: usize = 1 << 20;
 #[tokio::test]
 async fn lines_of_any_length_are_searched() {
     // Near the ends, and across the borders of the pieces that a line is searched in.
-    let needles: &[usize] = &[0, 256 * 1024 - 10, 17 * MIB, 60 * MIB - NEEDLE.len()];
-    for at in needles {
+    const NEEDLES: &[usize] = &[0, 256 * 1024 - 10, 17 * MIB, 60 * MIB - NEEDLE.len()];
+    for at in NEEDLES {
         let world = World::new();
         let process = world.start_with(keeper(60 * MIB, std::slice::from_ref(at)));
         let hand = process.open(world.session().await).await;

@@ -29,6 +29,26 @@ async fn l22_what_a_tool_did_before_it_failed_stays_said() {
 }
 
 #[tokio::test]
+async fn l22_a_failure_of_work_under_way_leaves_its_effects_unknown() {
+    for (failure, code) in [
+        (ToolFailure::new("io_error", "lost sight of it"), Code::ToolFailure),
+        (ToolFailure::resource_limit("disk_limit", "full"), Code::ResourceLimit),
+    ] {
+        let (world, seen) = outcome(failing(acts(), failure.clone().under_way())).await;
+        assert_eq!((seen.code.known(), seen.side_effects.state), (Some(code), UNKNOWN));
+        assert_eq!(completed(&world).await[0].side_effects.state, UNKNOWN);
+        let (_, seen) = outcome(failing(Semantics::read_only(), failure.clone().under_way())).await;
+        assert_eq!(seen.side_effects.state, NONE, "what only reads did nothing");
+    }
+    let run = |_, context: portcullis_contract::ToolContext| async move {
+        context.did(happened("half"));
+        Err::<String, _>(ToolFailure::new("broke", "in the middle").under_way())
+    };
+    let (_, seen) = outcome(acting(acts(), run).build().expect("a sound tool")).await;
+    assert_eq!(seen.side_effects.state, OCCURRED, "unless it says what it did");
+}
+
+#[tokio::test]
 async fn l22_command_failed() {
     let failure = ToolFailure::command(Some(2), None, "exit code 2");
     let (world, seen) = outcome(failing(acts(), failure.clone())).await;
