@@ -20,6 +20,9 @@ pub struct Progress {
     pub invocation_id: InvocationId,
     /// The stream that it is a piece of, such as `stdout`: then more of it follows. `None`: the call's own words.
     pub stream: Option<String>,
+    /// Of a stream: this comes after what was told and is not told for good, because a secret might begin in it. It takes the
+    /// place of what was told so before, and the next piece of the stream takes its place.
+    pub provisional: bool,
     /// At most [`limits::PROGRESS_LIVE`] bytes, secrets masked.
     pub text: String,
 }
@@ -50,7 +53,14 @@ impl Words {
             let (session_id, intent_id, invocation_id) = (self.session_id, self.intent_id, self.invocation_id);
             let text = within(&text, limits::PROGRESS_LIVE);
             // Nobody watches any more: that is no fault.
-            let _ = self.feed.send(Progress { session_id, intent_id, invocation_id, stream: None, text });
+            let _ = self.feed.send(Progress {
+                session_id,
+                intent_id,
+                invocation_id,
+                stream: None,
+                provisional: false,
+                text,
+            });
         }
     }
 
@@ -59,11 +69,11 @@ impl Words {
     }
 
     /// A piece of a captured stream, masked already: never durable, and dropped where nobody watches.
-    pub(crate) fn wrote(&self, stream: &str, text: String) {
+    pub(crate) fn wrote(&self, stream: &str, provisional: bool, text: String) {
         let (session_id, intent_id, invocation_id) = (self.session_id, self.intent_id, self.invocation_id);
         // As above.
-        let _ =
-            self.feed.send(Progress { session_id, intent_id, invocation_id, stream: Some(stream.to_owned()), text });
+        let stream = Some(stream.to_owned());
+        let _ = self.feed.send(Progress { session_id, intent_id, invocation_id, stream, provisional, text });
     }
 }
 

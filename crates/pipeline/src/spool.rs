@@ -78,10 +78,15 @@ struct Live {
     words: Arc<Words>,
     pending: Vec<u8>,
     told: Option<Instant>,
+    /// When it was last written to, until what is held back was told.
+    wrote: Option<Instant>,
 }
 
 /// How often a watcher is told of a stream that goes on: faster than anybody reads, slower than a flood.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
+/// A stream that was quiet for so long is told to its end. Until then its last bytes are held back, in which a secret may
+/// have begun: with the shapes of a long key that is several lines.
+const LIVE_QUIET: Duration = Duration::from_millis(300);
 
 impl Live {
     /// Takes in what was masked. Of more than one delta holds only the end counts.
@@ -112,9 +117,20 @@ impl Live {
             let text = String::from_utf8_lossy(&piece);
             // A byte that is no text takes three when it is shown.
             let from = text.ceil_char_boundary(text.len().saturating_sub(limits::PROGRESS_LIVE));
-            self.words.wrote(name, text[from..].to_owned());
+            self.words.wrote(name, false, text[from..].to_owned());
         }
         self.told = Some(Instant::now());
+    }
+
+    /// Tells the whole lines of what is held back, once the stream was quiet for a while.
+    fn tell_held(&mut self, name: &str, held: Option<&RedactingStream>) {
+        let Some(held) = held.filter(|_| self.wrote.is_some_and(|wrote| wrote.elapsed() >= LIVE_QUIET)) else { return };
+        self.wrote = None;
+        let masked = held.peek();
+        let lines = masked.iter().rposition(|byte| *byte == b'\n').map_or(&masked[..0], |end| &masked[..=end]);
+        if !lines.is_empty() {
+            self.words.wrote(name, true, String::from_utf8_lossy(lines).into_owned());
+        }
     }
 }
 
@@ -196,6 +212,7 @@ impl SpoolSink for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut capture = lock(&self.0);
         capture.total += bytes.len() as u64;
+        capture.live.wrote = Some(Instant::now());
         match capture.redactor.as_mut().map(|redactor| redactor.push(bytes)) {
             Some(clean) => capture.take_in(&clean),
             None => capture.take_in(bytes),
@@ -275,6 +292,7 @@ impl Streams {
             for capture in self.captures().iter() {
                 let capture = &mut *lock(capture);
                 capture.live.tell(&capture.name);
+                capture.live.tell_held(&capture.name, capture.redactor.as_ref());
             }
         }
     }
@@ -311,7 +329,7 @@ impl Streams {
             artifacts: Arc::clone(&self.artifacts),
             tenant: self.tenant,
             watched: self.watched,
-            live: Live { words: Arc::clone(&self.words), pending: Vec::new(), told: None },
+            live: Live { words: Arc::clone(&self.words), pending: Vec::new(), told: None, wrote: None },
         }));
         captures.push(Arc::clone(&capture));
         Box::new(Sink(capture))

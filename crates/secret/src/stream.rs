@@ -40,6 +40,12 @@ impl RedactingStream {
         }
     }
 
+    /// What would be given out if the stream ended here; it goes on as before.
+    #[must_use]
+    pub fn peek(&self) -> Vec<u8> {
+        Self { search: self.search.clone(), held: self.held.clone(), covered: self.covered }.finish()
+    }
+
     /// How many bytes are held back at present.
     #[must_use]
     pub fn held_back(&self) -> usize {

@@ -157,8 +157,10 @@ impl<'a> Question<'a> {
     }
 
     fn written(&mut self, typed: &mut Typed, inputs: Vec<Input>) -> Option<Answered> {
-        // Enter is the last of them.
-        let line = inputs.into_iter().filter_map(|input| typed.apply(input)).next_back();
+        let mut line = None;
+        for input in inputs {
+            line = typed.apply(input).or(line);
+        }
         if !typed.line().is_empty() && !std::mem::replace(&mut self.told_of_words, true) {
             self.screen.line(&styled(DIM, &format!("you are writing: {HEARD}")));
         }

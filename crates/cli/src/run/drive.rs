@@ -179,7 +179,7 @@ impl Drive<'_> {
             tokio::select! {
                 woken = &mut work => return woken.map_err(WakeError::Failed),
                 _ = ticks.tick() => self.screen.tick(),
-                said = written(&mut progress, self.session) => self.screen.output(&said.0, &said.1),
+                said = written(&mut progress, self.session) => self.screen.output(&said),
                 line = said(&mut self.typed, &self.screen) => {
                     if self.hear(&line, Claim::Held).await? == Heard::Quit && !std::mem::replace(interrupted, true) {
                         self.stop("/quit").await?;
@@ -425,14 +425,12 @@ fn too_far(mut error: ModelError) -> ModelError {
     error
 }
 
-/// The next that a call of this session says while it runs, and in which stream; never, where nobody looks.
-async fn written(progress: &mut Option<Receiver<Progress>>, session: SessionId) -> (String, String) {
+/// The next that a call of this session says or writes while it runs; never, where nobody looks.
+async fn written(progress: &mut Option<Receiver<Progress>>, session: SessionId) -> Progress {
     let Some(said) = progress else { return std::future::pending().await };
     loop {
         match said.recv().await {
-            Ok(Progress { session_id, stream: Some(stream), text, .. }) if session_id == session => {
-                return (stream, text);
-            }
+            Ok(said) if said.session_id == session => return said,
             // What came too fast is not shown; the end of the call has it.
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return std::future::pending().await,

@@ -10,6 +10,7 @@ use portcullis::harness::{Live, Watcher};
 use portcullis_base::{Code, Recorded, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
+use portcullis_pipeline::Progress;
 use serde_json::{Value, json};
 
 use super::live::LiveTail;
@@ -155,9 +156,9 @@ impl Screen {
     }
 
     /// More of what a running command wrote. It is drawn with the next tick.
-    pub fn output(&self, stream: &str, text: &str) {
-        if self.shows_output() {
-            self.paper().live.take(stream, text);
+    pub fn output(&self, said: &Progress) {
+        if let Some(stream) = said.stream.as_deref().filter(|_| self.shows_output()) {
+            self.paper().live.take(stream, &said.text, said.provisional);
         }
     }
 
