@@ -11,14 +11,16 @@ use anyhow::Context as _;
 use portcullis_base::{Clock as _, Digest, SessionId, SystemClock};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
 use portcullis_store::{
-    Audit as Walk, Held, Log as _, Proof, StoreError, Verified, deliver_outbox, verify_artifacts, verify_session_seen,
-    verify_tenant_seen,
+    Audit as Walk, Held, Log as _, LogFault, Proof, StoreError, Verified, deliver_outbox, verify_artifacts,
+    verify_session_seen, verify_tenant_seen,
 };
+use portcullis_store_sqlite::LostEnd;
 use serde_json::{Value, json};
 
 use crate::args::{Audit, Globals};
 use crate::exit::{Ended, failed, usage};
 use crate::export;
+use crate::loss;
 use crate::progress::Bar;
 use crate::render::{self, GREEN, RED, Term, styled};
 use crate::world::{World, key};
@@ -37,6 +39,7 @@ pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<
                 None => verify_all(&world, against, term).await,
             }
         }
+        Audit::AcceptLoss => loss::accept(&World::existing(globals)?, term).await,
         Audit::Head => head(&World::existing(globals)?, term).await,
         Audit::Export { out } => bundle(&World::existing(globals)?, out, term).await,
     }
@@ -116,8 +119,9 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     let total = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     let bar = Bar::new(term, total, "events verified");
     let seen = |events| bar.add(events);
-    let log = verify_session_seen(&*world.store, key(session), world.checkpoint_key.as_ref(), &seen).await?;
+    let mut log = verify_session_seen(&*world.store, key(session), world.checkpoint_key.as_ref(), &seen).await?;
     drop(bar);
+    log.fault = log.fault.or_else(|| world.store.lost().iter().find(|lost| lost.key == key(session)).map(missing_end));
     let erased = is_erased(world, session).await?;
     if term.json {
         term.document(&verified_document(&log, erased))?;
@@ -125,6 +129,11 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
         term.print(&verified_line(&log, erased))?;
     }
     Ok(ended(log.fault.is_none()))
+}
+
+/// What the mark beside the database proves.
+fn missing_end(lost: &LostEnd) -> LogFault {
+    LogFault::NotAsMarked { session: lost.key.session, recorded: lost.recorded, found: lost.found }
 }
 
 /// Whether a log is a tombstone: its chain can be walked, what stood in it cannot be looked at.
@@ -154,6 +163,7 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     let proof_key = world.checkpoint_key.as_ref();
     let mut walk = verify_tenant_seen(&*world.store, LOCAL_TENANT, proof_key, against, &seen).await?;
     drop(bar);
+    walk.faults.extend(world.store.lost().iter().map(missing_end));
     let bytes = verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT);
     walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
     let held = Held::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;

@@ -177,6 +177,13 @@ fn code_of(error: &anyhow::Error) -> Option<&'static str> {
         (Some(RuntimeError::Store(StoreError::DiskFull { .. })), _)
         | (Some(RuntimeError::Halted(Halt::PersistFailed(StoreError::DiskFull { .. }))), _)
         | (_, Some(StoreError::DiskFull { .. })) => Some(DISK_FULL),
+        (Some(RuntimeError::Store(fault) | RuntimeError::Halted(Halt::PersistFailed(fault))), _) | (_, Some(fault)) => {
+            match fault {
+                StoreError::Gone { .. } => Some("store_gone"),
+                StoreError::Damaged { .. } => Some("session_damaged"),
+                _ => None,
+            }
+        }
         _ => None,
     })
 }
@@ -293,6 +300,8 @@ fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
                 | StoreError::Unavailable(_)
                 | StoreError::Ambiguous(_)
                 | StoreError::Corrupt(_)
+                | StoreError::Gone { .. }
+                | StoreError::Damaged { .. }
                 | StoreError::FenceLost { .. }
                 | StoreError::LeaseRanOut(_)
                 | StoreError::LockHeld { .. }

@@ -38,6 +38,7 @@ mod home;
 mod home_workspace;
 mod import;
 mod last_start;
+mod loss;
 mod mapped;
 mod operator;
 mod other_names;

@@ -188,6 +188,7 @@ async fn erase(world: &World, session: SessionId, reason: Option<String>) -> any
             let text = format!("session {session} is in use by {owner}; end it, then erase the session");
             return Err(fault(Ended::Broken, text));
         }
+        Claim::Refused(error) => return Err(error.into()),
     };
     let mut to_seq = lease.last_seq;
     loop {

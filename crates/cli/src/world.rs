@@ -18,7 +18,7 @@ use crate::config::Settings;
 use crate::exit::{Ended, failed, fault, usage};
 use crate::home::ELSEWHERE;
 use crate::render::{Term, exact, place};
-use crate::{home_workspace, last_start, ours, telemetry};
+use crate::{home_workspace, last_start, loss, ours, telemetry};
 
 /// Events read at once.
 pub const PAGE: usize = 500;
@@ -152,6 +152,7 @@ impl World {
             checkpoint_key: checkpoint_key.clone(),
         });
         let store = opened.map_err(unopened)?;
+        loss::tell(&store);
         let flags = repeated_flags(&settings);
         Ok(Self { settings, store: Arc::new(store), checkpoint_key, ids, flags, term: None })
     }

@@ -159,6 +159,7 @@ bodies! {
     "shell.command_finished" => CommandFinished,
     "variable.set" => VariableSet,
     "variable.deleted" => VariableDeleted,
+    "operator.loss_accepted" => LossAccepted,
     "ledger.session_created" => LedgerSessionCreated,
     "ledger.checkpoint" => LedgerCheckpoint,
     "ledger.session_archived" => LedgerSessionArchived,

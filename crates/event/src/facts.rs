@@ -78,6 +78,23 @@ pub struct SessionErased {
     pub reason: Option<String>,
 }
 
+/// Somebody gave up events that were recorded and are gone (operator log only): from here on these logs go on without them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LossAccepted {
+    pub by: String,
+    pub logs: Vec<LostLog>,
+}
+
+/// One log that lost its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LostLog {
+    pub session_id: SessionId,
+    /// The newest event that was recorded.
+    pub recorded: u64,
+    /// The last one that is left; 0: none.
+    pub found: u64,
+}
+
 /// A call asked for by someone who does not hold the lease; whoever does takes it up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolQueued {

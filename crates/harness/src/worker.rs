@@ -328,7 +328,7 @@ impl Worker {
 fn granted(claim: Claim) -> Option<Lease> {
     match claim {
         Claim::Granted(lease) => Some(lease),
-        Claim::Held { .. } => None,
+        Claim::Held { .. } | Claim::Refused(_) => None,
     }
 }
 

@@ -276,6 +276,34 @@ impl Session {
         self.finish(intent, observed, facts).await
     }
 
+    /// Lets go of everything that is open: the end of the log is gone, and with it what became of it. Each open call is
+    /// settled as one of which nobody knows whether it ran. What was said and what was queued counts as heard, so that it
+    /// is not done a second time. Gives how many calls there were.
+    ///
+    /// # Errors
+    /// If the log refused a write.
+    pub async fn give_up_what_is_open(&self) -> Result<usize, Halt> {
+        let _attending = self.shared.attending.lock().await;
+        let shared = &self.shared;
+        shared.catch_up().await?;
+        let open: Vec<fold::Intent> = shared.state().intents.open().cloned().collect();
+        for intent in &open {
+            self.settle_unknown(intent).await?;
+        }
+        let event_ids: Vec<_> = {
+            let state = shared.state();
+            let said = state.inbox.pending().iter().map(|input| input.event_id);
+            said.chain(state.session.queued.iter().map(|call| call.event_id)).collect()
+        };
+        if !event_ids.is_empty() {
+            let mut facts = Append::new();
+            shared.note(&mut facts, TurnId::from_u128(0), &InputConsumed { event_ids });
+            facts.idle();
+            shared.flush(facts).await?;
+        }
+        Ok(open.len())
+    }
+
     /// The third door: an execution that ended, whose settlement did not. Enters at `normalize`.
     ///
     /// # Errors

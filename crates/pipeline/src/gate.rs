@@ -357,6 +357,7 @@ impl Gate {
         match self.inner.store.claim_session(key, owner, limits::LEASE_TTL).await? {
             Claim::Held { owner, .. } => Ok(Opened::Held(owner)),
             Claim::Granted(lease) => Ok(Opened::Ready(self.hold(lease, asked, agent).await?)),
+            Claim::Refused(error) => Err(error),
         }
     }
 

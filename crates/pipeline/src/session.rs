@@ -1,7 +1,7 @@
 //! One session under one lease: its folded state, and the only way to append to its log.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use portcullis_base::{AppendId, IntentId, Timestamp, TurnId, WakeId, limits};
@@ -9,7 +9,7 @@ use portcullis_contract::Caller;
 use portcullis_event::{
     Actor, Draft, Event, EventBody, FOLD_VERSION, IntentState, Observed, SessionStatus, Stamp, State,
 };
-use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError};
+use portcullis_store::{Commit, Lease, SessionKey, Snapshot, Store, StoreError, Witness};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, debug_span};
 
@@ -41,6 +41,8 @@ pub(crate) struct SessionShared {
     pub(crate) agent: String,
     /// Fires when the lease is lost: everything that runs for this session stops.
     pub(crate) lost: CancellationToken,
+    /// The fault that lost it, where it was no other holder and no clock.
+    lost_by: OnceLock<StoreError>,
     /// Whoever has it keeps the lease renewed: the session itself, and what of it goes on when that is dropped.
     renewing: Mutex<Weak<DropGuard>>,
     /// Fires when nobody does any more, or the lease was given back.
@@ -76,6 +78,7 @@ impl SessionShared {
             Some(Folded { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
             None => load_state(&*gate.store, key).await?,
         };
+        check_fold(&*gate.store, key, &state, &lease).await?;
         let actor = Actor::worker(lease.owner.worker);
         let lost = CancellationToken::new();
         let loops = gate.loops.of(key.session);
@@ -86,6 +89,7 @@ impl SessionShared {
             actor,
             agent,
             lost,
+            lost_by: OnceLock::new(),
             renewing: Mutex::default(),
             given_back: CancellationToken::new(),
             lane: Arc::default(),
@@ -209,7 +213,8 @@ impl SessionShared {
         // Its fence may still be the newest: nobody came yet. But whoever comes finds what this process left (5.3), and
         // a call that it would settle as cancelled now could not be taken up any more.
         if self.lost.is_cancelled() {
-            return Err(StoreError::LeaseRanOut(self.key.session));
+            let ran_out = || StoreError::LeaseRanOut(self.key.session);
+            return Err(self.lost_by.get().cloned().unwrap_or_else(ran_out));
         }
         let mut tries = 0;
         loop {
@@ -220,13 +225,21 @@ impl SessionShared {
                 }
                 Err(StoreError::Ambiguous(_)) if tries < AMBIGUOUS_TRIES => tries += 1,
                 Err(error) => {
-                    if matches!(error, StoreError::FenceLost { .. }) {
+                    if error.lost_record() {
+                        self.lose_to(&error);
+                    } else if matches!(error, StoreError::FenceLost { .. }) {
                         self.lost.cancel();
                     }
                     return Err(error);
                 }
             }
         }
+    }
+
+    /// What is recorded cannot be relied on: everything that runs for this session stops, and nothing more is written.
+    fn lose_to(&self, fault: &StoreError) {
+        let _ = self.lost_by.set(fault.clone());
+        self.lost.cancel();
     }
 
     /// Folds what was committed. Clients may have appended before it, and a repeat comes without
@@ -301,6 +314,20 @@ pub(crate) async fn load_state(store: &dyn Store, key: SessionKey) -> Result<(St
     let state = kept.and_then(|s| serde_json::from_str::<State>(&s.state).ok()).unwrap_or_default();
     let snapshot_seq = state.seq;
     Ok((caught_up(store, key, state).await?, snapshot_seq))
+}
+
+/// A fold that knows more than its log has: the end of the log is gone since it was folded, and what stood there would be
+/// done a second time.
+async fn check_fold(store: &dyn Store, key: SessionKey, state: &State, lease: &Lease) -> Result<(), StoreError> {
+    // Clients may have appended since the claim, and a snapshot may know that.
+    if state.seq <= lease.last_seq {
+        return Ok(());
+    }
+    let found = store.head(key).await?.map_or(0, |head| head.last_seq);
+    if state.seq <= found {
+        return Ok(());
+    }
+    Err(StoreError::Damaged { session: key.session, witness: Witness::Fold, recorded: state.seq, found })
 }
 
 /// A fold with what the log has beyond it.
@@ -395,7 +422,7 @@ impl Session {
         let released = match released {
             // Someone took the session over meanwhile: there is nothing left to give back.
             Err(StoreError::FenceLost { .. }) => Ok(()),
-            Err(fault) if may_pass(&fault) => {
+            Err(fault) if fault.may_pass() => {
                 give_back_later(shared, idle_at);
                 Err(fault)
             }
@@ -407,11 +434,6 @@ impl Session {
     }
 }
 
-/// Whether the same may go well a little later.
-fn may_pass(fault: &StoreError) -> bool {
-    matches!(fault, StoreError::DiskFull { .. } | StoreError::Unavailable(_) | StoreError::Ambiguous(_))
-}
-
 /// The store did not take a lease back, on a full disk for one. It is offered again until it is taken, or the lease has
 /// run out by itself: whoever comes when there is room should not wait for that.
 fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
@@ -421,7 +443,7 @@ fn give_back_later(shared: &Arc<SessionShared>, idle_at: Option<u64>) {
         while session.gate.clock.monotonic() < until {
             tokio::time::sleep(LOOK_FOR_ROOM).await;
             let released = session.gate.store.release(session.key, session.lease.fence, idle_at).await;
-            if !released.is_err_and(|fault| may_pass(&fault)) {
+            if !released.is_err_and(|fault| fault.may_pass()) {
                 return;
             }
         }
@@ -453,6 +475,8 @@ pub(crate) fn keep_lease(shared: &Arc<SessionShared>, claimed: Duration) -> Arc<
             match tokio::time::timeout(left.max(limits::LEASE_LAST_ASK), renewing).await {
                 Ok(Ok(_)) => good_until = asked + limits::LEASE_TTL - limits::LEASE_MARGIN,
                 Ok(Err(StoreError::FenceLost { .. })) | Err(_) => return session.lost.cancel(),
+                // What runs could not be recorded any more, also if its process waited for it.
+                Ok(Err(fault)) if fault.lost_record() => return session.lose_to(&fault),
                 Ok(Err(_)) if left.is_zero() => return session.lost.cancel(),
                 Ok(Err(_)) => {}
             }

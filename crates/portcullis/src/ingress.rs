@@ -103,7 +103,7 @@ impl Runtime {
         if self.gate.store().head(key).await?.is_none() {
             return Err(StoreError::NoSession(session).into());
         }
-        loop {
+        for _ in 0..LOOKS {
             let state = self.gate.state(session).await?;
             let draft = self.stamp(&actor).draft(&decide(&state)?);
             let id = draft.id;
@@ -114,6 +114,18 @@ impl Runtime {
                 Err(StoreError::MovedOn { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            // Whoever waits for this may want to leave meanwhile.
+            tokio::task::yield_now().await;
         }
+        Err(moves_on(session))
     }
+}
+
+/// How often something is decided anew because the log moved on meanwhile. Each time somebody else committed in the very
+/// moment between; where that seems to happen a hundred times in a row, trying again will not end it.
+pub(crate) const LOOKS: u32 = 100;
+
+pub(crate) fn moves_on(session: SessionId) -> RuntimeError {
+    let text = format!("session {session} moved on {LOOKS} times while this was decided; try again");
+    StoreError::Unavailable(text).into()
 }

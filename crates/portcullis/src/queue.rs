@@ -7,7 +7,7 @@ use portcullis_base::{AppendId, SessionId, limits};
 use portcullis_event::Actor;
 use portcullis_event::facts::ToolQueued;
 use portcullis_pipeline::{Opened, Session, Sought};
-use portcullis_store::{Commit, LeaseOwner};
+use portcullis_store::{Commit, LeaseOwner, StoreError};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,10 @@ use crate::{CallOutcome, RuntimeError};
 
 /// Notices are hints and may be lost; whoever waits for one looks again after this.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How often this process takes up a session for its queued call. Once is enough; another may have come between before it
+/// looked for the result.
+const ATTENDED_MOST: u32 = 10;
 
 /// What processes are called that hold a session for one call and then let go.
 const BRIEF: [&str; 3] = ["portcullis call", "portcullis approvals", "portcullis recovery"];
@@ -81,6 +85,7 @@ impl Runtime {
         let mut changes = self.gate.store().changes();
         let committed = self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;
         let mut sought = Sought::queued(session, event, committed.events.first().map_or(0, |event| event.seq));
+        let mut held_by_us = 0;
         loop {
             changes.mark_unchanged();
             if let Some(found) = self.gate.look_for(&mut sought).await? {
@@ -95,6 +100,11 @@ impl Runtime {
                     let attended = held.attend_until(cancel).await;
                     give_back_until(held, cancel).await;
                     attended?;
+                    held_by_us += 1;
+                    if held_by_us > ATTENDED_MOST {
+                        let text = format!("the queued call {event} of session {session} is not found any more");
+                        return Err(StoreError::Corrupt(text).into());
+                    }
                 }
                 Opened::Held(_) => news(&mut changes, cancel).await,
             }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
+use crate::ingress::{LOOKS, moves_on};
 use crate::queue::news;
 use crate::runtime::{Runtime, give_back_until};
 
@@ -119,7 +120,7 @@ impl Runtime {
         drafts.extend(grant.as_ref().map(|grant| self.stamp(&actor).draft(&grant.event)));
         let id = grant.as_ref().map(|grant| grant.id);
         let records = grant.map(|grant| grant.records).unwrap_or_default();
-        loop {
+        for _ in 0..LOOKS {
             // Whoever interrupted the session meant what it waits for, also where no wake has closed it yet (3.3).
             let state = self.gate.state(row.session_id).await?;
             if state.inbox.interrupted_after(row.asked_seq) {
@@ -134,7 +135,9 @@ impl Runtime {
                 Err(StoreError::MovedOn { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+            tokio::task::yield_now().await;
         }
+        Err(moves_on(row.session_id))
     }
 
     /// The same for someone who knows the ask by the event that showed it: the `agent.tool_use` of its session, or the

@@ -14,8 +14,9 @@ use serde_json::Value;
 use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
+use crate::mark::Newest;
 use crate::op::{Trace, Tx};
-use crate::{kept, projections, records, runs, wakes};
+use crate::{kept, projections, records, runs, tail, wakes};
 
 /// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
@@ -30,6 +31,7 @@ pub(crate) fn commit_by(
     first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<Committed, Fail> {
     let head = heads::read(tx.conn, commit.key)?;
+    tail::check(tx, commit.key, head.as_ref())?;
     let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
     if let Some(response) = repeat(tx.conn, commit)? {
         return Ok(Committed { events: Vec::new(), last_seq, repeat: true, response });
@@ -79,7 +81,7 @@ pub(crate) fn commit_by(
     check_locks(tx.conn, commit, now)?;
     records::check(tx.conn, commit.key.tenant, &commit.records)?;
     first(tx.conn)?;
-    write(tx.conn, commit, (head.as_ref(), planned), now)
+    write(tx, commit, (head.as_ref(), planned), now)
 }
 
 /// A commit is recognised by its first event.
@@ -175,16 +177,19 @@ pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -
 
 /// Writes what was planned; every check came before.
 pub(crate) fn write(
-    conn: &Connection,
+    tx: &Tx<'_>,
     commit: &Commit,
     (before, planned): (Option<&Head>, Planned),
     now: Timestamp,
 ) -> Result<Committed, Fail> {
-    let key = commit.key;
+    let (key, conn) = (commit.key, tx.conn);
     let tenant = id(key.tenant.as_u128());
     let session = id(key.session.as_u128());
     heads::append(conn, key, before, &planned.head)?;
-    runs::insert(conn, key, &planned.events)?;
+    let run = runs::insert(conn, key, &planned.events)?;
+    if let (Some(run), Some(last)) = (run, planned.events.last()) {
+        tx.appended.borrow_mut().push((key, Newest { run, seq: last.seq, hash: last.hash }));
+    }
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {
         conn.prepare_cached("DELETE FROM locks WHERE tenant = ?1 AND location = ?2 AND key = ?3 AND session = ?4")?

@@ -56,15 +56,15 @@ fn run_one(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<()> {
 
 /// Runs an operation and says whether what it wrote must go, for a reason that is its own.
 fn is_refused(tx: &Tx<'_>, op: &mut dyn Op) -> rusqlite::Result<bool> {
+    let before = tx.appended.borrow().len();
     match op.run(tx) {
-        Ok(()) => Ok(false),
-        Err(Fail::Refused(_)) => Ok(true),
-        Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => {
-            op.refuse(plain(&error));
-            Ok(true)
-        }
-        Err(Fail::Sqlite(error)) => Err(error),
+        Ok(()) => return Ok(false),
+        Err(Fail::Refused(_)) => {}
+        Err(Fail::Sqlite(error)) if is_of_one_operation(&error) => op.refuse(plain(&error)),
+        Err(Fail::Sqlite(error)) => return Err(error),
     }
+    tx.appended.borrow_mut().truncate(before);
+    Ok(true)
 }
 
 /// Runs a statement that gives no rows.

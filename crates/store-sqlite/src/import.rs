@@ -8,19 +8,21 @@ use portcullis_store::{Import, Imported, Plan, SessionKey, plan_import};
 
 use crate::error::Fail;
 use crate::op::{Trace, Tx};
-use crate::{apply, heads, query};
+use crate::{apply, heads, query, tail};
 
 /// Takes a log in. Nothing is written before every check has passed.
 pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<EventId>), Fail> {
     let now = tx.env.clock.now();
     let key = import.key;
+    let head = heads::read(tx.conn, key)?;
+    tail::check(tx, key, head.as_ref())?;
     // The plan asks without being able to fail; what SQLite answered instead is looked at after.
     let failed = RefCell::new(None);
     let plan = Plan {
         now,
         ids: &*tx.env.ids,
         key: tx.env.key.as_ref(),
-        head: heads::read(tx.conn, key)?,
+        head,
         ask: &|ask| {
             apply::ask_now(tx.conn, key, ask).unwrap_or_else(|error| {
                 failed.replace(Some(error));
@@ -46,7 +48,7 @@ pub(crate) fn import(tx: &Tx<'_>, import: &Import) -> Result<(Imported, Option<E
         return Ok((Imported { last_seq, repeat: true }, None));
     };
     apply::insert_blobs(tx.conn, key, &import.blobs)?;
-    let committed = apply::write(tx.conn, &commit, (None, planned), now)?;
+    let committed = apply::write(tx, &commit, (None, planned), now)?;
     Ok((Imported { last_seq, repeat: false }, committed.events.first().map(|event| event.id)))
 }
 

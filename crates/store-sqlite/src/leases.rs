@@ -11,7 +11,7 @@ use portcullis_store::{
 use crate::codec::json;
 use crate::error::Fail;
 use crate::op::{Trace, Tx};
-use crate::{due, heads, kept};
+use crate::{due, heads, kept, tail};
 
 fn may_claim(tx: &Tx<'_>, head: &Head, now: Timestamp) -> bool {
     match (&head.lease_owner, head.lease_until) {
@@ -29,6 +29,7 @@ fn grant(tx: &Tx<'_>, key: SessionKey, mut head: Head, owner: &LeaseOwner, ttl: 
 /// Takes one session, due or not.
 pub(crate) fn claim_session(tx: &Tx<'_>, key: SessionKey, owner: &LeaseOwner, ttl: Duration) -> Result<Claim, Fail> {
     let head = heads::read(tx.conn, key)?.ok_or(StoreError::NoSession(key.session))?;
+    tail::check(tx, key, Some(&head))?;
     kept::check_not_erased(tx.conn, key, Some(&head))?;
     if !may_claim(tx, &head, tx.env.clock.now())
         && let (Some(owner), Some(until)) = (head.lease_owner.clone(), head.lease_until)
@@ -38,7 +39,7 @@ pub(crate) fn claim_session(tx: &Tx<'_>, key: SessionKey, owner: &LeaseOwner, tt
     grant(tx, key, head, owner, ttl).map(Claim::Granted)
 }
 
-/// Takes up to `limit` due sessions of a tenant.
+/// Takes up to `limit` due sessions of a tenant; with them those that are due and damaged.
 pub(crate) fn claim_due(
     tx: &Tx<'_>,
     tenant: TenantId,
@@ -47,9 +48,12 @@ pub(crate) fn claim_due(
     ttl: Duration,
 ) -> Result<Vec<Claim>, Fail> {
     let now = tx.env.clock.now();
-    let (candidates, _) = due::of_tenant(tx.conn, &*tx.env.liveness, (tenant, limit, now))?;
-    let granted = grant_all(tx, by_urgency(candidates, limit, now), owner, ttl)?;
-    Ok(granted.into_iter().map(|(_, lease)| Claim::Granted(lease)).collect())
+    let (granted, damaged) = grant_all(tx, (owner, ttl), |damaged| {
+        let (candidates, _) = due::of_tenant(tx.conn, &*tx.env.liveness, (tenant, limit + damaged.len(), now))?;
+        Ok(by_urgency(without(candidates, damaged), limit, now))
+    })?;
+    let granted = granted.into_iter().map(|(_, lease)| Claim::Granted(lease));
+    Ok(granted.chain(damaged.into_values().map(Claim::Refused)).collect())
 }
 
 /// Takes up to `limit` due sessions of any tenant, each in its share.
@@ -61,28 +65,51 @@ pub(crate) fn claim_any(
     fairness: Fairness,
 ) -> Result<Vec<(SessionKey, Lease)>, Fail> {
     let now = tx.env.clock.now();
-    let (mut all, mut held) = (BTreeMap::new(), BTreeMap::new());
-    for tenant in due::tenants(tx.conn)? {
-        let (candidates, live) = due::of_tenant(tx.conn, &*tx.env.liveness, (tenant, limit, now))?;
-        all.insert(tenant, candidates);
-        held.insert(tenant, live);
-    }
-    grant_all(tx, fair_share(all, held, limit, fairness, now), owner, ttl)
+    let (granted, _) = grant_all(tx, (owner, ttl), |damaged| {
+        let (mut all, mut held) = (BTreeMap::new(), BTreeMap::new());
+        for tenant in due::tenants(tx.conn)? {
+            let limit = limit + damaged.len();
+            let (candidates, live) = due::of_tenant(tx.conn, &*tx.env.liveness, (tenant, limit, now))?;
+            all.insert(tenant, without(candidates, damaged));
+            held.insert(tenant, live);
+        }
+        Ok(fair_share(all, held, limit, fairness, now))
+    })?;
+    Ok(granted)
 }
 
+/// Sessions that nobody may take, each with the reason.
+type Damaged = BTreeMap<SessionKey, StoreError>;
+
+fn without(mut candidates: Vec<Due>, damaged: &Damaged) -> Vec<Due> {
+    candidates.retain(|due| !damaged.contains_key(&due.key));
+    candidates
+}
+
+/// Grants what `choose` chooses. Where a damaged session is among it, it chooses anew without that one: those that hold
+/// must not wait behind those that do not. It ends, because each round knows one damaged session more.
 fn grant_all(
     tx: &Tx<'_>,
-    chosen: Vec<Due>,
-    owner: &LeaseOwner,
-    ttl: Duration,
-) -> Result<Vec<(SessionKey, Lease)>, Fail> {
-    let mut granted = Vec::with_capacity(chosen.len());
-    for Due { key, .. } in chosen {
-        if let Some(head) = heads::read(tx.conn, key)? {
-            granted.push((key, grant(tx, key, head, owner, ttl)?));
+    (owner, ttl): (&LeaseOwner, Duration),
+    choose: impl Fn(&Damaged) -> rusqlite::Result<Vec<Due>>,
+) -> Result<(Vec<(SessionKey, Lease)>, Damaged), Fail> {
+    let mut damaged = Damaged::new();
+    loop {
+        let mut sound = Vec::new();
+        let before = damaged.len();
+        for Due { key, .. } in choose(&damaged)? {
+            let Some(head) = heads::read(tx.conn, key)? else { continue };
+            match tail::check(tx, key, Some(&head)) {
+                Ok(()) => sound.push((key, head)),
+                Err(Fail::Refused(why)) => drop(damaged.insert(key, why)),
+                Err(fail) => return Err(fail),
+            }
+        }
+        if damaged.len() == before {
+            let granted = sound.into_iter().map(|(key, head)| Ok((key, grant(tx, key, head, owner, ttl)?)));
+            return Ok((granted.collect::<Result<_, Fail>>()?, damaged));
         }
     }
-    Ok(granted)
 }
 
 /// The head of a session whose lease is still ours.
@@ -123,6 +150,6 @@ pub(crate) fn defer(tx: &Tx<'_>, key: SessionKey, fence: u64, until: Timestamp) 
 pub(crate) fn claim_trace(claim: &Claim, key: Option<SessionKey>) -> Option<Trace> {
     match claim {
         Claim::Granted(lease) => Some(Trace::Lease { key: key?, fence: lease.fence, owner: json(&lease.owner).ok()? }),
-        Claim::Held { .. } => None,
+        Claim::Held { .. } | Claim::Refused(_) => None,
     }
 }

@@ -15,12 +15,14 @@ mod codec;
 mod connect;
 mod due;
 mod error;
+mod files;
 mod headroom;
 mod heads;
 mod idle;
 mod import;
 mod kept;
 mod leases;
+mod mark;
 mod migrate;
 mod notices;
 mod op;
@@ -33,10 +35,11 @@ mod runs;
 mod search;
 mod store;
 mod sweep;
+mod tail;
 #[cfg(test)]
 mod testing;
 mod wakes;
 mod writer;
 
 pub use connect::Durability;
-pub use store::{SqliteConfig, SqliteStore};
+pub use store::{LostEnd, SqliteConfig, SqliteStore};

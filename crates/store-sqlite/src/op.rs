@@ -1,6 +1,7 @@
 //! One operation on its way through the writer: what it does, whom it answers, how to find out
 //! afterwards whether it took effect.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use portcullis_base::{Clock, EventId, IdGen};
@@ -10,6 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::error::Fail;
+use crate::mark::{Mark, Newest};
 
 /// What operations need from outside.
 #[derive(Clone)]
@@ -18,12 +20,16 @@ pub(crate) struct Env {
     pub(crate) ids: Arc<dyn IdGen>,
     pub(crate) liveness: Arc<dyn LivenessOracle>,
     pub(crate) key: Option<CheckpointKey>,
+    /// What is known of the newest events.
+    pub(crate) mark: Arc<Mark>,
 }
 
 /// An open write transaction.
 pub(crate) struct Tx<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) env: &'a Env,
+    /// The newest events of what this transaction appended, named once it is durable.
+    pub(crate) appended: RefCell<Vec<(SessionKey, Newest)>>,
 }
 
 /// What an operation leaves in the tables: if it is there, the operation's transaction committed.

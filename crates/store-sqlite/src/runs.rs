@@ -33,8 +33,8 @@ pub(crate) fn has_event(conn: &Connection, key: SessionKey, event: EventId) -> r
         .exists(params![log, id(event.as_u128())])
 }
 
-/// Writes the events of an append.
-pub(crate) fn insert(conn: &Connection, key: SessionKey, mut events: &[Event]) -> rusqlite::Result<()> {
+/// Writes the events of an append. Gives the number of their last run.
+pub(crate) fn insert(conn: &Connection, key: SessionKey, mut events: &[Event]) -> rusqlite::Result<Option<i64>> {
     let log = match log_of(conn, key)? {
         Some(log) => log,
         None => {
@@ -43,12 +43,13 @@ pub(crate) fn insert(conn: &Connection, key: SessionKey, mut events: &[Event]) -
             conn.last_insert_rowid()
         }
     };
+    let mut last = None;
     while let Some(first) = events.first() {
         let (run, rest) = events.split_at(run_of(first, events));
-        insert_run(conn, log, first, run)?;
+        last = Some(insert_run(conn, log, first, run)?);
         events = rest;
     }
-    Ok(())
+    Ok(last)
 }
 
 /// How many of `events` go into one run with the first.
@@ -74,7 +75,7 @@ fn run_of(first: &Event, events: &[Event]) -> usize {
         .count()
 }
 
-fn insert_run(conn: &Connection, log: i64, first: &Event, run: &[Event]) -> rusqlite::Result<()> {
+fn insert_run(conn: &Connection, log: i64, first: &Event, run: &[Event]) -> rusqlite::Result<i64> {
     let payloads: Option<String> = run.iter().map(|event| event.payload.as_deref()).collect();
     conn.prepare_cached(
         "INSERT INTO runs (log, append_id, actor, worker_id, fence, wake_id, turn_id, session_thread_id, payloads) \
@@ -114,7 +115,7 @@ fn insert_run(conn: &Connection, log: i64, first: &Event, run: &[Event]) -> rusq
         ])?;
         start += bytes;
     }
-    Ok(())
+    Ok(number)
 }
 
 fn packed(text: &str) -> ToSqlOutput<'_> {

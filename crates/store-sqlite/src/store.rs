@@ -12,7 +12,7 @@ use portcullis_event::{CheckpointKey, Event};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
-    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow,
+    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow, Witness,
 };
 use rusqlite::ErrorCode;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -23,11 +23,12 @@ use crate::connect::{Durability, Place};
 use crate::error::{Fail, is_unwritable, obstacle, plain, unwritable};
 use crate::headroom::Headroom;
 use crate::idle::truncate;
+use crate::mark::Mark;
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{Desk, QUEUE, Shared, Writer};
-use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search, sweep, wakes};
+use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search, sweep, tail, wakes};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -55,7 +56,29 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
     place: Place,
     key: Option<CheckpointKey>,
+    mark: Arc<Mark>,
+    lost: Vec<LostEnd>,
     poll: Mutex<Option<Poll>>,
+}
+
+/// A log that is shorter than it was, by the mark beside the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostEnd {
+    /// Whose log.
+    pub key: SessionKey,
+    /// The newest event that was recorded.
+    pub recorded: u64,
+    /// The last one that is left before it; 0: the log is gone.
+    pub found: u64,
+}
+
+impl LostEnd {
+    /// What whoever wants to write to that log is told.
+    #[must_use]
+    pub fn error(&self) -> StoreError {
+        let Self { key, recorded, found } = *self;
+        StoreError::Damaged { session: key.session, witness: Witness::Mark, recorded, found }
+    }
 }
 
 impl SqliteStore {
@@ -70,11 +93,18 @@ impl SqliteStore {
         let named = |error: StoreError| at_path(&place, error);
         let conn = open_writer(&place).map_err(named)?;
         migrate::migrate(&conn, config.clock.now(), &place.path).map_err(named)?;
-        let env =
-            Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: config.checkpoint_key.clone() };
+        let mark = Arc::new(Mark::beside(&place.path));
+        let lost = lost_ends(&conn, &mark).map_err(|error| named(plain(&error)))?;
+        let env = Env {
+            clock: config.clock,
+            ids: config.ids,
+            liveness: config.liveness,
+            key: config.checkpoint_key.clone(),
+            mark: Arc::clone(&mark),
+        };
         let shared = Shared::new();
         let (queue, work) = mpsc::channel(QUEUE);
-        let desk = Desk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared)));
+        let desk = Desk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared))?);
         let thread = desk.clone();
         let writer = std::thread::Builder::new()
             .name("portcullis-writer".to_owned())
@@ -88,6 +118,8 @@ impl SqliteStore {
             shared,
             place,
             key: config.checkpoint_key,
+            mark,
+            lost,
             poll: Mutex::default(),
         })
     }
@@ -132,6 +164,26 @@ impl SqliteStore {
         let (place, to) = (self.place.clone(), to.to_owned());
         let copied = tokio::task::spawn_blocking(move || backup::backup(&place, &to)).await;
         copied.map_err(|error| StoreError::Unavailable(format!("the backup stopped: {error}")))?
+    }
+
+    /// Logs whose end was missing when this store was opened. Nothing is written to them until that is mended or accepted.
+    #[must_use]
+    pub fn lost(&self) -> &[LostEnd] {
+        &self.lost
+    }
+
+    /// Lets this process write to logs that lost their end, so that it can settle what is open in them.
+    pub fn set_lost_aside(&self) {
+        self.mark.set_aside(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
+    }
+
+    /// Lets every process write to them from now on: somebody gave up what is lost.
+    ///
+    /// # Errors
+    /// If the mark cannot be written.
+    pub fn accept_lost(&self) -> Result<(), StoreError> {
+        let forgotten = self.mark.forget(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());
+        forgotten.map_err(|error| StoreError::Unavailable(format!("the mark cannot be written: {error}")))
     }
 
     /// Ends the writer after what is queued; dropping the store does the same.
@@ -241,6 +293,17 @@ fn open_writer(place: &Place) -> Result<rusqlite::Connection, StoreError> {
     };
     Headroom::beside(&place.path).give();
     place.writer().map_err(|_| no_room)
+}
+
+/// What the mark names and the database does not hold. The mark was read first, and names only what was durable by then.
+fn lost_ends(conn: &rusqlite::Connection, mark: &Mark) -> rusqlite::Result<Vec<LostEnd>> {
+    let mut lost = Vec::new();
+    for (key, newest) in mark.all() {
+        if let Err(found) = tail::holds(conn, key, newest.seq, newest.hash)? {
+            lost.push(LostEnd { key, recorded: newest.seq, found });
+        }
+    }
+    Ok(lost)
 }
 
 /// An error of opening says which file it is about.
@@ -356,7 +419,10 @@ impl Log for SqliteStore {
                 // Whoever comes late brings nothing back.
                 Err(Fail::Refused(_)) => Ok(()),
                 Err(fail) => Err(fail),
-                Ok(()) => Ok(query::put_snapshot(tx.conn, key, &snapshot)?),
+                Ok(()) => {
+                    tail::check(tx, key, head.as_ref())?;
+                    Ok(query::put_snapshot(tx.conn, key, &snapshot)?)
+                }
             }
         })
         .await

@@ -5,6 +5,7 @@
 //! batch is written at a time, by the writer thread or, while that has nothing to do, by whoever
 //! comes with a single operation: being woken twice would cost more than the operation itself.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -19,8 +20,10 @@ use crate::ballast::Ballast;
 use crate::batch::{BATCH, run_all, sql};
 use crate::connect::{BUSY_PATIENCE, Place};
 use crate::error::{is_busy, is_unwritable, plain, unwritable};
+use crate::files::Files;
 use crate::headroom::Headroom;
 use crate::idle::{Upkeep, truncate};
+use crate::mark::Newest;
 use crate::op::{Env, Op, Trace, Tx};
 
 /// Operations that may wait; whoever comes then waits to be let in.
@@ -36,7 +39,7 @@ pub(crate) struct Shared {
     /// where one sync will serve them all.
     busy: AtomicBool,
     /// Why no more writes are taken; set once, for good.
-    pub(crate) stopped: OnceLock<String>,
+    pub(crate) stopped: OnceLock<StoreError>,
     pub(crate) changes: watch::Sender<u64>,
     /// Makes the next COMMIT fail, before or after it took effect.
     #[cfg(test)]
@@ -58,8 +61,7 @@ impl Shared {
 
     /// The refusal of a store that stopped.
     pub(crate) fn refusal(&self) -> StoreError {
-        let why = self.stopped.get().map_or("it is closing", String::as_str);
-        StoreError::ReadOnly(why.to_owned())
+        self.stopped.get().cloned().unwrap_or_else(|| StoreError::ReadOnly("it is closing".to_owned()))
     }
 }
 
@@ -83,7 +85,10 @@ pub(crate) struct Writer {
     env: Env,
     shared: Arc<Shared>,
     headroom: Headroom,
+    files: Files,
     batch: Vec<Box<dyn Op>>,
+    /// What the batch under way appended.
+    appended: Vec<(SessionKey, Newest)>,
     /// COMMIT was called for the batch under way.
     committing: bool,
     /// Faults since the last commit that went through.
@@ -91,10 +96,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Result<Self, StoreError> {
         let headroom = Headroom::beside(&place.path);
-        let batch = Vec::with_capacity(BATCH);
-        Self { conn: Some(conn), place, env, shared, headroom, batch, committing: false, faults: 0 }
+        let files = Files::of(&place.path)?;
+        let (batch, appended) = (Vec::with_capacity(BATCH), Vec::new());
+        let conn = Some(conn);
+        Ok(Self { conn, place, env, shared, headroom, files, batch, appended, committing: false, faults: 0 })
     }
 
     /// One batch, and if a defect of our own breaks it, an answer for everyone in it all the same.
@@ -105,7 +112,7 @@ impl Writer {
         }
         if catch_unwind(AssertUnwindSafe(|| self.turn(queue))).is_err() {
             let why = "the writer met a defect of its own; start the program again";
-            let _ = self.shared.stopped.set(why.to_owned());
+            let _ = self.shared.stopped.set(StoreError::ReadOnly(why.to_owned()));
             // Its transaction ends with it.
             self.conn = None;
             let answer = if self.committing { StoreError::Ambiguous(why.to_owned()) } else { self.shared.refusal() };
@@ -161,8 +168,10 @@ impl Writer {
         let conn = self.conn.insert(conn);
         sql(conn, "BEGIN IMMEDIATE").map_err(Fault::before_commit)?;
         let before = conn.total_changes();
-        let tx = Tx { conn, env: &self.env };
-        if let Err(error) = run_all(&tx, &mut self.batch, queue) {
+        let tx = Tx { conn, env: &self.env, appended: RefCell::default() };
+        let ran = run_all(&tx, &mut self.batch, queue);
+        self.appended = tx.appended.into_inner();
+        if let Err(error) = ran {
             // The connection is closed next if this was serious; else the transaction must end here.
             let _ = sql(conn, "ROLLBACK");
             return Err(Fault::before_commit(error));
@@ -177,7 +186,12 @@ impl Writer {
         Ok(wrote)
     }
 
+    /// Answers a batch that was committed, if it can be found again where it was written.
     fn answer(&mut self, wrote: bool) {
+        if let Err(error) = self.files.check() {
+            return self.gone(error);
+        }
+        self.env.mark.note(&std::mem::take(&mut self.appended));
         let operations = self.batch.len() as u64;
         self.shared.operations.fetch_add(operations, Ordering::SeqCst);
         if wrote {
@@ -196,9 +210,26 @@ impl Writer {
         }
     }
 
+    /// The files are not those that were opened, or that cannot be told. Nobody is told that something was kept.
+    fn gone(&mut self, error: StoreError) {
+        self.committing = false;
+        match error {
+            StoreError::Gone { .. } => {
+                let _ = self.shared.stopped.set(error.clone());
+                self.settle(&Err(error));
+            }
+            unseen => self.settle(&Err(StoreError::Ambiguous(unseen.to_string()))),
+        }
+    }
+
     /// After a fault: close, reopen, look what is really there, and say so. A sync that failed is
     /// never tried again in place, for the kernel may have dropped the pages meanwhile.
     fn recover(&mut self, fault: Fault) {
+        if let Err(gone @ StoreError::Gone { .. }) = self.files.check() {
+            // What is at the path now is not what this process wrote to; opening it would tell of another store.
+            self.conn = None;
+            return self.gone(gone);
+        }
         let full = Headroom::is_full(&self.place, &fault.error);
         let touched: Vec<SessionKey> = self.batch.iter().filter_map(|op| op.session()).collect();
         let (reopened, landed) = self.look_again(&fault);
@@ -255,6 +286,7 @@ impl Writer {
         });
         self.committing = false;
         if landed == Some(true) {
+            self.env.mark.note(&std::mem::take(&mut self.appended));
             self.shared.commits.fetch_add(1, Ordering::SeqCst);
             self.shared.changes.send_modify(|n| *n += 1);
         }
@@ -292,7 +324,7 @@ impl Writer {
 
     fn stop(&mut self, why: &str) {
         let remedy = "look at the disk, then start the program again";
-        let _ = self.shared.stopped.set(format!("{why}; {remedy}"));
+        let _ = self.shared.stopped.set(StoreError::ReadOnly(format!("{why}; {remedy}")));
     }
 
     /// Leaves the file as it is, but for a long write-ahead log: whoever opens it next reads all of it.

@@ -401,10 +401,13 @@ fn f08_a_writer_that_has_stopped_writes_nothing_on_the_spot_either() {
     drop(store);
     let config = config(&world, &folder);
     let place = Place { path: config.path, durability: config.durability };
-    let env = Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: None };
+    let mark = Arc::new(crate::mark::Mark::beside(&place.path));
+    let env = Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: None, mark };
     let shared = Shared::new();
-    let desk = Desk::new(Writer::new(place.writer().expect("opens"), place, env, Arc::clone(&shared)));
-    shared.stopped.set("a fault".to_owned()).expect("for the first time");
+    let desk = Desk::new(
+        Writer::new(place.writer().expect("opens"), place, env, Arc::clone(&shared)).expect("the files are there"),
+    );
+    shared.stopped.set(StoreError::ReadOnly("a fault".to_owned())).expect("for the first time");
     let (op, mut answer) = Task::queued(None, no_trace, false, |_: &Tx<'_>| Ok(()));
     assert!(desk.at_once(op).is_ok(), "it is answered");
     assert!(matches!(answer.try_recv(), Ok(Err(StoreError::ReadOnly(_)))));

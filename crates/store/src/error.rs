@@ -1,5 +1,8 @@
 //! What can go wrong with a store, told apart by what the caller must do.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use portcullis_base::{AskId, QueuedWakeId, SessionId, Timestamp};
 use portcullis_event::facts::WakeState;
 use portcullis_event::{AskState, EventType};
@@ -58,6 +61,25 @@ pub enum StoreError {
     NotImported { session: SessionId, why: String },
     #[error("the store takes no writes: {0}")]
     ReadOnly(String),
+    /// A file of the store is not the one that this process opened. What was written since cannot be found again, so
+    /// nothing more is written and nothing more may run.
+    #[error(
+        "the store was taken away while it was in use: {} {how}, so {} is not on disk any more and nothing more is run; \
+         restore the data folder from a backup, or begin with a new store, then start again",
+        .file.display(),
+        lost_with(.file)
+    )]
+    Gone { file: PathBuf, how: Vanished },
+    /// The log of a session is not the one that was recorded: events are missing or other ones stand there. Nothing is
+    /// written to it, for what it has done is not known.
+    #[error(
+        "session {session} is damaged: {}. Nothing is written to it and nothing of it is run: `portcullis audit verify` \
+         tells what is missing; then restore the store from a backup, or go on from the last event that holds with \
+         `portcullis sessions fork`{}",
+        disagreement(.witness, *.recorded, *.found),
+        if *.witness == Witness::Mark { ", or give up what is lost with `portcullis audit accept-loss`" } else { "" }
+    )]
+    Damaged { session: SessionId, witness: Witness, recorded: u64, found: u64 },
     /// There is no room for new work; nothing was written. Reading works, and writing goes on by itself once there is.
     #[error(
         "the disk of the data directory is full ({free} bytes are free) and the store is read-only until there is room \
@@ -74,6 +96,80 @@ pub enum StoreError {
     Corrupt(String),
     #[error("an append of {events} events and {bytes} bytes is over the limit; it must be split")]
     TooLarge { events: usize, bytes: usize },
+}
+
+impl StoreError {
+    /// Whether the same may go well a little later, without anybody doing anything about this store.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::DiskFull { .. } | Self::Unavailable(_) | Self::Ambiguous(_))
+    }
+
+    /// Whether what is recorded cannot be relied on any more: whatever runs on it must stop.
+    #[must_use]
+    pub fn lost_record(&self) -> bool {
+        matches!(self, Self::Gone { .. } | Self::Damaged { .. })
+    }
+}
+
+/// What became of a file that was in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vanished {
+    Removed,
+    /// Another file has its name.
+    Replaced,
+}
+
+impl fmt::Display for Vanished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Removed => "was removed",
+            Self::Replaced => "was replaced by another file",
+        })
+    }
+}
+
+/// What says how far a log went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Witness {
+    /// The row that holds where the log ends.
+    Head,
+    Checkpoint,
+    /// The file beside the database that names the newest events.
+    Mark,
+    /// What this process has read or written of it.
+    Fold,
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Head => "its head",
+            Self::Checkpoint => "its newest checkpoint",
+            Self::Mark => "the mark beside the database",
+            Self::Fold => "what this process has read of it",
+        })
+    }
+}
+
+fn disagreement(witness: &Witness, recorded: u64, found: u64) -> String {
+    match found {
+        0 => format!("{witness} names event {recorded}, and its log is gone"),
+        _ if found == recorded => format!("event {found} of its log is not the one that {witness} names"),
+        _ if found > recorded => {
+            format!("{witness} names event {recorded} as the last, and its log goes on to event {found}")
+        }
+        _ => format!("{witness} names event {recorded}, and its log ends at event {found}"),
+    }
+}
+
+/// What stood in a file of the store.
+fn lost_with(file: &std::path::Path) -> &'static str {
+    if file.as_os_str().as_encoded_bytes().ends_with(b"-wal") {
+        "what was recorded since that file was last folded into the database"
+    } else {
+        "what was recorded in it"
+    }
 }
 
 fn state_word(state: AskState) -> &'static str {

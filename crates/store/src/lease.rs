@@ -3,6 +3,8 @@
 use portcullis_base::{SessionId, Timestamp, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use crate::StoreError;
+
 /// Who holds a lease: enough to prove its death on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseOwner {
@@ -53,6 +55,8 @@ pub enum Claim {
         owner: LeaseOwner,
         until: Timestamp,
     },
+    /// It is due, and cannot be taken by anybody: what is recorded of it does not hold ([`StoreError::Damaged`]).
+    Refused(StoreError),
 }
 
 /// What is known of a lease owner's process.

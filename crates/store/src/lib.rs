@@ -36,7 +36,7 @@ mod verify;
 pub use artifacts::{ArtifactWriter, Artifacts, LocalArtifacts, MemoryArtifacts, Stored};
 pub use commit::{ArtifactRow, Blob, Commit, Committed, Idempotency, RecordWrite, SessionKey, Tombstone, Writer};
 pub use erase::{plan_erase, was_erased};
-pub use error::{DISK_FULL, StoreError};
+pub use error::{DISK_FULL, StoreError, Vanished, Witness};
 pub use fork::{Fork, ForkError, Forked, fork};
 pub use gc::{ORPHAN_GRACE, grace, unreferenced};
 pub use head::{Head, NextWake};

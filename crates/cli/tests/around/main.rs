@@ -17,3 +17,5 @@ mod planted_configuration;
 mod shadowed_programs;
 mod shown_to_the_end;
 mod typed_answers;
+mod store_damaged;
+mod store_gone;

@@ -39,6 +39,8 @@ impl Disk {
     fn put(&self, path: &Path) {
         fs::write(path, &self.database).expect("written");
         fs::write(path.with_extension("db-wal"), &self.log).expect("written");
+        // That of another crash at this name would prove that something is missing.
+        let _ = fs::remove_file(path.with_extension("db-mark"));
     }
 }
 

@@ -208,7 +208,7 @@ pub async fn s12_claim_takes_due_sessions_only(make: Make) {
     let taken = |claims: Vec<Claim>| -> Vec<_> {
         let granted = claims.into_iter().filter_map(|claim| match claim {
             Claim::Granted(lease) => Some(lease.session),
-            Claim::Held { .. } => None,
+            Claim::Held { .. } | Claim::Refused(_) => None,
         });
         granted.collect()
     };

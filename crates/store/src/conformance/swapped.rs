@@ -409,7 +409,7 @@ impl Fuzz {
 fn granted(claim: Claim) -> Option<Lease> {
     match claim {
         Claim::Granted(lease) => Some(lease),
-        Claim::Held { .. } => None,
+        Claim::Held { .. } | Claim::Refused(_) => None,
     }
 }
 

@@ -25,7 +25,7 @@ async fn claimed(store: &dyn Store, world: &World, limit: usize) -> Vec<SessionI
     let claims = store.claim(world.tenant, world.owner(1), limit, TTL).await.expect("claims");
     let granted = claims.into_iter().filter_map(|claim| match claim {
         Claim::Granted(lease) => Some(lease.session),
-        Claim::Held { .. } => None,
+        Claim::Held { .. } | Claim::Refused(_) => None,
     });
     granted.collect()
 }

@@ -174,6 +174,7 @@ impl World {
         match store.claim_session(key, self.owner(number), ttl).await? {
             Claim::Granted(lease) => Ok(lease),
             Claim::Held { owner, .. } => Err(StoreError::Unavailable(format!("held by {owner}"))),
+            Claim::Refused(error) => Err(error),
         }
     }
 

@@ -47,6 +47,12 @@ pub enum LogFault {
     ErasedUnsaid { session: SessionId, seq: u64, id: EventId },
     #[error("artifact {artifact} of session {session}: {why}")]
     Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
+    #[error(
+        "session {session}: event {recorded} was recorded, by the mark beside the database, and its log {}: the database is \
+         older than it was",
+        if *.found == *.recorded { "has another one there".to_owned() } else { format!("ends at event {found}") }
+    )]
+    NotAsMarked { session: SessionId, recorded: u64, found: u64 },
     #[error("the ledger is gone, though there are {sessions} sessions")]
     NoLedger { sessions: usize },
     #[error("the ledger ends at event {last}, before the saved head {seq}: events of it were dropped")]
