@@ -22,6 +22,13 @@ const PREVIEW: usize = 240;
 /// Events of a wake in its record, newest last; their count is told beside them.
 const WAKE_EVENTS: usize = 200;
 
+/// A document about the store. Work goes on where nobody reads it.
+fn store_told(term: &Term, document: Value) {
+    if term.json {
+        drop(term.bytes(format!("{document}\n").as_bytes()));
+    }
+}
+
 /// One thing that a worker did, kept until it is told.
 pub struct Happened {
     cycle: u64,
@@ -34,20 +41,31 @@ enum What {
     Skipped { reason: Skip, message: Option<String>, again: Option<Timestamp> },
 }
 
-impl From<Activity<'_>> for Happened {
-    fn from(activity: Activity<'_>) -> Self {
+impl Happened {
+    /// What is told of a session later. What is about the store as a whole is told at once: the log cannot be read then.
+    pub fn of(activity: Activity<'_>, term: &Term) -> Option<Self> {
         match activity {
             Activity::Ran { cycle, session, end, state } => {
-                Self { cycle, session, what: What::Ran(Box::new(end.clone()), Box::new(state.clone())) }
+                Some(Self { cycle, session, what: What::Ran(Box::new(end.clone()), Box::new(state.clone())) })
             }
-            Activity::Skipped { cycle, session, reason, message, again } => {
-                Self { cycle, session, what: What::Skipped { reason, message: message.map(str::to_owned), again } }
+            Activity::Skipped { cycle, session, reason, message, again } => Some(Self {
+                cycle,
+                session,
+                what: What::Skipped { reason, message: message.map(str::to_owned), again },
+            }),
+            Activity::StoreFailed { error } => {
+                store_told(term, json!({"type": "store_failed", "message": error.to_string()}));
+                term.error(&format!("{error}; waiting until the store can be used again"));
+                None
+            }
+            Activity::StoreBack => {
+                store_told(term, json!({"type": "store_back"}));
+                term.note("the store can be used again; going on");
+                None
             }
         }
     }
-}
 
-impl Happened {
     /// The session, if it waits for somebody to answer.
     pub fn waiting(&self) -> Option<SessionId> {
         let waits = |end: &WakeEnd| matches!(end.stop, Stopped::RequiresAction(_));

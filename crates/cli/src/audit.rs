@@ -6,10 +6,11 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_base::{Clock as _, Digest, SessionId, SystemClock};
-use portcullis_event::{LOCAL_TENANT, ledger_of};
+use portcullis_event::{LOCAL_TENANT, ledger_of, operator_log_of};
 use portcullis_store::{
     Audit as Walk, Held, Log as _, LogFault, Proof, StoreError, Verified, deliver_outbox, verify_artifacts,
     verify_session_seen, verify_tenant_seen,
@@ -17,11 +18,14 @@ use portcullis_store::{
 use portcullis_store_sqlite::LostEnd;
 use serde_json::{Value, json};
 
+use portcullis_pipeline::GrantBook;
+
 use crate::args::{Audit, Globals};
 use crate::exit::{Ended, failed, usage};
 use crate::export;
 use crate::loss;
 use crate::progress::Bar;
+use crate::rebuild::altered_rows;
 use crate::render::{self, GREEN, RED, Term, styled};
 use crate::world::{World, key};
 use crate::{export_check, spinner};
@@ -164,14 +168,22 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     let mut walk = verify_tenant_seen(&*world.store, LOCAL_TENANT, proof_key, against, &seen).await?;
     drop(bar);
     walk.faults.extend(world.store.lost().iter().map(missing_end));
-    let bytes = verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT);
+    let bytes = verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT, &walk.named);
     walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
+    let grants = GrantBook::new(Arc::clone(&world.store) as _, LOCAL_TENANT);
+    walk.faults.extend(grants.altered().await?.into_iter().map(|(grant, why)| LogFault::Grant { grant, why }));
     let held = Held::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
     let mut erased = BTreeSet::new();
     for log in &walk.logs {
         if is_erased(world, log.session).await? {
             erased.insert(log.session);
         }
+    }
+    let reserved = [ledger_of(LOCAL_TENANT), operator_log_of(LOCAL_TENANT)];
+    let sound: Vec<SessionId> = walk.logs.iter().filter(|log| log.fault.is_none()).map(|log| log.session).collect();
+    for session in sound.into_iter().filter(|session| !reserved.contains(session) && !erased.contains(session)) {
+        let altered = altered_rows(world, session).await?;
+        walk.faults.extend(altered.into_iter().map(|what| LogFault::Row { session, what }));
     }
     Ok(Report { walk, expired: held.expired_before(), erased })
 }

@@ -121,11 +121,12 @@ impl Rows {
         }
     }
 
-    async fn stored(world: &World, session: SessionId) -> anyhow::Result<Self> {
+    async fn stored(world: &World, session: SessionId, with_name: bool) -> anyhow::Result<Self> {
         let intents = world.store.intents(key(session), false).await?;
         let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: false }).await?;
         let wakes = world.store.wakes(key(session), false).await?;
-        let sessions = world.store.sessions(LOCAL_TENANT, u32::MAX as usize).await?;
+        let most = if with_name { u32::MAX as usize } else { 0 };
+        let sessions = world.store.sessions(LOCAL_TENANT, most).await?;
         let head = world.store.head(key(session)).await?;
         Ok(Self {
             session: sessions.into_iter().find(|other| other.session_id == session).map(|found| found.row),
@@ -211,7 +212,7 @@ async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
     folded.finish(session);
     let (mut diverges, mut grew) = (Vec::new(), false);
     if args.until.is_none() {
-        let stored = Rows::stored(world, session).await?;
+        let stored = Rows::stored(world, session, true).await?;
         // Rows first, then whether the log has events that were not read: then these are two moments.
         grew = !world.store.read(key(session), state.seq, 1).await?.is_empty();
         if !grew {
@@ -224,6 +225,26 @@ async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
         diverges.push(format!("the snapshot at event {} is not the fold of the log", kept.seq));
     }
     Ok(Rebuilt { state, diverges, grew })
+}
+
+/// Rows of a log that differ from what its events say, for whoever verifies; none where it grew meanwhile.
+pub async fn altered_rows(world: &World, session: SessionId) -> anyhow::Result<Vec<String>> {
+    let (mut folded, mut seq) = (Rows::default(), 0);
+    world
+        .each_page(session, 0, |page| {
+            page.iter().for_each(|event| folded.read(session, event));
+            seq = page.last().map_or(seq, |event| event.seq);
+            Ok(())
+        })
+        .await?;
+    folded.finish(session);
+    let stored = Rows::stored(world, session, false).await?;
+    // The session's own row is a name and a place to find it by, and there may be very many of them to look through.
+    folded.session = None;
+    if !world.store.read(key(session), seq, 1).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    folded.differences(&stored)
 }
 
 pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {

@@ -54,6 +54,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
     // What happened is read in the log before it is told, so not while the worker looks for more. No more waits here than
     // the worker does between two looks at its own tasks.
     let (happens, mut happened) = mpsc::unbounded_channel();
+    let told = *term;
     let worker = Worker {
         store: Arc::clone(&world.store) as _,
         tenant: LOCAL_TENANT,
@@ -69,7 +70,7 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
             ..WorkerSettings::default()
         },
         // Whoever does not listen any more is about to leave.
-        journal: Arc::new(move |activity| drop(happens.send(Happened::from(activity)))),
+        journal: Arc::new(move |activity| drop(Happened::of(activity, &told).map(|happened| happens.send(happened)))),
     };
     let stop = CancellationToken::new();
     let mut leave = Leave::listen()?;

@@ -59,8 +59,8 @@ fn session_of(name: &[u8]) -> SessionId {
 }
 
 /// The database with the files that belong to it.
-pub fn store_files(settings: &Settings) -> [PathBuf; 3] {
-    ["", "-wal", "-shm"].map(|suffix| {
+pub fn store_files(settings: &Settings) -> [PathBuf; 4] {
+    ["", "-wal", "-shm", "-mark"].map(|suffix| {
         let mut file = settings.database.clone().into_os_string();
         file.push(suffix);
         file.into()

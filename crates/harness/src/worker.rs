@@ -91,6 +91,10 @@ pub enum Activity<'a> {
     Ran { cycle: u64, session: SessionId, end: &'a WakeEnd, state: &'a State },
     /// A session was taken up and no wake ran. `again`: when it is looked at again, where that is known.
     Skipped { cycle: u64, session: SessionId, reason: Skip, message: Option<&'a str>, again: Option<Timestamp> },
+    /// The store cannot be asked for work now. A worker that watches looks again until it can; this is told once.
+    StoreFailed { error: &'a StoreError },
+    /// It can be asked again.
+    StoreBack,
 }
 
 /// Why no wake ran.
@@ -152,7 +156,8 @@ impl Worker {
     /// stay open for the next who comes, and leases are given back, within [`limits::SHUTDOWN`].
     ///
     /// # Errors
-    /// If the store cannot be asked for work.
+    /// If the store cannot be asked for work. A worker that watches waits while that may pass by itself, such as a full disk
+    /// or a lock that somebody holds ([`StoreError::may_pass`]).
     pub async fn run(&self, cancel: &CancellationToken) -> Result<WorkerStop, StoreError> {
         let mut running = JoinSet::new();
         let stop = cancel.child_token();
@@ -179,21 +184,31 @@ impl Worker {
         // A session that could not be run is no cycle: else a few broken ones would keep the others from being served.
         let (mut cycle, mut failed, mut swept) = (0u64, 0u64, None::<Duration>);
         let mut busy = self.clock.monotonic();
+        let mut store_failed = false;
         loop {
             if stop.is_cancelled() {
                 return Ok(WorkerStop::Interrupted);
             }
             // Before it looks: what is committed meanwhile wakes the next wait.
             changes.mark_unchanged();
-            let now = self.clock.monotonic();
-            if swept.is_none_or(|at| now.saturating_sub(at) >= SWEEP_EVERY) {
-                while self.store.sweep().await?.more() {}
-                swept = Some(now);
-            }
             let free = settings.at_once.max(1).saturating_sub(running.len());
             let spent = cycle - failed;
             let room = free.min(usize::try_from(most - spent).unwrap_or(usize::MAX));
-            let claimed = self.claim(room).await?;
+            let claimed = match self.look(room, &mut swept, &mut known).await {
+                Ok(claimed) => {
+                    if std::mem::take(&mut store_failed) {
+                        (self.journal)(Activity::StoreBack);
+                    }
+                    claimed
+                }
+                Err(error) if settings.watch && error.may_pass() => {
+                    if !std::mem::replace(&mut store_failed, true) {
+                        (self.journal)(Activity::StoreFailed { error: &error });
+                    }
+                    Vec::new()
+                }
+                Err(error) => return Err(error),
+            };
             let idle = claimed.is_empty() && running.is_empty();
             for (lease, asked) in claimed {
                 cycle += 1;
@@ -228,14 +243,34 @@ impl Worker {
         }
     }
 
+    /// What time alone asks for, and then leases of what is due.
+    async fn look(
+        &self,
+        room: usize,
+        swept: &mut Option<Duration>,
+        known: &mut Known,
+    ) -> Result<Vec<(Lease, Duration)>, StoreError> {
+        let now = self.clock.monotonic();
+        if swept.is_none_or(|at| now.saturating_sub(at) >= SWEEP_EVERY) {
+            while self.store.sweep().await?.more() {}
+            *swept = Some(now);
+        }
+        self.claim(room, known).await
+    }
+
     /// Leases of due sessions, with the monotonic time from before each was asked for.
-    async fn claim(&self, room: usize) -> Result<Vec<(Lease, Duration)>, StoreError> {
+    async fn claim(&self, room: usize, known: &mut Known) -> Result<Vec<(Lease, Duration)>, StoreError> {
         if room == 0 {
             return Ok(Vec::new());
         }
         let asked = self.clock.monotonic();
         if self.settings.only.is_empty() {
             let claims = self.store.claim(self.tenant, self.owner.clone(), room, limits::LEASE_TTL).await?;
+            for claim in &claims {
+                if let Claim::Refused(error @ StoreError::Damaged { session, .. }) = claim {
+                    self.tell_damaged(*session, error, known);
+                }
+            }
             return Ok(claims.into_iter().filter_map(granted).map(|lease| (lease, asked)).collect());
         }
         let mut leases = Vec::new();
@@ -253,6 +288,16 @@ impl Worker {
             }
         }
         Ok(leases)
+    }
+
+    /// A session that is due and that nobody may run is told of once.
+    fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut Known) {
+        let skipped = (Skip::WakeFailed, Some(error.to_string()));
+        if known.told.get(&session) != Some(&skipped) {
+            let (reason, message) = (skipped.0, skipped.1.as_deref());
+            (self.journal)(Activity::Skipped { cycle: 0, session, reason, message, again: None });
+            known.told.insert(session, skipped);
+        }
     }
 
     /// Tells of it; of a skip only once for a session until its reason changes. Gives whether it could not be run.

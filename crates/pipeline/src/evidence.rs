@@ -8,7 +8,7 @@ use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Code, Digest, IntentId, SessionId, TenantId, Trust, TurnId, Window, limits,
 };
 use portcullis_event::facts::ArtifactStored;
-use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, Stored};
+use portcullis_store::{ArtifactRow, Artifacts, Blob, Store, StoreError, Stored, is_made};
 
 use crate::append::Append;
 use crate::refuse::Refusal;
@@ -226,6 +226,9 @@ impl ArtifactShelf {
         let row = self.store.artifact(self.tenant, id).await.map_err(ShelfError::Store)?;
         let row = row.filter(|row| session.is_none_or(|s| s == row.session)).ok_or(ShelfError::NotFound(id))?;
         let sha256 = row.artifact.sha256;
+        if !is_made(&*self.store, self.tenant, &row).await.map_err(ShelfError::Store)? {
+            return Err(ShelfError::Lost(id));
+        }
         if row.tombstone.is_some() {
             return Err(ShelfError::Expired { id, sha256, bytes: row.artifact.bytes });
         }

@@ -5,11 +5,13 @@
 //! version *is* the number of uses, whichever processes used it at once. `grants/revision` is written with every
 //! grant and revocation: a reader whose copy bears its version has all there is.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portcullis_base::{AppendId, AskId, GrantId, SessionId, TenantId, Timestamp};
+use portcullis_base::{AppendId, AskId, Digest, GrantId, SessionId, TenantId, Timestamp};
 use portcullis_event::facts::{Asked, GrantCreated, GrantRevoked, Reply};
-use portcullis_event::{Draft, Stamp, operator_log_of};
+use portcullis_event::{Body, Draft, Event, EventBody as _, Stamp, operator_log_of};
 use portcullis_policy::{Grant, GrantScope, RuleId, Satisfies, SuggestedRule};
 use portcullis_store::{Commit, Record, RecordWrite, SessionKey, Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -105,6 +107,23 @@ impl GrantBook {
             .collect()
     }
 
+    /// Grants whose records are not what the log says was given; each with the reason.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn altered(&self) -> Result<Vec<(String, &'static str)>, StoreError> {
+        let mut given = Given::new(&*self.store, self.tenant);
+        let mut altered = Vec::new();
+        for record in self.store.records(self.tenant, GRANT).await? {
+            let why = match read(&record) {
+                Ok(found) => given.fault(&record, &found).await?,
+                Err(_) => Some("its record cannot be read"),
+            };
+            altered.extend(why.map(|why| (record.id.clone(), why)));
+        }
+        Ok(altered)
+    }
+
     /// What may answer an ask now; who asks, what and when is for the policy to compare.
     async fn standing(&self) -> Result<Arc<[Grant]>, StoreError> {
         let (kind, id) = REVISION;
@@ -119,8 +138,15 @@ impl GrantBook {
         }
         let records = self.store.records(self.tenant, GRANT).await?;
         let all: Vec<Remembered> = records.iter().map(read).collect::<Result<_, _>>()?;
-        let grants: Arc<[Grant]> =
-            all.into_iter().filter(|found| found.revoked.is_none()).map(|found| found.grant).collect();
+        let mut given = Given::new(&*self.store, self.tenant);
+        let mut standing = Vec::new();
+        for (found, record) in all.into_iter().zip(&records).filter(|(found, _)| found.revoked.is_none()) {
+            match given.fault(record, &found).await? {
+                None => standing.push(found.grant),
+                Some(why) => tracing::warn!(grant = %record.id, "a remembered allow is not used: {why}"),
+            }
+        }
+        let grants: Arc<[Grant]> = standing.into();
         let copy = Copy { revision, grants: Arc::clone(&grants) };
         *self.copy.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
         Ok(grants)
@@ -197,6 +223,58 @@ impl GrantBook {
             done => drop(done?),
         }
         Ok(found)
+    }
+}
+
+/// What the logs say of grants, each log read once. A record is only a copy of it, and nothing is allowed by a copy alone.
+struct Given<'a> {
+    store: &'a dyn Store,
+    tenant: TenantId,
+    logs: HashMap<SessionId, Vec<Event>>,
+}
+
+impl<'a> Given<'a> {
+    fn new(store: &'a dyn Store, tenant: TenantId) -> Self {
+        Self { store, tenant, logs: HashMap::new() }
+    }
+
+    async fn of(&mut self, session: SessionId) -> Result<&[Event], StoreError> {
+        Ok(match self.logs.entry(session) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let key = SessionKey { tenant: self.tenant, session };
+                new.insert(self.store.of_kinds(key, &[GrantCreated::KIND, GrantRevoked::KIND]).await?)
+            }
+        })
+    }
+
+    /// What is wrong with the record of a grant.
+    async fn fault(&mut self, record: &Record, found: &Remembered) -> Result<Option<&'static str>, StoreError> {
+        let id = found.grant.id;
+        if record.id != id.to_string() {
+            return Ok(Some("its record has the name of another grant"));
+        }
+        let event = GrantCreated { grant_id: id, grant: json(&found.grant) };
+        let payload_hash = Digest::of(event.to_payload().as_bytes());
+        let is_given = |event: &Event| match &*event.body_ref() {
+            Body::GrantCreated(given) if given.grant_id == id => {
+                serde_json::from_value::<Grant>(given.grant.clone()).is_ok_and(|given| given == found.grant)
+            }
+            // Its log was erased; what it hashes to is still there.
+            _ => event.payload.is_none() && event.kind == GrantCreated::KIND && event.payload_hash == payload_hash,
+        };
+        if !self.of(found.given_in).await?.iter().any(is_given) {
+            return Ok(Some("nobody gave it as its record says"));
+        }
+        let revokes = |event: &Event| matches!(&*event.body_ref(), Body::GrantRevoked(fact) if fact.grant_id == id);
+        let operator = operator_log_of(self.tenant);
+        let revoked =
+            self.of(found.given_in).await?.iter().any(revokes) || self.of(operator).await?.iter().any(revokes);
+        Ok(match (revoked, found.revoked.is_some()) {
+            (true, false) => Some("it was revoked, and its record does not say so"),
+            (false, true) => Some("its record says that it was revoked, and nobody did"),
+            _ => None,
+        })
     }
 }
 

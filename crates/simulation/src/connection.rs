@@ -200,7 +200,7 @@ impl Queue for Connection {
             let claims = self.ground.store.claim(tenant, owner, limit, ttl).await?;
             let granted = claims.iter().filter_map(|claim| match claim {
                 Claim::Granted(lease) => Some(lease.session),
-                Claim::Held { .. } => None,
+                Claim::Held { .. } | Claim::Refused(_) => None,
             });
             granted.for_each(|session| self.ground.oracle.taken_up(session));
             Ok(claims)

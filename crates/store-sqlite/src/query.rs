@@ -4,7 +4,7 @@ use portcullis_base::{
     ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
 };
 use portcullis_event::facts::AtRoot;
-use portcullis_event::{Event, SessionRow, ledger_of, operator_log_of};
+use portcullis_event::{Event, EventType, SessionRow, ledger_of, operator_log_of};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, SessionKey, SessionSummary, Snapshot, Tombstone,
 };
@@ -25,6 +25,22 @@ pub(crate) fn events(conn: &Connection, key: SessionKey, after: u64, limit: usiz
         found.push(event);
         true
     })?;
+    Ok(found)
+}
+
+/// Events of some types. Only those are unpacked.
+pub(crate) fn of_kinds(conn: &Connection, key: SessionKey, kinds: &[EventType]) -> rusqlite::Result<Vec<Event>> {
+    let Some(log) = runs::log_of(conn, key)? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    let mut typed = conn.prepare_cached("SELECT seq, type FROM events WHERE log = ?1 ORDER BY seq")?;
+    let mut rows = typed.query(params![log])?;
+    while let Some(row) = rows.next()? {
+        let kind = row.get_ref(1)?.as_str()?;
+        if kinds.iter().any(|wanted| wanted.as_str() == kind) {
+            let seq: u64 = row.get(0)?;
+            found.extend(events(conn, key, seq.saturating_sub(1), 1)?);
+        }
+    }
     Ok(found)
 }
 

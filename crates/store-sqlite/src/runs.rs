@@ -286,9 +286,11 @@ fn event(row: &Row<'_>, run: &Run, prev_hash: Digest) -> rusqlite::Result<Event>
         append_id: run.append_id,
         v: row.get(4)?,
         payload: payload.map(Payload::from),
-        payload_hash: match payload {
-            Some(text) => Digest::of(text.as_bytes()),
-            None => kept.map_or(LOST, Digest::from_bytes),
+        // It is kept for what was erased. One that stands beside a payload was put there: verification then compares both.
+        payload_hash: match (kept, payload) {
+            (Some(kept), _) => Digest::from_bytes(kept),
+            (None, Some(text)) => Digest::of(text.as_bytes()),
+            (None, None) => LOST,
         },
         prev_hash,
         hash: digest_at(row, 6)?,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Clock, Digest, IdGen, IntentId, OutboxId, SessionId, TenantId, Timestamp};
-use portcullis_event::{CheckpointKey, Event};
+use portcullis_event::{CheckpointKey, Event, EventType};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
@@ -339,6 +339,11 @@ impl Log for SqliteStore {
 
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.readers.scan(move |conn| query::events(conn, key, after, limit)).await
+    }
+
+    async fn of_kinds(&self, key: SessionKey, kinds: &[EventType]) -> Result<Vec<Event>, StoreError> {
+        let kinds = kinds.to_vec();
+        self.readers.scan(move |conn| query::of_kinds(conn, key, &kinds)).await
     }
 
     async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError> {

@@ -57,6 +57,6 @@ pub use sweep::Leftover;
 pub use traits::{Log, Notices, Queue, Records, Search, Store};
 pub use variables::{VARIABLE, variable_id, variable_ids};
 pub use verify::{
-    Audit, Erased, LogFault, Proof, Seen, Verified, verify_artifacts, verify_session, verify_session_seen,
-    verify_tenant, verify_tenant_seen,
+    Audit, Erased, LogFault, Named, Proof, Seen, Verified, is_made, verify_artifacts, verify_session,
+    verify_session_seen, verify_tenant, verify_tenant_seen,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use portcullis_base::{ArtifactId, AskId, Digest, IntentId, OutboxId, SessionId, TenantId, Timestamp};
-use portcullis_event::{CheckpointKey, Event};
+use portcullis_event::{CheckpointKey, Event, EventType};
 use tokio::sync::watch;
 
 use crate::{
@@ -13,6 +13,9 @@ use crate::{
     IntentRow, Lease, LeaseOwner, OutboxEntry, Query, Record, Retain, SessionKey, SessionSummary, Snapshot, StoreError,
     Swept, WakeRow,
 };
+
+/// Events that a search through a log holds at once.
+const SCANNED: usize = 512;
 
 /// Logs, and the rows that follow from them.
 #[async_trait]
@@ -37,6 +40,17 @@ pub trait Log: Send + Sync {
 
     /// Events with `seq > after`, in order, at most `limit`. Never a gap (S5).
     async fn read(&self, key: SessionKey, after: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// Every event of these types, in order: what made a row is looked up there, because a row is only a copy of it.
+    async fn of_kinds(&self, key: SessionKey, kinds: &[EventType]) -> Result<Vec<Event>, StoreError> {
+        let (mut found, mut after) = (Vec::new(), 0);
+        loop {
+            let page = self.read(key, after, SCANNED).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = last.seq;
+            found.extend(page.into_iter().filter(|event| kinds.contains(&event.kind)));
+        }
+    }
 
     /// The head row, `None` if there is no such log.
     async fn head(&self, key: SessionKey) -> Result<Option<Head>, StoreError>;

@@ -19,3 +19,4 @@ mod shown_to_the_end;
 mod typed_answers;
 mod store_damaged;
 mod store_gone;
+mod store_rows;

@@ -1,18 +1,20 @@
-//! Every artifact that a row names is there and has the hash of its row.
+//! Every artifact that an event names has its row, every row is as its event says, and its bytes have the hash of both.
 
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use portcullis_base::{Digest, TenantId};
+use portcullis_base::{ArtifactId, Digest, SessionId, TenantId};
 
 use super::LogFault;
-use crate::{Artifacts, Store, StoreError};
+use super::made::{NAMING, Named, is_made};
+use crate::{ArtifactRow, Artifacts, SessionKey, Store, StoreError};
 
 /// Rows that are held at once.
 const PAGE: usize = 512;
 
-/// Hashes the bytes of every artifact of a tenant anew, the small ones in the store and the large ones beside it.
+/// Compares the rows of a tenant's artifacts with what its logs name ([`crate::Audit::named`]), and hashes the bytes of every
+/// artifact anew, the small ones in the store and the large ones beside it.
 ///
 /// # Errors
 /// If the store cannot be read at all. A lost or changed artifact is no error: it is among the faults.
@@ -20,15 +22,24 @@ pub async fn verify_artifacts(
     store: &dyn Store,
     artifacts: Arc<dyn Artifacts>,
     tenant: TenantId,
+    named: &Named,
 ) -> Result<Vec<LogFault>, StoreError> {
     let mut faults = Vec::new();
+    let mut rows: HashSet<ArtifactId> = HashSet::new();
     let mut sound: HashSet<Digest> = HashSet::new();
     let mut after = None;
     loop {
         let page = store.artifacts(tenant, after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(faults) };
+        let Some(last) = page.last() else { break };
         after = Some(last.artifact.id);
         for row in page {
+            rows.insert(row.artifact.id);
+            if let Some(why) = named.fault(&row)
+                && !made_since(store, tenant, &row).await?
+            {
+                faults.push(LogFault::Artifact { session: row.session, artifact: row.artifact.id, why });
+                continue;
+            }
             let sha256 = row.artifact.sha256;
             // Equal contents are kept once and hashed once; of what a policy took nothing is promised but the hash.
             if sound.contains(&sha256) || row.tombstone.is_some() {
@@ -48,6 +59,37 @@ pub async fn verify_artifacts(
             }
         }
     }
+    for (session, artifact) in named.without(&rows) {
+        // One whose session was erased since its log was read went with it.
+        if store.artifact(tenant, artifact).await?.is_none() && still_named(store, tenant, session, artifact).await? {
+            faults.push(LogFault::Artifact { session, artifact, why: "its row is gone, though an event names it" });
+        }
+    }
+    Ok(faults)
+}
+
+/// Rows that came after their log was read are held against it now.
+async fn made_since(store: &dyn Store, tenant: TenantId, row: &ArtifactRow) -> Result<bool, StoreError> {
+    match is_made(store, tenant, row).await {
+        // The walk over that log has told of it.
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        made => made,
+    }
+}
+
+async fn still_named(
+    store: &dyn Store,
+    tenant: TenantId,
+    session: SessionId,
+    artifact: ArtifactId,
+) -> Result<bool, StoreError> {
+    let mut now = Named::default();
+    let events = match store.of_kinds(SessionKey { tenant, session }, &NAMING).await {
+        Err(StoreError::Corrupt(_)) => return Ok(true),
+        events => events?,
+    };
+    events.iter().for_each(|event| now.take_in(session, event));
+    Ok(now.names(artifact))
 }
 
 /// What is wrong with a large one; opening it hashes it.

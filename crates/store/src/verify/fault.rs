@@ -45,6 +45,10 @@ pub enum LogFault {
     CheckpointNotInLedger { session: SessionId, seq: u64 },
     #[error("session {session}: the content of event {seq} ({id}) is gone, and nothing says that it was erased")]
     ErasedUnsaid { session: SessionId, seq: u64, id: EventId },
+    #[error("session {session}: a row is not what its events say: {what}")]
+    Row { session: SessionId, what: String },
+    #[error("grant {grant}: {why}")]
+    Grant { grant: String, why: &'static str },
     #[error("artifact {artifact} of session {session}: {why}")]
     Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
     #[error(

@@ -6,6 +6,7 @@
 mod artifacts;
 mod erased;
 mod fault;
+mod made;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType,
 pub use artifacts::verify_artifacts;
 pub use erased::Erased;
 pub use fault::{LogFault, Proof};
+pub use made::{Named, is_made};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 
@@ -44,6 +46,8 @@ pub struct Audit {
     pub ledger_head: Option<(u64, Digest)>,
     /// Everything that does not hold, the faults in `logs` included.
     pub faults: Vec<LogFault>,
+    /// Artifacts as the logs name them, to hold their rows against ([`verify_artifacts`]).
+    pub named: Named,
 }
 
 impl Audit {
@@ -323,7 +327,12 @@ pub async fn verify_tenant_seen(
     // A damaged store may not take deliveries; what waits is read where it stands then.
     let _ = deliver_outbox(store).await;
 
-    let mut audit = Audit { logs: Vec::with_capacity(sessions.len() + 1), ledger_head: None, faults: Vec::new() };
+    let mut audit = Audit {
+        logs: Vec::with_capacity(sessions.len() + 1),
+        ledger_head: None,
+        faults: Vec::new(),
+        named: Named::default(),
+    };
     let mut ledger = Ledger::default();
     let mut head = None;
     let mut saved = None;
@@ -363,7 +372,12 @@ pub async fn verify_tenant_seen(
     let mut unnamed = Vec::new();
     for session in &sessions {
         let said = ledger.said.get(session).map_or(&[][..], Vec::as_slice);
-        let walked = walk(store, key(*session), checkpoint_key, said, &mut |_| seen(1)).await?;
+        let named = &mut audit.named;
+        let visit = &mut |event: &Event| {
+            named.take_in(*session, event);
+            seen(1);
+        };
+        let walked = walk(store, key(*session), checkpoint_key, said, visit).await?;
         let newest = walked.newest_checkpoint;
         let named = said.iter().filter(|statement| statement.ledger.is_some()).map(|statement| statement.seq).max();
         // The ledger names the first event of a session and then its checkpoints: those must be there.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, SystemClock, SystemIds, TenantId, Trust,
 };
+use portcullis_event::facts::ArtifactStored;
 use portcullis_store::testkit::World;
 use portcullis_store::{
-    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, ORPHAN_GRACE, SessionKey, grace, unreferenced,
+    ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, Named, ORPHAN_GRACE, SessionKey, grace, unreferenced,
     verify_artifacts,
 };
 
@@ -44,8 +45,13 @@ async fn s13_the_audit_names_artifacts_whose_bytes_were_changed_or_lost() {
     let small = Digest::of(b"small");
     commit.blobs.push(Blob { sha256: small, bytes: b"small".to_vec() });
     commit.artifacts.push(row(key, 4, small));
-    store.commit(commit).await.expect("an append");
-    let audit = async || verify_artifacts(&store, artifacts.clone(), world.tenant).await.expect("it can be read");
+    let stored = |row: &ArtifactRow| world.draft(&ArtifactStored { artifact: row.artifact.clone(), intent_id: None });
+    commit.events.extend(commit.artifacts.iter().map(stored).collect::<Vec<_>>());
+    let mut named = Named::default();
+    let committed = store.commit(commit).await.expect("an append");
+    committed.events.iter().for_each(|event| named.take_in(key.session, event));
+    let audit =
+        async || verify_artifacts(&store, artifacts.clone(), world.tenant, &named).await.expect("it can be read");
     assert_eq!(audit().await, []);
     fs::write(&files[1], b"other").expect("changed");
     fs::remove_file(&files[2]).expect("removed");

@@ -1,0 +1,116 @@
+//! Rows that are served or obeyed, changed behind the program's back: `audit verify` names each, and none is obeyed.
+
+use rusqlite::Connection;
+
+use crate::common::World;
+
+fn sql(world: &World, text: &str) -> usize {
+    let conn = Connection::open(world.database()).expect("it opens");
+    conn.execute(text, []).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+const A: &str = r#"{"file_path":"a.txt","content":"hello\n"}"#;
+const B: &str = r#"{"file_path":"b.txt","content":"hello\n"}"#;
+
+/// A world with artifacts that can be read and a grant; the id of an artifact.
+fn lived_in() -> (World, String) {
+    let world = World::new();
+    let seq = r#"{"command":"seq 1 30000"}"#;
+    world.run(&["call", "shell_run", seq, "--approvals", "allow"]).ends(0);
+    world.run(&["call", "shell_run", r#"{"command":"seq 1 40000"}"#, "--approvals", "allow"]).ends(0);
+    let ask = world.run(&["call", "write", A]).ends(3).id("ask_");
+    world.run(&["approvals", "allow", &ask, "--save"]).ends(0);
+    let session = world.run(&["sessions", "--json"]).ends(0).id("sesn_");
+    let artifact = world.run(&["sessions", "events", &session, "--json"]).ends(0).id("art_");
+    (world, artifact)
+}
+
+#[test]
+fn rows_that_nobody_touched_verify_and_serve() {
+    let (world, artifact) = lived_in();
+    world.run(&["audit", "verify"]).ends(0);
+    world.run(&["call", "artifact_read", &format!(r#"{{"id":"{artifact}"}}"#)]).ends(0);
+}
+
+#[test]
+fn a_row_that_is_not_what_its_events_say_is_named_by_the_audit() {
+    // Each leaves the chain, the checkpoints and the ledger as they were.
+    let attacks = [
+        (
+            "an artifact names the content of another",
+            "UPDATE artifacts SET sha256 = (SELECT sha256 FROM artifacts ORDER BY artifact_id DESC LIMIT 1)",
+        ),
+        (
+            "an artifact's row is deleted",
+            "DELETE FROM artifacts WHERE artifact_id = (SELECT artifact_id FROM artifacts LIMIT 1)",
+        ),
+        ("all rows of artifacts are deleted", "DELETE FROM artifacts"),
+        ("an artifact is trusted", "UPDATE artifacts SET trust = 'operator_policy'"),
+        ("an artifact is of another size", "UPDATE artifacts SET bytes = bytes + 1"),
+        ("an artifact is of another kind of file", "UPDATE artifacts SET mime = 'application/x-sh'"),
+        ("an artifact is of another session", "UPDATE artifacts SET session = zeroblob(16)"),
+        ("an artifact counts as whole", "UPDATE artifacts SET complete = 1 - complete"),
+        (
+            "a grant allows more",
+            "UPDATE records SET body = replace(body, '/workspace/a.txt', '/workspace/**') WHERE kind = 'grant'",
+        ),
+        (
+            "a grant holds everywhere",
+            "UPDATE records SET body = json_set(body, '$.scope', json('{}')) WHERE kind = 'grant'",
+        ),
+        (
+            "a grant never ends",
+            "UPDATE records SET body = json_set(body, '$.expires_at', 9000000000000000) WHERE kind = 'grant'",
+        ),
+        (
+            "a grant counts as revoked",
+            "UPDATE records SET body = json_set(body, '$.revoked', json('{\"by\":\"x\",\"at\":1}')) WHERE kind = 'grant'",
+        ),
+        (
+            "a grant was given elsewhere",
+            "UPDATE records SET id = 'grant_01m00000000000000000000000' WHERE kind = 'grant'",
+        ),
+        ("a hash stands beside a payload", "UPDATE events SET payload_hash = zeroblob(32) WHERE seq = 2"),
+        ("an intent has not started", "UPDATE intents SET state = 'admitted'"),
+        ("an ask was answered otherwise", "UPDATE asks SET reply = 'deny'"),
+        ("an ask is about something else", "UPDATE asks SET facts = '{}'"),
+        ("an ask waits again", "UPDATE asks SET state = 'pending'"),
+        ("a session is idle by its head", "UPDATE session_heads SET blocked_n = blocked_n + 1"),
+    ];
+    let (world, _) = lived_in();
+    let whole: Vec<_> = ["", "-wal"].iter().map(|suffix| format!("{}{suffix}", world.database().display())).collect();
+    let kept: Vec<_> = whole.iter().map(|path| std::fs::read(path).unwrap_or_default()).collect();
+    for (what, attack) in attacks {
+        for (path, bytes) in whole.iter().zip(&kept) {
+            std::fs::write(path, bytes).expect("written");
+        }
+        let _ = std::fs::remove_file(format!("{}-shm", world.database().display()));
+        assert!(sql(&world, attack) > 0, "{what}: it changes something");
+        let ran = world.run(&["audit", "verify"]);
+        assert_eq!(ran.code, 1, "{what}: {} {}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn an_artifact_whose_row_was_swapped_is_not_served() {
+    let (world, artifact) = lived_in();
+    // Each takes the content of the other: both contents are there, and have the hashes that their rows name.
+    sql(
+        &world,
+        "UPDATE artifacts SET sha256 = (SELECT sha256 FROM artifacts b WHERE b.sha256 <> artifacts.sha256 LIMIT 1)",
+    );
+    let ran = world.run(&["call", "artifact_read", &format!(r#"{{"id":"{artifact}"}}"#)]);
+    assert!(ran.code == 1 && !ran.out.contains("30000"), "{} {}", ran.out, ran.err);
+}
+
+#[test]
+fn a_grant_that_was_widened_answers_nothing() {
+    let (world, _) = lived_in();
+    world.run(&["call", "write", A]).ends(0);
+    let widened =
+        "UPDATE records SET body = replace(body, '/workspace/a.txt', '/workspace/b.txt') WHERE kind = 'grant'";
+    assert_eq!(sql(&world, widened), 1, "the control: the grant is there, and has just answered");
+    for input in [A, B] {
+        world.run(&["call", "write", input]).ends(3);
+    }
+}
