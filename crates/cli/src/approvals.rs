@@ -1,6 +1,8 @@
 //! `approvals`: the inbox. An answer is a durable append of its own; then the call runs, once, in
 //! the workspace of the session that asked.
 
+use std::time::Duration;
+
 use portcullis::{Answer, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_event::AskState;
@@ -202,8 +204,38 @@ async fn left_over(
             term.note(&format!(
                 "already_settled: ask {ask} is {stands}; its call has not ended yet and is seen through"
             ));
+            let theirs = carried_out_by_another(world, runtime, row).await?;
             let (observed, interrupted) = call::see_through(world, runtime, row, term).await?;
+            if theirs && !interrupted {
+                let outcome = observed.code.to_string();
+                return Err(failed(format!(
+                    "already_settled: ask {ask} is {stands}; its call ended as {outcome}; the first answer counts"
+                )));
+            }
             Ok(call::show(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))
         }
+    }
+}
+
+/// How long whoever answered first has to take up the session before he counts as gone. He claims it right after his answer.
+const FIRST_ANSWER_GRACE: Duration = Duration::from_secs(2);
+/// How often it is looked whether he did.
+const LOOK_FOR_HOLDER: Duration = Duration::from_millis(20);
+
+/// Whether somebody else carries out the call of an ask that was answered before. Then this answer came too late, and its
+/// command ends the same way however far the call is by then.
+async fn carried_out_by_another(world: &World, runtime: &Runtime, row: &AskRow) -> anyhow::Result<bool> {
+    let clock = SystemClock::new();
+    let until = clock.monotonic() + FIRST_ANSWER_GRACE;
+    loop {
+        let head = world.store.head(key(row.session_id)).await?;
+        let is_held = head.is_some_and(|head| activity::lease(&head).is_some());
+        if is_held || runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?.is_some() {
+            return Ok(true);
+        }
+        if clock.monotonic() >= until {
+            return Ok(false);
+        }
+        tokio::time::sleep(LOOK_FOR_HOLDER).await;
     }
 }

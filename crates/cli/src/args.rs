@@ -204,6 +204,11 @@ pub struct RunArgs {
 const CALL_EXITS: &str = "Exit codes: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 waits for an answer, \
 4 denied or expired, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
 
+/// The same for an answer, which may come too late.
+const ALLOW_EXITS: &str = "An ask that somebody answered before ends with 1 (`already_settled`), however far its call is by \
+then; only where whoever answered is gone and nobody runs the call is it run here, and ends as the call does.\nExit codes: 0 done, 1 the call failed or was refused, 2 wrong usage, 3 waits for an answer, \
+4 denied or expired, 5 the store or the machine failed, or the session is in use, 130 interrupted.";
+
 #[derive(Debug, Args)]
 #[command(after_help = CALL_EXITS)]
 pub struct CallArgs {
@@ -230,7 +235,7 @@ pub enum Approvals {
         ask: AskId,
     },
     /// Allow it and run it: this once, or from now on what its suggested rule says
-    #[command(after_help = CALL_EXITS)]
+    #[command(after_help = ALLOW_EXITS)]
     Allow {
         /// The ask
         ask: AskId,

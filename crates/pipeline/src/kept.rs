@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::append::Append;
-use crate::evidence::{Evidence, Label};
+use crate::evidence::{Evidence, Label, RetainError};
 use crate::gate::Gate;
 use crate::session::Session;
 use crate::step::Halt;
@@ -79,7 +79,12 @@ impl Session {
             complete: true,
         };
         let kept = evidence.keep(label, text.into_bytes(), facts).await;
-        kept.map(Carried::Artifact).map_err(|fault| Halt::PersistFailed(StoreError::Unavailable(fault.to_string())))
+        kept.map(Carried::Artifact).map_err(|fault| {
+            Halt::PersistFailed(match &fault {
+                RetainError::Io(_) => StoreError::Unavailable(fault.to_string()),
+                _ => StoreError::OverLimit(fault.to_string()),
+            })
+        })
     }
 
     /// Reads the state where it is, without a copy.

@@ -8,6 +8,8 @@ use std::path::Path;
 use portcullis_store::StoreError;
 use rusqlite::ErrorCode;
 
+use crate::headroom::ROOM_TO_WORK;
+
 /// Why an operation inside a transaction did not go through.
 #[derive(Debug)]
 pub(crate) enum Fail {
@@ -99,7 +101,7 @@ pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::Unavailable("another process keeps the store locked; end it or try again".to_owned())
         }
-        Some(ErrorCode::DiskFull) => StoreError::DiskFull { free: 0 },
+        Some(ErrorCode::DiskFull) => StoreError::DiskFull { free: 0, needed: ROOM_TO_WORK },
         _ => match error {
             // A stored value that has not the shape this program gave it.
             rusqlite::Error::FromSqlConversionFailure(..)

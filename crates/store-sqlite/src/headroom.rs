@@ -13,7 +13,7 @@ use crate::ballast::{BALLAST_BYTES, Ballast};
 use crate::connect::Place;
 
 /// Work begins only where this much is free: the largest append, so that a call that may start can also end.
-const ROOM_TO_WORK: u64 = 4 << 20;
+pub(crate) const ROOM_TO_WORK: u64 = 4 << 20;
 /// With less than this an I/O error is taken for a full disk. SQLite says so itself only of plain writes: memory it
 /// shares and files at their size limit fail otherwise.
 const NO_ROOM: u64 = 1 << 20;
@@ -36,8 +36,7 @@ impl Headroom {
     /// have something to end.
     pub(crate) fn admits(&mut self, place: &Place) -> bool {
         if !self.roomy {
-            let reserved = if self.wants_ballast(place) { BALLAST_BYTES } else { 0 };
-            self.roomy = room(place) >= ROOM_TO_WORK + reserved;
+            self.roomy = room(place) >= needed(place, &self.ballast);
         }
         self.roomy
     }
@@ -64,14 +63,16 @@ impl Headroom {
 
     /// What someone is told who comes with new work.
     pub(crate) fn refusal(place: &Place) -> StoreError {
-        StoreError::DiskFull { free: room(place) }
+        StoreError::DiskFull { free: room(place), needed: needed(place, &Ballast::beside(&place.path)) }
     }
+}
 
-    fn wants_ballast(&self, place: &Place) -> bool {
-        let size = statvfs(folder(place)).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
-        let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-        size >= DISK_FOR_BALLAST && limit >= BALLAST_BYTES && !self.ballast.is_kept() && self.ballast.was_made()
-    }
+/// What must be free for new work to begin. Where the ballast was given away, its room is spoken for.
+fn needed(place: &Place, ballast: &Ballast) -> u64 {
+    let size = statvfs(folder(place)).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+    let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    let missed = size >= DISK_FOR_BALLAST && limit >= BALLAST_BYTES && !ballast.is_kept() && ballast.was_made();
+    ROOM_TO_WORK + if missed { BALLAST_BYTES } else { 0 }
 }
 
 /// Bytes that can still be written: what the disk has, and what the limit of a file's size leaves. What cannot be asked

@@ -19,6 +19,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005_ask_roots.sql"),
     include_str!("../migrations/0006_lost_keys.sql"),
     include_str!("../migrations/0007_runs.sql"),
+    include_str!("../migrations/0008_packed_with_words.sql"),
 ];
 
 /// Marks the file as ours (`pcls`): another program's database is never touched.

@@ -10,8 +10,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::codec::{digest_at, id, id_at, opt_id_at, time_at};
 
-/// Shorter runs stay text that anyone can read with SQLite's own tools: packing would free no page.
-const PACKED_FROM: usize = 1_024;
+/// Shorter runs stay text that anyone can read with SQLite's own tools: packing would free next to nothing.
+const PACKED_FROM: usize = 256;
+/// The words that events are made of, which the packer knows beforehand: a run of a call then packs to a third, and several
+/// of them fit into a page. What is packed can be read with these very bytes only, so that the file never changes; better
+/// words would be another file, with a mark of its own.
+const WORDS: &[u8] = include_bytes!("words.txt");
+/// Set in the size that stands before a packed run: it was packed with [`WORDS`]. No run is that long.
+const WITH_WORDS: u32 = 1 << 31;
 /// A run ends with the event that brings it here: more need not be unpacked to read one event.
 const RUN_BYTES: usize = 65_536;
 /// LZ4 never makes more of a byte; whatever claims to be longer was not packed by us.
@@ -120,9 +126,12 @@ fn insert_run(conn: &Connection, log: i64, first: &Event, run: &[Event]) -> rusq
 
 fn packed(text: &str) -> ToSqlOutput<'_> {
     if text.len() >= PACKED_FROM {
-        let packed = lz4_flex::block::compress_prepend_size(text.as_bytes());
-        if packed.len() < text.len() {
-            return ToSqlOutput::Owned(Value::Blob(packed));
+        let packed = lz4_flex::block::compress_with_dict(text.as_bytes(), WORDS);
+        if let Some(size) = u32::try_from(text.len()).ok().filter(|size| size & WITH_WORDS == 0)
+            && packed.len() + size_of::<u32>() < text.len()
+        {
+            let marked = (size | WITH_WORDS).to_le_bytes();
+            return ToSqlOutput::Owned(Value::Blob([&marked, &packed[..]].concat()));
         }
     }
     ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))
@@ -133,11 +142,16 @@ fn unpacked(stored: ValueRef<'_>) -> Option<String> {
     let bytes = match stored {
         ValueRef::Text(text) => text.to_vec(),
         ValueRef::Blob(packed) => {
-            let (size, _) = lz4_flex::block::uncompressed_size(packed).ok()?;
+            let (size, packed) = packed.split_first_chunk()?;
+            let size = u32::from_le_bytes(*size);
+            // Older programs packed without.
+            let words = if size & WITH_WORDS == 0 { &[][..] } else { WORDS };
+            let size = usize::try_from(size & !WITH_WORDS).ok()?;
             if size > packed.len().saturating_mul(MOST_OF_A_BYTE) {
                 return None;
             }
-            lz4_flex::block::decompress_size_prepended(packed).ok().filter(|bytes| bytes.len() == size)?
+            let bytes = lz4_flex::block::decompress_with_dict(packed, size, words).ok();
+            bytes.filter(|bytes| bytes.len() == size)?
         }
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => return None,
     };

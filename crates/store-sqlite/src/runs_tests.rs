@@ -12,7 +12,7 @@ use portcullis_store::{Lease, Log as _, SessionKey, deliver_outbox, verify_tenan
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, params};
 
-use super::{MOST_OF_A_BYTE, PACKED_FROM, RUN_BYTES, packed, run_of, unpacked};
+use super::{MOST_OF_A_BYTE, PACKED_FROM, RUN_BYTES, WORDS, packed, run_of, unpacked};
 use crate::codec::id;
 use crate::error::Fail;
 use crate::migrate::{MIGRATIONS, migrate_with};
@@ -267,4 +267,28 @@ async fn s14_a_run_of_another_log_is_neither_shown_nor_erased() {
     let kept = store.read(theirs, 1, 9).await.expect("events");
     assert!(kept[0].payload.as_deref().is_some_and(|text| text.contains("not for others")));
     assert_sound(&store, theirs).await;
+}
+
+#[test]
+fn the_words_that_runs_are_packed_with_never_change() {
+    assert_eq!(
+        Digest::of(WORDS).to_string(),
+        "42d7c5b9d284bdef2018204273a917fda494771b9a89808f20d5e11a55ebf283",
+        "what was packed with other words could not be read any more: add another file instead"
+    );
+}
+
+#[test]
+fn what_older_programs_packed_is_still_read() {
+    let text = r#"{"intent_id":"intent_01","decision":"allow"}"#.repeat(100);
+    let older = lz4_flex::block::compress_prepend_size(text.as_bytes());
+    assert_eq!(unpacked(ValueRef::Blob(&older)).as_deref(), Some(&*text));
+    let ToSqlOutput::Owned(Value::Blob(newer)) = packed(&text) else { panic!("it packs") };
+    assert_eq!(unpacked(ValueRef::Blob(&newer)).as_deref(), Some(&*text));
+    assert!(newer.len() < older.len(), "{} {}", newer.len(), older.len());
+    // A size that is not true is no run of ours, with the words and without.
+    for mut forged in [older, newer] {
+        forged[2] ^= 1;
+        assert_eq!(unpacked(ValueRef::Blob(&forged)), None);
+    }
 }

@@ -82,10 +82,19 @@ pub enum StoreError {
     Damaged { session: SessionId, witness: Witness, recorded: u64, found: u64 },
     /// There is no room for new work; nothing was written. Reading works, and writing goes on by itself once there is.
     #[error(
-        "the disk of the data directory is full ({free} bytes are free) and the store is read-only until there is room \
-         ({DISK_FULL}); free some space, and writing goes on by itself"
+        "the disk of the data directory is full ({} free, {} needed) and the store is read-only until there is room \
+         ({DISK_FULL}); free some space, and writing goes on by itself",
+        megabytes(*.free),
+        megabytes(*.needed)
     )]
-    DiskFull { free: u64 },
+    DiskFull {
+        free: u64,
+        /// How much must be free for work to begin.
+        needed: u64,
+    },
+    /// What was to be kept is over a limit that somebody set; nothing was written, and trying again changes nothing.
+    #[error("{0}")]
+    OverLimit(String),
     /// The store could not be asked, or answered with a fault; nothing was written.
     #[error("the store failed: {0}")]
     Unavailable(String),
@@ -150,6 +159,11 @@ impl fmt::Display for Witness {
             Self::Fold => "what this process has read of it",
         })
     }
+}
+
+/// Decimal, as disks are sold; what is free is rounded down and what is needed up, so that they differ where they do.
+fn megabytes(bytes: u64) -> String {
+    format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
 }
 
 fn disagreement(witness: &Witness, recorded: u64, found: u64) -> String {

@@ -63,7 +63,11 @@ pub async fn deliver_outbox(store: &dyn Store) -> Result<usize, StoreError> {
 fn is_of_the_store(error: &StoreError) -> bool {
     matches!(
         error,
-        StoreError::ReadOnly(_) | StoreError::DiskFull { .. } | StoreError::Unavailable(_) | StoreError::Ambiguous(_)
+        StoreError::ReadOnly(_)
+            | StoreError::Gone { .. }
+            | StoreError::DiskFull { .. }
+            | StoreError::Unavailable(_)
+            | StoreError::Ambiguous(_)
     )
 }
 

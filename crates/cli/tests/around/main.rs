@@ -19,4 +19,5 @@ mod shown_to_the_end;
 mod typed_answers;
 mod store_damaged;
 mod store_gone;
+mod store_growth;
 mod store_rows;

@@ -8,6 +8,7 @@ use portcullis_event::facts::{AgentMessage, ModelRequestEnd, ModelRequestStart, 
 use portcullis_event::fold::Said;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Append, Halt, Turn};
+use portcullis_store::StoreError;
 use serde_json::json;
 use tracing::Instrument as _;
 
@@ -88,8 +89,9 @@ impl Wake<'_> {
                 let answer = if last { self.without_calls(*answer) } else { *answer };
                 match self.answered(&turn, start, message_id, answer).await {
                     Ok(()) => Ok(Asked::Answered),
-                    // The next try would end the same way, and each is paid for: it is a failure like any other (5.7).
-                    Err(Halt::PersistFailed(error)) => {
+                    // It is the answer that is too much. The next try would end the same way, and each is paid for: it is
+                    // a failure like any other (5.7). A store that takes nothing is no failure of the model.
+                    Err(Halt::PersistFailed(error @ (StoreError::TooLarge { .. } | StoreError::OverLimit(_)))) => {
                         self.facts = Append::new();
                         self.request_failed(turn.turn_id, start, message_id, "not_kept");
                         let text = format!("the model's answer could not be kept: {error}");

@@ -112,7 +112,7 @@ impl<S: Store + ?Sized> FaultyStore<S> {
         self.alive()?;
         let nth = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if self.closed.load(Ordering::SeqCst) {
-            return Err(StoreError::DiskFull { free: 0 });
+            return Err(StoreError::DiskFull { free: 0, needed: 1 });
         }
         let interlude = self.interlude.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(interlude) = interlude {

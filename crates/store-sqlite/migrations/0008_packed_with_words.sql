@@ -1,0 +1,2 @@
+-- Payloads are packed with words that the packer knows beforehand from here on. Nothing changes in what is there; the number
+-- keeps programs out that could not read what is written next.
