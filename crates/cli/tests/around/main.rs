@@ -21,3 +21,4 @@ mod store_damaged;
 mod store_gone;
 mod store_growth;
 mod store_rows;
+mod store_waits;
