@@ -22,6 +22,8 @@ pub struct Ask {
     pub row: AskRow,
     /// The host's folder of the session's workspace.
     pub workspace: Option<String>,
+    /// No flag may allow it.
+    pub only_a_person: bool,
 }
 
 impl Ask {
@@ -29,7 +31,8 @@ impl Ask {
     pub async fn load(world: &World, ask: AskId) -> anyhow::Result<Self> {
         let row = world.store.ask(LOCAL_TENANT, ask).await?.ok_or(StoreError::NoAsk(ask))?;
         let workspace = world.created(row.session_id).await?.workspace;
-        Ok(Self { row: as_asked(world, row).await?, workspace })
+        let (row, only_a_person) = as_asked(world, row).await?;
+        Ok(Self { row, workspace, only_a_person })
     }
 
     /// Those that wait for an answer that would still count.
@@ -37,7 +40,7 @@ impl Ask {
         let mut asks = Vec::new();
         let mut folders: BTreeMap<SessionId, Option<String>> = BTreeMap::new();
         for row in world.store.asks(LOCAL_TENANT, AskFilter { session: None, pending: true }).await? {
-            let row = as_asked(world, row).await?;
+            let (row, only_a_person) = as_asked(world, row).await?;
             if row.state != AskState::Pending {
                 continue;
             }
@@ -45,7 +48,7 @@ impl Ask {
                 Entry::Occupied(known) => known.get().clone(),
                 Entry::Vacant(new) => new.insert(world.created(row.session_id).await?.workspace).clone(),
             };
-            asks.push(Self { row, workspace });
+            asks.push(Self { row, workspace, only_a_person });
         }
         Ok(asks)
     }
@@ -66,19 +69,22 @@ impl Ask {
         let mut value = serde_json::to_value(&self.row)?;
         value["workspace"] = json!(self.workspace);
         value["cwd"] = json!(self.cwd());
+        value["only_a_person"] = json!(self.only_a_person);
         Ok(value)
     }
 }
 
 /// What the log asked, in place of what the row says of it: a row is a copy, and whoever answers must
-/// see the question itself (S15). Nor does a row say that its time has passed before its call was told.
-async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<AskRow> {
+/// see the question itself (S15). Nor does a row say that its time has passed before its call was told. And whether only a
+/// person may allow it.
+async fn as_asked(world: &World, row: AskRow) -> anyhow::Result<(AskRow, bool)> {
     let asked = question(world, &row).await?;
-    let Asked { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, .. } = asked;
+    let Asked { intent_id, kind, facts, pinned, only_a_person, input_hash, expires_at, definition_version, .. } = asked;
     let expired = row.state == AskState::Pending && expires_at <= SystemClock::new().now();
     let state = if expired { AskState::Expired } else { row.state };
     let facts = ask_kept::facts(world, &row, facts).await;
-    Ok(AskRow { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, state, ..row })
+    let row = AskRow { intent_id, kind, facts, pinned, input_hash, expires_at, definition_version, state, ..row };
+    Ok((row, only_a_person))
 }
 
 /// The event that opened the ask.

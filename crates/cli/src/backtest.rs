@@ -44,7 +44,9 @@ struct Tally {
     intents: u64,
     same: u64,
     changed: u64,
-    /// Refused before the rules were asked, or not decided yet.
+    /// Refused before the rules were asked: an unknown tool, an input that is none, a loop.
+    refused_before_the_gate: u64,
+    /// Not decided yet.
     undecided: u64,
     /// What the rules were asked is not in the log whole: masked, cut, or written by an older version.
     not_comparable: u64,
@@ -110,6 +112,13 @@ impl Backtest<'_> {
                         if let Some(at) = open.remove(&decided.intent_id) {
                             self.compare(&policy, session, &decided, at)?;
                         }
+                    }
+                    // What is observed and was never decided did not come before the rules.
+                    "tool.observation"
+                        if intent_of(event.payload.as_deref()).is_some_and(|id| open.remove(&id).is_some()) =>
+                    {
+                        self.tally.undecided -= 1;
+                        self.tally.refused_before_the_gate += 1;
                     }
                     _ => {}
                 }
@@ -224,8 +233,12 @@ impl Trial<'_> {
 
 fn request(touched: &Touched) -> Option<AccessRequest> {
     let kind = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
-    let (canonical, raw) = (touched.name.clone(), String::new());
-    let resource = Resource { kind, canonical, raw, inside: touched.inside, fed: touched.fed };
+    let resource = Resource {
+        inside: touched.inside,
+        fed: touched.fed,
+        command: touched.command.clone(),
+        ..Resource::bare(kind, touched.name.clone(), String::new())
+    };
     Some(AccessRequest::new(Action::new(touched.action.clone()), resource, touched.risk.clone()))
 }
 
@@ -250,12 +263,13 @@ fn summary(tally: &Tally, layer: Layer, term: &Term) -> anyhow::Result<()> {
     if term.json {
         return term.bytes(format!("{}\n", serde_json::to_string(&serde_json::json!({"total": tally}))?).as_bytes());
     }
-    let Tally { intents, same, changed, undecided, not_comparable } = tally;
+    let Tally { intents, same, changed, refused_before_the_gate, undecided, not_comparable } = tally;
     let intents = render::count(*intents, "intent");
     term.stream(&format!(
-        "{intents}: {changed} changed, {same} the same, {undecided} refused before the rules or undecided, \
-         {not_comparable} not comparable"
+        "{intents}: {changed} changed, {same} the same, {refused_before_the_gate} refused before the gate, {undecided} not \
+         decided yet, {not_comparable} not comparable"
     ))?;
+    term.stream(&format!("refused before the gate: {refused_before_the_gate}"))?;
     if layer == Layer::Project {
         term.note("the project's file was tried as if you had trusted it");
     }

@@ -346,10 +346,10 @@ async fn answer_or_wait(
     let asked = Ask::load(world, ask).await?;
     let row = &asked.row;
     let (reply, words) = match mode {
-        ApprovalMode::Allow => (Reply::AllowOnce, None),
+        ApprovalMode::Allow if !asked.only_a_person => (Reply::AllowOnce, None),
         // Nobody looked at it, and whoever proposed it should not think so.
         ApprovalMode::Deny => (Reply::Deny, Some("this run answers every ask with no (--approvals deny)".to_owned())),
-        ApprovalMode::Ask => {
+        ApprovalMode::Ask | ApprovalMode::Allow => {
             if term.json {
                 term.document(&ask_view::requires_action(world, &asked))?;
             } else {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portcullis::Runtime;
-use portcullis_policy::{ActionPattern, ResourcePattern, Rule};
+use portcullis_policy::{ActionPattern, ResourcePattern, Rule, never_a_word};
 
 use crate::render::exact;
 use crate::world::call_session;
@@ -25,6 +25,12 @@ pub fn dead(rule: &Rule, actions: &[String]) -> Option<(String, String)> {
             let mut faults = all.iter().map(|pattern| stray_path(pattern.as_str()));
             let first = faults.next()??;
             faults.all(|fault| fault.is_some()).then_some(first)
+        }
+        ResourcePattern::Argv(all) => {
+            let mut faults = all.iter().map(|pattern| Some((pattern.to_string(), never_a_word(pattern)?)));
+            let (pattern, why) = faults.next()??;
+            let dead = faults.all(|fault| fault.is_some());
+            dead.then(|| (format!("no command has the words {}", exact(&pattern, 200)), exact(&why, 400)))
         }
         _ => None,
     })

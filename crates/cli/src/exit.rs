@@ -255,6 +255,7 @@ fn ended_by(error: &anyhow::Error) -> (Ended, bool) {
                 RuntimeError::Workspace(_) => Ended::Usage,
                 RuntimeError::Refused(_) => Ended::Failed,
                 RuntimeError::NoObservation(_) => Ended::Failed,
+                RuntimeError::OnlyAPerson(_) => Ended::Waits,
                 RuntimeError::Withdrawn(_) => Ended::Interrupted,
                 _ => Ended::Broken,
             }

@@ -13,7 +13,8 @@ use crate::world::World;
 pub async fn answer(world: &World, runtime: &Runtime, session: SessionId, term: &Term) -> anyhow::Result<usize> {
     let mut answered = 0;
     for ask in Ask::pending(world).await?.into_iter().filter(|ask| ask.row.session_id == session) {
-        let Some(answer) = asks::by_flag(world.settings.approvals) else { return Ok(0) };
+        // What only a person may allow stays, and is told with what else waits.
+        let Some(answer) = asks::by_flag(world.settings.approvals, &ask) else { continue };
         let word = if answer.reply.allows() { "allowed" } else { "refused" };
         if answer.reply.allows() {
             // As for `approvals allow`: nobody allows what nobody could be shown.

@@ -82,6 +82,7 @@ fn document(found: &Explained, instead: Option<&Alternative>) -> Value {
         "policy_ids": found.policy_ids,
         "grant_ids": found.grant_ids,
         "pinned": found.pinned,
+        "only_a_person": found.only_a_person,
         "risk": found.risk,
         "read_only": found.read_only,
         "mapped": mapped::document(instead),

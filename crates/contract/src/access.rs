@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use portcullis_base::{EffectSet, RiskSet};
+use portcullis_base::{CommandFacts, EffectSet, RiskSet};
 use serde::{Deserialize, Serialize};
 
 /// The word a rule's `action` pattern is matched against, such as `read`, `edit`, `shell_run`.
@@ -81,30 +81,40 @@ pub struct Resource {
     /// answer reaches only what was shown, and never this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fed: bool,
+    /// Of a command: what its words alone do not say.
+    #[serde(default, skip_serializing_if = "CommandFacts::is_empty")]
+    pub command: CommandFacts,
 }
 
 impl Resource {
     /// A path inside the location, by its canonical virtual form.
     pub fn path(canonical: impl Into<String>, raw: impl Into<String>) -> Self {
-        Self { kind: ResourceKind::Path, canonical: canonical.into(), raw: raw.into(), inside: true, fed: false }
+        Self { inside: true, ..Self::bare(ResourceKind::Path, canonical.into(), raw.into()) }
     }
 
     /// A command by its words.
     pub fn argv(words: &[String], raw: impl Into<String>) -> Self {
         let canonical = serde_json::to_string(words).unwrap_or_default();
-        Self { kind: ResourceKind::Argv, canonical, raw: raw.into(), inside: false, fed: false }
+        Self::bare(ResourceKind::Argv, canonical, raw.into())
     }
 
     /// Something that analysis cannot name.
     pub fn opaque(raw: impl Into<String>) -> Self {
         let raw = raw.into();
-        Self { kind: ResourceKind::Opaque, canonical: raw.clone(), raw, inside: false, fed: false }
+        Self::bare(ResourceKind::Opaque, raw.clone(), raw)
     }
 
     /// Something of the session itself (an artifact, a menu): inside by nature.
     pub fn own(kind: ResourceKind, canonical: impl Into<String>) -> Self {
         let canonical = canonical.into();
-        Self { kind, raw: canonical.clone(), canonical, inside: true, fed: false }
+        Self { inside: true, ..Self::bare(kind, canonical.clone(), canonical) }
+    }
+
+    /// Anything by its canonical name, of which nothing else is known yet.
+    #[must_use]
+    pub const fn bare(kind: ResourceKind, canonical: String, raw: String) -> Self {
+        let command = CommandFacts { open: Vec::new(), linked: Vec::new(), hides: false };
+        Self { kind, canonical, raw, inside: false, fed: false, command }
     }
 }
 

@@ -260,6 +260,9 @@ pub struct Asked {
     #[serde(default)]
     pub suggested_rules: Vec<Value>,
     pub pinned: bool,
+    /// It may hide a command that a rule denies: only a person may allow it, and no flag.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub only_a_person: bool,
     pub input_hash: Digest,
     pub expires_at: Timestamp,
     /// What an approval is bound to besides the input (13.7).

@@ -1,6 +1,6 @@
 //! What a decision was about: enough to ask other rules the same, and to remember an answer.
 
-use portcullis_base::{Digest, RiskSet};
+use portcullis_base::{CommandFacts, Digest, RiskSet};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::is_false;
@@ -16,6 +16,9 @@ pub struct Touched {
     /// A command that took input which its words do not tell.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fed: bool,
+    /// Of a command: what its words alone do not say. Older logs have none.
+    #[serde(default, skip_serializing_if = "CommandFacts::is_empty")]
+    pub command: CommandFacts,
     pub risk: RiskSet,
 }
 

@@ -99,6 +99,7 @@ pub(crate) async fn raise(
         facts: facts_shown,
         suggested_rules: suggested,
         pinned: ask.pinned,
+        only_a_person: ask.only_a_person,
         input_hash: intent.input_hash,
         expires_at: now.plus(session.gate.ask_expiry),
         definition_version: seam::version(validated.visible.tool()).to_string(),

@@ -25,6 +25,8 @@ pub struct Explained {
     pub risk: RiskSet,
     pub read_only: bool,
     pub pinned: bool,
+    /// No flag answers its ask, only a person does.
+    pub only_a_person: bool,
     pub suggested_rules: Vec<SuggestedRule>,
     /// The isolation that its tool asks for; none if the runtime does it itself, confined to the mounts.
     pub sandbox: Option<String>,
@@ -45,6 +47,7 @@ impl Explained {
             risk: RiskSet::new(),
             read_only: false,
             pinned: false,
+            only_a_person: false,
             suggested_rules: Vec::new(),
             sandbox: None,
             isolated: None,
@@ -113,6 +116,7 @@ impl Gate {
         let decision = gate.policy().decide(&access, &asker);
         let policy_ids = decision.policy_ids().iter().map(ToString::to_string).collect();
         let reason = self.masked(decision.reason());
+        let only_a_person = matches!(&decision, Decision::Ask(ask) if ask.only_a_person);
         let (verdict, code, grant_ids, pinned, suggested_rules) = match decision {
             Decision::Allow(Allow { grant_ids, .. }) => (Verdict::Allow, None, grant_ids, false, Vec::new()),
             Decision::Ask(Ask { pinned, suggested_rules, .. }) => {
@@ -130,6 +134,7 @@ impl Gate {
             risk: semantics.risk.clone(),
             read_only: semantics.read_only,
             pinned,
+            only_a_person,
             suggested_rules,
             sandbox: semantics.sandbox.clone(),
             isolated: gate.isolated(semantics.sandbox.as_deref()),

@@ -34,6 +34,7 @@ impl Weighed {
                     name,
                     inside: resource.inside,
                     fed: resource.fed,
+                    command: resource.command.clone(),
                     risk: request.risk.clone(),
                 });
             }

@@ -77,6 +77,11 @@ impl ArgvPattern {
         &self.words
     }
 
+    /// The same pattern with its first word written as these.
+    pub(crate) fn beginning_with(&self, words: &[String]) -> Self {
+        Self { words: [words, self.words.get(1..).unwrap_or(&[])].concat(), exact: self.exact }
+    }
+
     /// Every command meant begins with this word.
     pub(crate) fn first(&self) -> &str {
         self.words.first().map_or("", String::as_str)

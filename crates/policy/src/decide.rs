@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use portcullis_base::{GrantId, Risk, fingerprint};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
 
-use crate::command;
+use crate::restrict::Restricted;
 use crate::subject::Subject;
 use crate::suggest::{self, Asking};
 use crate::{Allow, Ask, Asker, Decision, Deny, Layer, Policy, Rule, RuleEffect, RuleId, RuleRef, Specificity};
@@ -14,6 +14,8 @@ use crate::{Allow, Ask, Asker, Decision, Deny, Layer, Policy, Rule, RuleEffect, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
     Rule(usize),
+    /// A rule whose command may be hidden in what is asked about.
+    Hidden(usize),
     ToolDefault,
 }
 
@@ -64,13 +66,15 @@ impl Policy {
             return Decision::Allow(Allow { reason, policy_ids, grant_ids });
         }
         // A pinned ask is the stricter one, and therefore the one shown.
-        let shown = tally.asking.iter().find(|ask| ask.pinned).or(tally.asking.first());
+        let hiding = tally.asking.iter().find(|ask| ask.denied);
+        let shown = hiding.or(tally.asking.iter().find(|ask| ask.pinned)).or(tally.asking.first());
         let reason = match shown {
             None => "the call names nothing that it would touch".to_owned(),
             Some(ask) => format!("{}{}", ask.reason, would_allow(&tally.inert)),
         };
         Decision::Ask(Ask {
             pinned: shown.is_some_and(|ask| ask.pinned),
+            only_a_person: hiding.is_some(),
             reason,
             policy_ids,
             deciding: shown.map(|ask| ask.deciding.clone()),
@@ -86,7 +90,7 @@ impl Policy {
         for request in requests {
             for resource in request.resources() {
                 let subject = Subject::of(resource);
-                let inside = self.restricting_inside(&request.action, &subject, asker);
+                let inside = self.restricting(&request.action, resource, &subject, asker).sure;
                 for (rule, _) in self.matching(&request.action, &subject, asker).into_iter().chain(inside) {
                     if self.rules()[rule].effect == RuleEffect::Deny {
                         ids.insert(self.rules()[rule].id.clone());
@@ -110,22 +114,6 @@ impl Policy {
         })
     }
 
-    /// Rules that forbid, or pin an ask, what a command comes down to under its wrappers (13.3, L32).
-    /// Nothing is ever allowed by what is inside a wrapper.
-    fn restricting_inside(&self, action: &Action, subject: &Subject, asker: &Asker<'_>) -> Vec<(usize, Specificity)> {
-        let Subject::Argv(argv) = subject else { return Vec::new() };
-        let mut out: Vec<(usize, Specificity)> = Vec::new();
-        for form in command::unwrapped(argv) {
-            for hit in self.matching(action, &Subject::Argv(form), asker) {
-                let restricts = matches!(self.rules()[hit.0].effect, RuleEffect::Deny | RuleEffect::AskPinned);
-                if restricts && !out.iter().any(|known| known.0 == hit.0) {
-                    out.push(hit);
-                }
-            }
-        }
-        out
-    }
-
     fn weigh<'r>(&self, request: &'r AccessRequest, resource: &'r Resource, asker: &Asker<'_>, tally: &mut Tally<'r>) {
         let subject = Subject::of(resource);
         let mut pool = Vec::new();
@@ -138,13 +126,20 @@ impl Policy {
                 pool.push((rule, fit));
             }
         }
-        for (rule, fit) in self.restricting_inside(&request.action, &subject, asker) {
+        let Restricted { sure, hidden } = self.restricting(&request.action, resource, &subject, asker);
+        for (rule, fit) in sure {
             if tally.matched.insert(rule) || !pool.iter().any(|hit| hit.0 == rule) {
                 pool.push((rule, fit));
             }
         }
         let by_default = tool_default(request, resource, &subject, asker.default);
-        let (effect, voice) = self.verdict(&pool, by_default);
+        tally.matched.extend(&hidden);
+        // A deny is the stricter one, and therefore the one that is named.
+        let hidden = hidden.iter().copied().max_by_key(|rule| (self.rules()[*rule].effect, std::cmp::Reverse(*rule)));
+        let (effect, voice) = match (self.verdict(&pool, by_default), hidden) {
+            (verdict @ (RuleEffect::Deny, _), _) | (verdict, None) => verdict,
+            (_, Some(rule)) => (RuleEffect::AskPinned, Voice::Hidden(rule)),
+        };
         if voice == Voice::ToolDefault {
             tally.defaults.insert(RuleId::tool_default(request.action.as_str()));
         }
@@ -158,7 +153,7 @@ impl Policy {
             RuleEffect::Ask | RuleEffect::AskPinned => {
                 let pinned = effect == RuleEffect::AskPinned;
                 let deciding = match voice {
-                    Voice::Rule(rule) => self.reference(rule),
+                    Voice::Rule(rule) | Voice::Hidden(rule) => self.reference(rule),
                     Voice::ToolDefault => default_reference(&request.action, asker.default),
                 };
                 // What is fed was never shown by its words, so that no remembered answer is about it (L33).
@@ -174,7 +169,8 @@ impl Policy {
                 } else {
                     let reason = self.say(voice, "asks about", request, resource);
                     let action = &request.action;
-                    tally.asking.push(Asking { action, resource, subject, pinned, deciding, reason });
+                    let denied = matches!(voice, Voice::Hidden(rule) if self.rules()[rule].effect == RuleEffect::Deny);
+                    tally.asking.push(Asking { action, resource, subject, pinned, denied, deciding, reason });
                 }
             }
         }
@@ -227,6 +223,17 @@ impl Policy {
             Voice::Rule(rule) => {
                 let Rule { id, source, .. } = &self.rules()[rule];
                 format!("rule `{id}` ({source})")
+            }
+            Voice::Hidden(rule) => {
+                let Rule { id, source, resource: denied, effect, .. } = &self.rules()[rule];
+                let (says, who) = match effect {
+                    RuleEffect::Deny => ("denies", "only a person can allow it, no flag and no earlier answer"),
+                    _ => ("asks every time about", "a person has to look"),
+                };
+                let shown = suggest::shown(resource);
+                return format!(
+                    "rule `{id}` ({source}) {says} {denied}, which {shown} may run without naming it; {who}"
+                );
             }
             Voice::ToolDefault => "the tool's default".to_owned(),
         };

@@ -34,6 +34,9 @@ pub struct Allow {
 pub struct Ask {
     /// No grant can answer it.
     pub pinned: bool,
+    /// It may hide a command that a rule denies: no flag, grant or mode answers it, only a person does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_a_person: bool,
     pub reason: String,
     /// Every rule that matched, sorted.
     pub policy_ids: Vec<RuleId>,
@@ -118,9 +121,10 @@ impl Decision {
     const fn strictness(&self) -> u8 {
         match self {
             Self::Allow(_) => 0,
-            Self::Ask(Ask { pinned: false, .. }) => 1,
-            Self::Ask(Ask { pinned: true, .. }) => 2,
-            Self::Deny(_) => 3,
+            Self::Ask(Ask { pinned: false, only_a_person: false, .. }) => 1,
+            Self::Ask(Ask { only_a_person: false, .. }) => 2,
+            Self::Ask(_) => 3,
+            Self::Deny(_) => 4,
         }
     }
 }

@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 
+use crate::command::verbs::hyphenated;
+use crate::fit::{Fit, program_key};
 use crate::subject::Subject;
-use crate::{ArgvPattern, HostPattern, PathPattern, ResourcePattern, Rule, Specificity, WordPattern};
+use crate::{ArgvPattern, HostPattern, PathPattern, ResourcePattern, Rule, RuleEffect, Specificity, WordPattern};
 
 /// A pattern of the rule with this number, and how closely it fits where it matches.
 #[derive(Debug, Clone)]
@@ -30,13 +32,21 @@ pub(crate) struct Index {
     tool_globs: Vec<Entry<WordPattern>>,
     any: Vec<usize>,
     opaque: Vec<usize>,
+    /// Patterns of rules that forbid a command or pin an ask about it, by their program under every name it has.
+    restricting: HashMap<String, Vec<Entry<ArgvPattern>>>,
+    /// Those rules, in order.
+    restricting_rules: Vec<usize>,
 }
 
 impl Index {
     pub(crate) fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
-        for (rule, Rule { resource, .. }) in rules.iter().enumerate() {
+        for (rule, Rule { resource, effect, .. }) in rules.iter().enumerate() {
             index.insert(rule, resource);
+            if let (ResourcePattern::Argv(all), RuleEffect::Deny | RuleEffect::AskPinned) = (resource, effect) {
+                index.restricting_rules.push(rule);
+                all.iter().for_each(|pattern| index.insert_restricting(rule, pattern));
+            }
         }
         index
     }
@@ -84,6 +94,42 @@ impl Index {
                 }
             }
         }
+    }
+
+    /// A pattern over commands; `docker-compose` is also the verb `compose` of `docker`.
+    fn insert_restricting(&mut self, rule: usize, pattern: &ArgvPattern) {
+        let fit = pattern.specificity();
+        let mut insert = |pattern: ArgvPattern| {
+            let key = program_key(pattern.first()).to_owned();
+            self.restricting.entry(key).or_default().push(Entry { rule, pattern, fit });
+        };
+        if let Some((program, verb)) = hyphenated(pattern.first()) {
+            insert(pattern.beginning_with(&[program.to_owned(), verb.to_owned()]));
+        }
+        insert(pattern.clone());
+    }
+
+    /// Whether any rule forbids a command or pins an ask about it.
+    pub(crate) fn restricts_commands(&self) -> bool {
+        !self.restricting_rules.is_empty()
+    }
+
+    /// Whether a word may be a program that such a rule names.
+    pub(crate) fn restricts(&self, word: &str) -> bool {
+        let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map(|(_, value)| value);
+        std::iter::once(word).chain(value).any(|name| self.restricting.contains_key(program_key(name)))
+    }
+
+    /// Those rules.
+    pub(crate) fn restricting_rules(&self) -> impl Iterator<Item = usize> {
+        self.restricting_rules.iter().copied()
+    }
+
+    /// How rules that forbid fit a command whose open words are marked.
+    pub(crate) fn restricting(&self, form: &[String]) -> Vec<(usize, Fit, Specificity)> {
+        let Some(program) = form.first() else { return Vec::new() };
+        let entries = all(&self.restricting, program_key(program));
+        entries.map(|entry| (entry.rule, entry.pattern.fits_restricting(form), entry.fit)).collect()
     }
 
     /// Rules that name no resource.

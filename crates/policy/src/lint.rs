@@ -17,6 +17,8 @@ pub enum Fault {
     Expired(Timestamp),
     #[error("can never match {0}: paths are virtual, and the workspace is {WORKSPACE}; write the path as it is there")]
     OutOfReach(String),
+    #[error("can never match {pattern}: {why}")]
+    Literal { pattern: String, why: String },
     #[error("names the action `{action}`, which no tool has; `{nearest}` was meant, perhaps")]
     Misspelt { action: String, nearest: String },
     #[error("never decides: {by} ({place}) {why}; remove one of the two")]
@@ -51,6 +53,10 @@ pub fn lint(rules: &[Rule], actions: &[&str], now: Timestamp) -> Vec<Finding> {
         if let ResourcePattern::Path(all) = &rule.resource {
             all.iter().filter(|pattern| !within_reach(pattern)).for_each(|p| found(Fault::OutOfReach(p.to_string())));
         }
+        if let ResourcePattern::Argv(all) = &rule.resource {
+            let strays = all.iter().filter_map(|pattern| Some((pattern, never_a_word(pattern)?)));
+            strays.for_each(|(p, why)| found(Fault::Literal { pattern: p.to_string(), why }));
+        }
         if let Some(nearest) = misspelt(rule, actions) {
             found(Fault::Misspelt { action: rule.action.to_string(), nearest: nearest.to_owned() });
         }
@@ -76,6 +82,37 @@ fn within_reach(pattern: &PathPattern) -> bool {
     let beneath = anchor.strip_prefix(WORKSPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     // A pattern with a wildcard right after the root may reach anything.
     beneath || (anchor.is_empty() && !exact)
+}
+
+/// Why no command has the words of a pattern, if so: somebody wrote a wildcard or a whole line, and words are compared as
+/// they are.
+#[must_use]
+pub fn never_a_word(pattern: &ArgvPattern) -> Option<String> {
+    let words = pattern.words();
+    let wild = |word: &String| matches!(word.as_str(), "*" | "**" | "?" | ".*" | "…" | "...");
+    if let Some(at) = words.iter().position(wild) {
+        let (rest, word) = (&words[..at], &words[at]);
+        let instead = if rest.is_empty() {
+            "to mean any command, leave `argv` out".to_owned()
+        } else {
+            format!("to mean anything that begins so, write {}", ArgvPattern::parse(rest.to_vec()).ok()?)
+        };
+        return Some(format!("`{word}` is no wildcard, for words are compared as they are; {instead}"));
+    }
+    let (program, rest) = words.split_first()?;
+    if program.contains(['*', '?']) {
+        return Some(format!("`{program}` is no pattern, for words are compared as they are; name the program"));
+    }
+    if program.trim().is_empty() {
+        return Some("its first word is empty; name the program".to_owned());
+    }
+    let whole = |word: &str| word.contains(char::is_whitespace) && !word.contains('/');
+    if rest.is_empty() && whole(program) {
+        let words: Vec<String> = program.split_whitespace().map(str::to_owned).collect();
+        let instead = ArgvPattern::parse(words).ok()?;
+        return Some(format!("it is one word with a blank in it, and no program is called that; write {instead}"));
+    }
+    None
 }
 
 fn misspelt<'a>(rule: &Rule, actions: &[&'a str]) -> Option<&'a str> {

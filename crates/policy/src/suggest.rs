@@ -23,6 +23,8 @@ pub(crate) struct Asking<'r> {
     pub(crate) resource: &'r Resource,
     pub(crate) subject: Subject,
     pub(crate) pinned: bool,
+    /// It may hide a command that a rule denies.
+    pub(crate) denied: bool,
     pub(crate) deciding: RuleRef,
     pub(crate) reason: String,
 }

@@ -47,6 +47,9 @@ pub enum RuntimeError {
     /// The ask was settled, but its call left no observation that can be found.
     #[error("ask {0} is settled, and its call has no observation yet")]
     NoObservation(AskId),
+    /// A flag that would allow what only a person may.
+    #[error("ask {0} may hide a command that a rule denies, so no flag allows it; a person has to answer it")]
+    OnlyAPerson(AskId),
     /// An operator's word that fits nothing the session waits for.
     #[error(transparent)]
     Refused(#[from] crate::Refused),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{Replied, Reply};
+use portcullis_event::facts::{Asked, Replied, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
@@ -16,6 +16,9 @@ use crate::RuntimeError;
 use crate::ingress::{LOOKS, moves_on};
 use crate::queue::news;
 use crate::runtime::{Runtime, give_back_until};
+
+/// The channel of answers that nobody gave at the time: a flag said beforehand what they are.
+const FLAG: &str = "flag";
 
 pub(crate) type Approver = Arc<dyn Fn(PendingAsk) -> BoxFuture<'static, Reply> + Send + Sync>;
 
@@ -100,6 +103,9 @@ impl Runtime {
     /// nothing is recorded then.
     pub async fn reply(&self, ask: AskId, answer: Answer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
+        if answer.channel == FLAG && answer.reply.allows() && self.asked(&row).await?.only_a_person {
+            return Err(RuntimeError::OnlyAPerson(ask));
+        }
         let grant = match answer.reply {
             Reply::AllowSession | Reply::AllowSaved => Some(self.given(&row, &answer).await?),
             _ => None,
@@ -165,14 +171,19 @@ impl Runtime {
         Ok(None)
     }
 
-    /// The grant an answer gives, from what the log says was asked: a row is only a copy of it.
-    async fn given(&self, row: &AskRow, answer: &Answer) -> Result<NewGrant, RuntimeError> {
+    /// What the log says was asked: a row is only a copy of it.
+    async fn asked(&self, row: &AskRow) -> Result<Box<Asked>, RuntimeError> {
         let key = self.key(row.session_id);
         let page = self.gate.store().read(key, row.asked_seq.saturating_sub(1), 1).await?;
-        let asked = match page.first().map(Event::body) {
-            Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => asked,
-            _ => return Err(StoreError::NoAsk(row.ask_id).into()),
-        };
+        match page.first().map(Event::body) {
+            Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
+            _ => Err(StoreError::NoAsk(row.ask_id).into()),
+        }
+    }
+
+    /// The grant an answer gives.
+    async fn given(&self, row: &AskRow, answer: &Answer) -> Result<NewGrant, RuntimeError> {
+        let asked = self.asked(row).await?;
         let now = self.clock.now();
         let id = GrantId::make(&*self.ids, now);
         let terms = Terms { reply: &answer.reply, by: &answer.approver, now, expires_at: answer.expires_at };

@@ -35,10 +35,12 @@ pub enum Answered {
     Stopped,
 }
 
-/// The answer that a flag gives; `None` where a person must.
-pub fn by_flag(mode: ApprovalMode) -> Option<Answer> {
+/// The answer that a flag gives to an ask; `None` where a person must.
+pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<Answer> {
     match mode {
         ApprovalMode::Ask => None,
+        // It may hide a command that a rule denies.
+        ApprovalMode::Allow if ask.only_a_person => None,
         ApprovalMode::Allow => Some(person::answer(Reply::AllowOnce, "flag", None)),
         // Nobody looked at it, and whoever proposed it should not think so.
         ApprovalMode::Deny => {

@@ -225,7 +225,7 @@ impl Drive<'_> {
         let mut left = Vec::new();
         for ask in asks {
             let (id, call) = (ask.row.ask_id, ask_view::call(&ask.row));
-            let answer = match asks::by_flag(self.approvals) {
+            let answer = match asks::by_flag(self.approvals, &ask) {
                 Some(answer) => {
                     if answer.reply.allows() {
                         // As for `approvals allow`: nobody allows what nobody could be shown.
@@ -234,8 +234,7 @@ impl Drive<'_> {
                     Box::new(answer)
                 }
                 None => {
-                    let workspace = ask.workspace.clone();
-                    let row = ask.row.clone();
+                    let (row, workspace, only_a_person) = (ask.row.clone(), ask.workspace.clone(), ask.only_a_person);
                     let answered = self.ask(ask).await?;
                     match answered {
                         Answered::Said(answer) => answer,
@@ -253,7 +252,7 @@ impl Drive<'_> {
                             return Ok(Next::Settle);
                         }
                         Answered::Nobody => {
-                            left.push(Ask { row, workspace });
+                            left.push(Ask { row, workspace, only_a_person });
                             continue;
                         }
                     }

@@ -8,6 +8,7 @@ mod approved_elsewhere;
 #[allow(dead_code, reason = "each class uses the part of it that it needs")]
 mod arena;
 mod code_loading_variables;
+mod argv_denies;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;

@@ -136,16 +136,22 @@ fn check_finds_rules_that_do_nothing_with_file_and_line() {
         [[rules]]\nid = \"host\"\naction = \"write\"\npath = \"/home/me/x\"\neffect = \"ask\"\n\
         [[rules]]\nid = \"old\"\naction = \"edit\"\neffect = \"deny\"\nexpires_at = 2020-01-01T00:00:00Z\n\
         [[rules]]\nid = \"all\"\naction = \"*\"\npath = \"docs/**\"\neffect = \"deny\"\n\
-        [[rules]]\nid = \"lost\"\naction = \"read\"\npath = \"docs/*.md\"\neffect = \"allow\"\n";
+        [[rules]]\nid = \"lost\"\naction = \"read\"\npath = \"docs/*.md\"\neffect = \"allow\"\n\
+        [[rules]]\nid = \"wild\"\naction = \"*\"\nargv = [\"git\", \"*\"]\neffect = \"deny\"\n\
+        [[rules]]\nid = \"line\"\naction = \"*\"\nargv = [\"git push\"]\neffect = \"deny\"\n";
     world.write("rules.toml", rules);
     let ran = world.run(&["policy", "check", "rules.toml"]).ends(1);
     let lines: Vec<&str> = ran.out.lines().collect();
-    assert_eq!(lines.len(), 4, "{}", ran.out);
+    assert_eq!(lines.len(), 6, "{}", ran.out);
     for (line, want) in lines.iter().zip([
         "rules.toml:1: rule `typo` names the action `wirte`, which no tool has; `write`",
         "rules.toml:6: rule `host` can never match /home/me/x",
         "rules.toml:11: rule `old` can never match: it ran out",
         "rules.toml:21: rule `lost` never decides: all (rules.toml:16) denies",
+        "rules.toml:26: rule `wild` can never match [\"git\",\"*\"]: `*` is no wildcard, for words are compared as they \
+         are; to mean anything that begins so, write [\"git\"]",
+        "rules.toml:31: rule `line` can never match [\"git push\"]: it is one word with a blank in it, and no program is \
+         called that; write [\"git\",\"push\"]",
     ]) {
         assert!(line.starts_with(want), "{line}\nis not\n{want}");
     }
@@ -200,7 +206,8 @@ fn backtest_prints_every_changed_decision_and_counts_every_intent() {
     world
         .run(&["policy", "backtest", "same.toml"])
         .ends(0)
-        .says("6 intents: 0 changed, 4 the same, 2 refused before the rules or undecided, 0 not comparable");
+        .says("6 intents: 0 changed, 4 the same, 2 refused before the gate, 0 not decided yet, 0 not comparable")
+        .says("refused before the gate: 2");
     world.write("new.toml", "[[rules]]\nid = \"shut\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
     let ran = world.run(&["policy", "backtest", "new.toml"]).ends(0).says("6 intents: 2 changed, 2 the same");
     let changed: Vec<&str> = ran.out.lines().filter(|line| line.contains('→')).collect();

@@ -6,11 +6,13 @@ use brush_parser::ast::{
     Word as Raw,
 };
 use brush_parser::{ParserOptions, Token, parse_tokens};
+use portcullis_base::{OpenWord, OtherForm};
 use tracing::dispatcher::{Dispatch, with_default};
 
+use super::marks::{self, Open};
 use super::unwrap::{self, Inner};
-use super::word::{self, Word};
-use super::{builtin, hidden, line, screen, stage};
+use super::word::{self, Unread, Word};
+use super::{builtin, given, hidden, line, names, screen, stage};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -46,6 +48,12 @@ pub struct Analysis {
     pub redirections: Vec<Redirected>,
     /// What could not be told, each for one reason. If there is any, the line is opaque.
     pub opaque: Vec<String>,
+    /// Of each of `commands`: the words that become known only when the line runs.
+    pub open: Vec<Vec<OpenWord>>,
+    /// Of each of `commands`: the same by the names of what its program is a link to; see [`Analysis::linked`].
+    pub linked: Vec<Vec<OtherForm>>,
+    /// Whether the line may run any program at all without naming it. Words that are open are not counted.
+    pub hides: bool,
 }
 
 /// A file that a redirection opens.
@@ -63,15 +71,20 @@ pub fn analyse(line: &str) -> Analysis {
     if let Some(c) = screen::deceptive(line) {
         walk.opaque(screen::Screened::Deceptive(c).to_string());
     }
-    walk.line(line, 0);
-    let Walk { mut found, inner, .. } = walk;
+    walk.line(&marks::unmarked(line), 0);
+    let Walk { mut found, inner, evaluates, .. } = walk;
+    found.hides |= evaluates && holds_index(line);
     // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
     for one in inner {
         found
             .redirections
             .extend(one.redirections.into_iter().filter(|r| !found.redirections.contains(r)).collect::<Vec<_>>());
         found.opaque.extend(one.opaque);
+        found.hides |= one.hides;
     }
+    let commands = std::mem::take(&mut found.commands).into_iter().map(marks::taken_off);
+    (found.commands, found.open) = commands.unzip();
+    found.fed = found.fed.into_iter().map(|argv| marks::taken_off(argv).0).collect();
     if found.commands.is_empty() && found.redirections.is_empty() && found.opaque.is_empty() {
         found.opaque.push("the line runs nothing".to_owned());
     }
@@ -80,11 +93,16 @@ pub fn analyse(line: &str) -> Analysis {
     found
 }
 
-/// Every command that `argv` comes down to under the wrappers it is written with, itself left out. Rules
-/// that forbid are held against each (L32).
+/// Every command that `argv` comes down to under the wrappers it is written with and by its other names, itself left
+/// out. Rules that forbid are held against each (L32).
 #[must_use]
 pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
-    if unwrap::inner(argv).is_empty() {
+    forms(argv).into_iter().map(|form| marks::taken_off(form).0).collect()
+}
+
+/// The same of words that may be marked.
+pub(crate) fn forms(argv: &[String]) -> Vec<Vec<String>> {
+    if unwrap::inner(argv).is_empty() && names::other(argv).is_none() {
         return Vec::new();
     }
     let mut walk = Walk::default();
@@ -93,6 +111,15 @@ pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
     out.retain(|form| form != argv);
     out.sort();
     out.dedup();
+    out
+}
+
+/// Every command of a line that a program may give to a shell, with what each comes down to.
+pub(crate) fn forms_of_line(line: &str) -> Vec<Vec<String>> {
+    let mut walk = Walk::default();
+    walk.line(&marks::without(line), 1);
+    let mut out = walk.found.commands;
+    out.extend(walk.forms);
     out
 }
 
@@ -108,6 +135,8 @@ struct Walk {
     parsed: usize,
     /// Whether what is walked has input of the line's.
     fed: bool,
+    /// Whether something evaluates the text of a variable.
+    evaluates: bool,
 }
 
 impl Walk {
@@ -118,11 +147,24 @@ impl Walk {
         }
     }
 
+    /// The same of what may run any program.
+    fn hidden(&mut self, why: impl Into<String>) {
+        self.found.hides = true;
+        self.opaque(why);
+    }
+
+    /// The same of what evaluates the text of a variable. That runs something only if the text holds a substitution in
+    /// brackets, and then the line shows it.
+    fn evaluated(&mut self, why: &str) {
+        self.evaluates = true;
+        self.opaque(why);
+    }
+
     /// Whether there is room for one more.
     fn room(&mut self) -> bool {
         self.kept += 1;
         if self.kept > FORMS_MAX {
-            self.opaque("the line runs too many commands to be analysed");
+            self.hidden("the line runs too many commands to be analysed");
         }
         self.kept <= FORMS_MAX
     }
@@ -130,13 +172,13 @@ impl Walk {
     fn line(&mut self, text: &str, depth: usize) {
         self.parsed = self.parsed.saturating_add(text.len());
         if depth > DEPTH_MAX || self.parsed > PARSED_MAX || !self.room() {
-            self.opaque("commands are nested too deeply to be analysed");
+            self.hidden("commands are nested too deeply to be analysed");
             return;
         }
         match parse(text) {
             Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
             Err(why) => {
-                self.opaque(why);
+                self.hidden(why);
                 self.guess(text);
             }
         }
@@ -195,7 +237,7 @@ impl Walk {
                 self.redirects(function.body.1.as_ref(), depth);
             }
             Command::ExtendedTest(test, redirects) => {
-                self.opaque("`[[ … ]]` may evaluate what it compares");
+                self.evaluated("`[[ … ]]` may evaluate what it compares");
                 self.substituted(&test.to_string(), depth);
                 self.redirects(redirects.as_ref(), depth);
             }
@@ -206,11 +248,11 @@ impl Walk {
         match compound {
             CompoundCommand::Arithmetic(arithmetic) => {
                 // The parser also takes `( (a) )` for it, which is a command in two subshells.
-                self.opaque("arithmetic may run a substitution");
+                self.evaluated("arithmetic may run a substitution");
                 self.line(&arithmetic.expr.value, depth + 1);
             }
             CompoundCommand::ArithmeticForClause(clause) => {
-                self.opaque("arithmetic may run a substitution");
+                self.evaluated("arithmetic may run a substitution");
                 for part in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
                     self.substituted(&part.value, depth);
                 }
@@ -280,12 +322,12 @@ impl Walk {
                 if let AssignmentName::ArrayElementName(_, index) = &assignment.name
                     && !builtin::is_plain_index(index)
                 {
-                    self.opaque("the index of an array is evaluated");
+                    self.hidden("the index of an array is evaluated");
                 }
                 if matches!(assignment.value, AssignmentValue::Array(_)) {
                     self.opaque("an array is assigned");
                     self.substituted(&word.value, depth);
-                    argv.push(word.value.clone());
+                    argv.push(marks::mark(word.value.clone(), Open::One));
                 } else {
                     argv.push(self.word(word, depth));
                 }
@@ -293,7 +335,7 @@ impl Walk {
             Item::ProcessSubstitution(_, subshell) => {
                 self.opaque("a process substitution");
                 self.list(&subshell.list, depth);
-                argv.push(subshell.to_string());
+                argv.push(marks::mark(subshell.to_string(), Open::One));
             }
         }
     }
@@ -305,12 +347,16 @@ impl Walk {
             // Look-alikes are text to a shell; what they deceive is a reader, who is asked.
             Ok(Word::Glob(pattern)) => {
                 self.opaque(format!("`{}` is a pattern over file names", shown(&raw.value)));
-                pattern.as_str().to_owned()
+                marks::mark(pattern.as_str().to_owned(), Open::Many)
             }
             Err(why) => {
                 self.opaque(format!("`{}` holds {why}", shown(&raw.value)));
                 self.substituted(&raw.value, depth);
-                unquoted(&raw.value)
+                let text = unquoted(&raw.value);
+                match openness(why, &raw.value) {
+                    Some(open) => marks::mark(text, open),
+                    None => text,
+                }
             }
         }
     }
@@ -364,7 +410,7 @@ impl Walk {
     }
 
     fn file(&mut self, raw: &Raw, writes: bool, depth: usize) {
-        let path = self.word(raw, depth);
+        let path = marks::without(&self.word(raw, depth));
         let redirected = Redirected { path, writes };
         if redirected.path != "/dev/null" && !self.found.redirections.contains(&redirected) && self.room() {
             self.found.redirections.push(redirected);
@@ -373,15 +419,19 @@ impl Walk {
 
     /// Follows what `argv` runs in its turn.
     fn unwrap(&mut self, argv: &[String], depth: usize) {
-        if let Some(why) = hidden::hidden_program(argv) {
+        let why = hidden::hidden_program(argv);
+        if hidden::hides(argv) {
+            self.hidden(why.unwrap_or("what an interpreter runs becomes known only when the line runs"));
+        } else if let Some(why) = why {
             self.opaque(why);
         }
-        let inner = unwrap::inner(argv);
+        let mut inner = unwrap::inner(argv);
+        inner.extend(names::other(argv).map(Inner::Argv));
         if argv.len() > unwrap::WORDS_MAX && unwrap::wraps(&argv[0]) {
-            self.opaque("a command that runs another one has too many words to be analysed");
+            self.hidden("a command that runs another one has too many words to be analysed");
         }
         if !inner.is_empty() && depth >= DEPTH_MAX {
-            self.opaque("commands are nested too deeply to be analysed");
+            self.hidden("commands are nested too deeply to be analysed");
             return;
         }
         for inner in inner {
@@ -390,16 +440,18 @@ impl Walk {
             }
             match inner {
                 Inner::Argv(form) => {
+                    let form = given::filled_in(argv, form);
                     if !self.forms.contains(&form) && self.room() {
                         self.forms.push(form.clone());
                         self.unwrap(&form, depth + 1);
                     }
                 }
-                Inner::Cut => self.opaque("a command that runs another one has too many words to be analysed"),
+                Inner::Cut => self.hidden("a command that runs another one has too many words to be analysed"),
                 Inner::Line(text) => {
                     let mut inside = Self { kept: self.kept, parsed: self.parsed, ..Self::default() };
-                    inside.line(&text, depth + 1);
+                    inside.line(&marks::without(&text), depth + 1);
                     (self.kept, self.parsed) = (inside.kept, inside.parsed);
+                    self.evaluates |= inside.evaluates;
                     self.forms.extend(inside.found.commands.iter().cloned());
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);
@@ -453,6 +505,26 @@ pub(super) fn parse(text: &str) -> Result<Program, String> {
     // The parser tells a debugging subscriber every word of the line, and a word may be a secret.
     let parsed = with_default(&Dispatch::none(), || parse_tokens(&tokens, &ParserOptions::default()));
     parsed.map_err(|_| "the line cannot be parsed".to_owned())
+}
+
+/// Whether a substitution stands in brackets somewhere, however it is quoted.
+fn holds_index(line: &str) -> bool {
+    let bare: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '\\' | ' ')).collect();
+    ["[$(", "[`", "[${", "[$["].iter().any(|start| bare.contains(start))
+}
+
+/// Whether a word that is not literal becomes known only when the line runs. A home is a folder whose name does not
+/// matter; braces without a list stand for themselves.
+fn openness(why: Unread, raw: &str) -> Option<Open> {
+    let expands = raw.contains(['$', '`', '*', '?']);
+    match why {
+        Unread::Tilde if !expands && raw.contains('/') => None,
+        Unread::Tilde if !expands => Some(Open::One),
+        Unread::Braces if !expands && !raw.contains(',') && !raw.contains("..") => None,
+        Unread::LookAlike(_) if !expands => None,
+        Unread::Unfinished => Some(Open::Many),
+        _ => Some(marks::spread(raw)),
+    }
 }
 
 /// A word that is not literal, without its quotes, so that `sh -c "rm $x"` is still seen to run `rm`.

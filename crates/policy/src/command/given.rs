@@ -1,5 +1,6 @@
 //! Commands that run what they are given as input: `xargs env`, `find -exec {}`.
 
+use super::marks::{self, Open};
 use super::shell::{self, is_shell};
 use super::unwrap::{self, Inner, base};
 
@@ -24,6 +25,28 @@ pub(super) fn runs_its_input(name: &str, words: &[String]) -> bool {
         }
         _ => false,
     }
+}
+
+/// What a command is run with, where its caller fills in what it is given: `git` of `xargs git` gets any further words.
+pub(super) fn filled_in(argv: &[String], mut form: Vec<String>) -> Vec<String> {
+    let Some((program, words)) = argv.split_first() else { return form };
+    let name = base(program);
+    let appends = matches!(name, "xargs" | "gxargs" | "parallel" | "sem" | "rush");
+    if !appends && !matches!(name, "find" | "gfind" | "fd" | "fdfind") {
+        return form;
+    }
+    let own = &words[..words.len().saturating_sub(form.len())];
+    let mut names = if matches!(name, "xargs" | "gxargs") { holes(own) } else { Vec::new() };
+    names.push("{}");
+    for word in &mut form {
+        if marks::of(word).is_none() && names.iter().any(|hole| word.contains(hole)) {
+            *word = marks::mark(std::mem::take(word), Open::One);
+        }
+    }
+    if appends {
+        form.push(marks::mark(String::new(), Open::Many));
+    }
+    form
 }
 
 fn with_name(name: &str, words: &[String]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::shell::{self, is_input, is_shell};
 use super::unwrap::{base, is_assignment};
-use super::{builtin, given, inline};
+use super::{builtin, given, inline, marks};
 
 /// Interpreters that take a program as a word or from their input.
 const INTERPRETERS: &[&str] = &[
@@ -77,7 +77,7 @@ pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
 }
 
 fn interpreter(name: &str, words: &[String]) -> Option<&'static str> {
-    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let family = family_of(name);
     if !INTERPRETERS.contains(&family) {
         return None;
     }
@@ -111,19 +111,127 @@ fn interpreter(name: &str, words: &[String]) -> Option<&'static str> {
 
 /// The word that names a script or, after `-m`, a module.
 fn script<'w>(family: &str, words: &'w [String]) -> Option<&'w String> {
+    words.get(script_at(family, words)?)
+}
+
+/// Where that word stands.
+fn script_at(family: &str, words: &[String]) -> Option<usize> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         match word.strip_prefix('-') {
-            None | Some("") => return Some(word),
+            None | Some("") => return Some(at),
             Some(letters) => {
+                if letters.starts_with('m') && letters.len() > 1 {
+                    return Some(at);
+                }
                 at += 1;
                 let takes = |letter: char| valued(family).contains(letter);
                 at += usize::from(!letters.starts_with('-') && letters.ends_with(takes));
-                if letters.starts_with('m') && letters.len() > 1 {
-                    return Some(word);
-                }
             }
         }
     }
     None
+}
+
+fn family_of(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+pub(super) fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.contains(&family_of(name))
+}
+
+/// The script or module that an interpreter or a shell runs, and where it stands; none if it runs something else.
+pub(super) fn script_of<'w>(program: &str, words: &'w [String]) -> Option<(usize, &'w str)> {
+    if is_shell(program) {
+        let at = shell::script(words)?;
+        return Some((at, words.get(at)?));
+    }
+    let family = family_of(program);
+    let at = script_at(family, words)?;
+    if family.ends_with("awk") || family == "sqlite" || inline_before(family, &words[..=at]) {
+        return None;
+    }
+    let word = words.get(at)?;
+    let module = word.strip_prefix("-m").or_else(|| (at > 0 && words[at - 1] == "-m").then_some(word.as_str()));
+    Some((at, module.map_or(word.as_str(), |module| module.split('.').next().unwrap_or(module))))
+}
+
+/// Letters after which an interpreter takes a program as a word.
+const fn inline_letters(family: &str) -> &'static str {
+    match family.as_bytes() {
+        b"python" | b"pypy" => "c",
+        b"node" | b"nodejs" => "ep",
+        b"php" => "rRBEF",
+        b"perl" | b"julia" => "eE",
+        b"ruby" | b"lua" | b"luajit" | b"Rscript" | b"osascript" | b"groovy" | b"elixir" | b"ghc" => "e",
+        _ => "ceEpr",
+    }
+}
+
+/// Whether one of the words up to its script gives an interpreter a program.
+fn inline_before(family: &str, words: &[String]) -> bool {
+    let letters = inline_letters(family);
+    words.iter().enumerate().any(|(at, word)| {
+        let long = matches!(word.split('=').next(), Some("--eval" | "--print" | "eval" | "--execute" | "--run"));
+        let short = word.strip_prefix('-').is_some_and(|given| {
+            // The letters after `m` are a module, those after a letter with a value are that value.
+            let own = given.split(|c| c == 'm' || valued(family).contains(c)).next().unwrap_or("");
+            !given.starts_with('-') && own.contains(|c| letters.contains(c))
+        });
+        let module = word.strip_prefix("-m").filter(|module| !module.is_empty()).unwrap_or(word);
+        let after = at > 0 && words[at - 1] == "-m";
+        let runs = PYTHON_MODULES.contains(&module) && (after || word.starts_with("-m"));
+        long || short || runs || word.contains("data:")
+    })
+}
+
+/// Whether a command that [`hidden_program`] speaks of may run any program at all. A script of `awk` that calls none, or
+/// a file that a shell reads by its name, tells as much as the name of a script does.
+pub(super) fn hides(argv: &[String]) -> bool {
+    let Some((program, words)) = argv.split_first() else { return false };
+    let name = if is_assignment(program) { program } else { base(program) };
+    let family = family_of(name);
+    if open_before_script(name, words) {
+        return true;
+    }
+    if hidden_program(argv).is_none() {
+        return false;
+    }
+    match name {
+        "source" | "." => words.first().is_none_or(|file| marks::of(file).is_some() || is_input(file)),
+        _ if family.ends_with("awk") && is_interpreter(name) => awk_runs(words),
+        _ if family == "sqlite" => {
+            words.len() < 2
+                || words
+                    .iter()
+                    .any(|word| word.trim_start().starts_with('.') || word.contains("edit(") || word == "-cmd")
+        }
+        _ if is_interpreter(name) => {
+            let Some(at) = script_at(family, words) else { return true };
+            inline_before(family, &words[..=at]) || words.iter().any(|word| is_input(word)) || words[at] == "-"
+        }
+        _ => true,
+    }
+}
+
+/// Whether a program of awk may start another one, or is not in the words.
+fn awk_runs(words: &[String]) -> bool {
+    let calls = |word: &String| {
+        let text = word.replace("||", "");
+        text.contains("system") || text.contains('|') || text.contains("getline") || text.contains('@')
+    };
+    let given = |word: &String| {
+        let option = word.starts_with('-') && !word.starts_with("-F") && !word.starts_with("-v");
+        option || marks::of(word).is_some()
+    };
+    let program = words.iter().position(|word| !word.starts_with('-')).unwrap_or(words.len());
+    words.iter().any(calls) || words[..(program + 1).min(words.len())].iter().any(given)
+}
+
+/// Whether what an interpreter or a shell runs is not known before the line runs: `bash $x`, `python3 "$f"`.
+fn open_before_script(name: &str, words: &[String]) -> bool {
+    let interprets = is_shell(name) || (is_interpreter(name) && !family_of(name).ends_with("awk"));
+    let end = words.iter().position(|word| !word.starts_with(['-', '+'])).map_or(words.len(), |at| at + 1);
+    interprets && family_of(name) != "sqlite" && words[..end].iter().any(|word| marks::of(word).is_some())
 }

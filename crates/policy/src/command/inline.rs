@@ -112,6 +112,11 @@ const HARMLESS: &[&str] = &[
 const AS_OPTION: &str = "an option or a word is a program that is run";
 const AS_VARIABLE: &str = "a variable is a program that is run";
 
+/// Whether what such a program runs is found here.
+pub(super) fn is_known(name: &str) -> bool {
+    OWN_LANGUAGE.contains(&name) || RUNS.iter().any(|runs| runs.names.contains(&name))
+}
+
 /// Why the words do not tell what is run, if a program is hidden in them.
 pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
     if lines(name, words).iter().any(|line| !is_harmless(line)) {

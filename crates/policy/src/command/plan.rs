@@ -182,11 +182,8 @@ impl ReadPlan {
             out.push(words.fold(AccessRequest::new(action.clone(), first, risk()), AccessRequest::also).reversible());
         }
         let mut places = self.reads(cwd).into_iter().filter(|named| !named.pattern).map(|named| Resource {
-            kind: ResourceKind::Path,
             inside: place::within(&named.place, crate::WORKSPACE),
-            canonical: named.place,
-            raw: named.raw,
-            fed: false,
+            ..Resource::bare(ResourceKind::Path, named.place, named.raw)
         });
         if let Some(first) = places.next() {
             let read = AccessRequest::new(Action::new("read"), first, risk());

@@ -18,7 +18,7 @@ fn family(program: &str) -> &str {
         .trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }
 
-pub(super) fn is_shell(program: &str) -> bool {
+pub(crate) fn is_shell(program: &str) -> bool {
     SHELLS.contains(&family(program))
 }
 
@@ -40,6 +40,27 @@ pub(super) fn hidden(program: &str, words: &[String]) -> Option<&'static str> {
 /// The line after `-c`, alone or among other letters. More than one where it cannot be told which.
 pub(super) fn lines(words: &[String]) -> Vec<String> {
     Read::of(words).lines
+}
+
+/// Where the file stands that a shell reads its commands from; none if it finds them elsewhere.
+pub(super) fn script(words: &[String]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        match word.strip_prefix(['-', '+']) {
+            None => return Some(at),
+            Some("" | "-") => return (at + 1 < words.len()).then_some(at + 1),
+            Some(letters) => {
+                let long = letters.starts_with('-');
+                if (!long && letters.contains(['c', 'C', 's'])) || letters.starts_with("-c") {
+                    return None;
+                }
+                let named = (!long && letters.ends_with(['o', 'O']))
+                    || matches!(letters, "-rcfile" | "-init-file" | "-emulate" | "-init-command");
+                at += 1 + usize::from(named);
+            }
+        }
+    }
+    None
 }
 
 /// A place where a program finds its own input.

@@ -116,7 +116,7 @@ fn runner_verb(name: &str, words: &[String]) -> Option<usize> {
 pub(super) const WORDS_MAX: usize = 256;
 
 /// The last name of a program's path.
-pub(super) fn base(program: &str) -> &str {
+pub(crate) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
@@ -160,7 +160,7 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
         out.extend(split_strings(words));
     } else if matches!(name, "find" | "gfind") {
         out.extend(executed_by_find(words));
-    } else if ANY_TAIL.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+    } else if ANY_TAIL.contains(&name) || is_loader(name) || name.starts_with("qemu-") {
         out.extend(tails(words));
         out.extend(words.iter().filter(|word| may_be_line(word)).cloned().map(Inner::Line));
     } else if let Some(at) = runner_verb(name, words) {
@@ -243,8 +243,14 @@ impl Wrapper {
     }
 }
 
+/// A dynamic linker, which runs the program it is given: `ld.so`, `ld-linux-x86-64.so.2`, `ld-musl-x86_64.so.1`,
+/// `ld-2.31.so`.
+fn is_loader(name: &str) -> bool {
+    name.starts_with("ld") && name.contains(".so") || name.starts_with("ld-linux") || name.starts_with("ld-musl")
+}
+
 /// `NAME=value`, as a shell and `env` read it.
-pub(super) fn is_assignment(word: &str) -> bool {
+pub(crate) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         let name = name.strip_suffix('+').unwrap_or(name);
         let mut chars = name.chars();
@@ -263,7 +269,7 @@ fn tails(words: &[String]) -> Vec<Inner> {
 const TAILS_MAX: usize = 64;
 
 /// Whether a shell would see more in a word than a word. Braces alone are the templates of many programs.
-fn may_be_line(word: &str) -> bool {
+pub(crate) fn may_be_line(word: &str) -> bool {
     word.contains(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`'))
         || (word.contains('{') && word.contains(','))
 }

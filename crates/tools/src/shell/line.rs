@@ -11,7 +11,7 @@ use portcullis_sandbox::{Access, Kind};
 use portcullis_secret::SecretText;
 use serde_json::Value;
 
-use super::{HOME, ShellTools};
+use super::{HOME, ShellTools, program};
 use crate::search::scope;
 
 /// The fact that says why a line is opaque although it was analysed.
@@ -53,7 +53,9 @@ impl ShellTools {
                 Err(_) => by_text(path),
             }
         };
-        let mut requests = command::analyse(line).requests(&Action::new(action), line, &by_mounts);
+        let names = |program: &str| program::names(&self.files.mounts, cwd, program);
+        let analysis = command::analyse(line).linked(&names);
+        let mut requests = analysis.requests(&Action::new(action), line, &by_mounts);
         let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
         if untold.peek().is_some() {
             let whole = AccessRequest::new(Action::new(action), Resource::opaque(line), RiskSet::from([Risk::Execute]));

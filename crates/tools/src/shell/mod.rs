@@ -12,6 +12,7 @@ mod line;
 mod live;
 mod persistent;
 mod posture;
+mod program;
 mod programs;
 mod project_script;
 pub(crate) mod run;

@@ -161,6 +161,46 @@ impl World<'_> {
             .collect()
     }
 
+    /// Rules that forbid what a command, whose program nobody knows, may run: a tail of its words (L32). Unless a rule that
+    /// is as strong allows what is opaque, or names the denied program among the words it allows.
+    fn hidden(&self, touch: &Touch) -> Vec<&NaiveRule> {
+        if touch.kind != ResourceKind::Argv {
+            return Vec::new();
+        }
+        let argv: Vec<String> = serde_json::from_str(&touch.text).expect("words");
+        // What git does with its words is known.
+        if argv[0] == "git" {
+            return Vec::new();
+        }
+        let in_force = |r: &&NaiveRule| {
+            word_matches(&r.action, &touch.action)
+                && (r.agent.is_none() || r.agent.as_deref() == self.agent)
+                && r.expires_at.is_none_or(|end| self.now < end)
+                && !(r.layer == 2 && r.effect == "allow" && !self.project_trusted)
+        };
+        let rules: Vec<&NaiveRule> = self.rules.iter().filter(in_force).collect();
+        let restricts = |r: &NaiveRule| r.effect == "deny" || r.effect == "ask_pinned";
+        let on_a_tail = |r: &NaiveRule| {
+            (1..argv.len()).any(|at| {
+                let tail = serde_json::to_string(&argv[at..]).expect("words");
+                matches!(r.pattern, Pattern::Argv(..))
+                    && fit(&r.pattern, &Touch { text: tail, ..touch.clone() }).is_some()
+            })
+        };
+        let vouches = |allow: &NaiveRule, denied: &NaiveRule| {
+            let names = match (&allow.pattern, &denied.pattern) {
+                (Pattern::Opaque, _) => true,
+                (Pattern::Argv(allowed, _), Pattern::Argv(denied, _)) => {
+                    fit(&allow.pattern, touch).is_some() && allowed.iter().skip(1).any(|word| *word == denied[0])
+                }
+                _ => false,
+            };
+            allow.effect == "allow" && allow.layer <= denied.layer && names
+        };
+        let hidden = rules.iter().filter(|r| restricts(r) && on_a_tail(r));
+        hidden.filter(|r| !rules.iter().any(|allow| vouches(allow, r))).copied().collect()
+    }
+
     /// One resource, without grants.
     pub fn one(&self, touch: &Touch) -> Verdict {
         let matching = self.matching(touch);
@@ -168,7 +208,7 @@ impl World<'_> {
         if has("deny") {
             return Verdict::Deny;
         }
-        if has("ask_pinned") || self.default == DefaultPolicy::AskPinned {
+        if has("ask_pinned") || !self.hidden(touch).is_empty() || self.default == DefaultPolicy::AskPinned {
             return Verdict::Pinned;
         }
         if let Some(layer) = matching.iter().map(|(r, _)| r.layer).min() {
@@ -192,7 +232,9 @@ impl World<'_> {
     }
 
     pub fn matched_ids(&self, touches: &[Touch]) -> Vec<String> {
-        let mut ids: Vec<String> = touches.iter().flat_map(|t| self.matching(t)).map(|(r, _)| r.id.clone()).collect();
+        let matching = touches.iter().flat_map(|t| self.matching(t)).map(|(r, _)| r);
+        let hidden = touches.iter().flat_map(|t| self.hidden(t));
+        let mut ids: Vec<String> = matching.chain(hidden).map(|r| r.id.clone()).collect();
         ids.sort();
         ids.dedup();
         ids

@@ -1,0 +1,257 @@
+//! Rules about commands: every spelling of a denied command is denied, and what may hide one is for a person to judge.
+
+use serde_json::{Value, json};
+
+use crate::arena::{Arena, EVERYBODY, Who};
+
+const PUSH: &str = "[[rules]]\nid = \"no-push\"\naction = \"*\"\nargv = [\"git\", \"push\"]\neffect = \"deny\"\n";
+const RM: &str = "[[rules]]\nid = \"no-rm\"\naction = \"*\"\nargv = [\"rm\"]\neffect = \"deny\"\n";
+/// As somebody writes it who trusts a session with everything else.
+const ALLOW: &str = "[[rules]]\nid = \"all\"\naction = \"*\"\neffect = \"allow\"\n";
+
+/// What the gate would say of a line.
+fn explained(arena: &Arena, line: &str) -> Value {
+    let input = json!({"command": line}).to_string();
+    arena.run(&["policy", "explain", "bash", &input, "--json", "--profile", "code"]).json()
+}
+
+/// Every wrapper around a command, with room for it.
+fn wrapped(command: &str) -> Vec<String> {
+    let around = [
+        "{}",
+        "env {}",
+        "env -i A=b {}",
+        "sudo -n {}",
+        "timeout 5 {}",
+        "nohup nice -n 3 {}",
+        "sh -c '{}'",
+        "bash -lc '{}'",
+        "ssh-agent {}",
+        "logsave f {}",
+        "x86_64 {}",
+        "setarch i386 {}",
+        "true && {}",
+        "echo $({})",
+        "xvfb-run -a {}",
+        "find . -exec {} ;",
+        "command {}",
+        "eval '{}'",
+        "ccache {}",
+        "A=b {}",
+    ];
+    around.iter().map(|around| around.replace("{}", command)).collect()
+}
+
+#[test]
+fn l32_every_spelling_of_a_denied_verb_is_denied() {
+    let arena = Arena::of(Who::Root);
+    let spellings = [
+        "git push",
+        "git -C . push",
+        "git --no-pager push",
+        "git -c user.name=a push",
+        "git --git-dir=.git push",
+        "git --git-dir .git --work-tree . push",
+        "git -P -C . -c a.b=c push origin main",
+        "/usr/bin/git push",
+        "../usr/bin/git -C x push",
+        "/usr/lib/git-core/git-push origin",
+        "git-push",
+        "/usr/lib/git-core/git push",
+        "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
+        "ld.so /usr/bin/git -C . push",
+    ];
+    let mut lines: Vec<String> = spellings.iter().map(|line| (*line).to_owned()).collect();
+    lines.extend(wrapped("git -C . push"));
+    lines.extend(wrapped("/usr/lib/git-core/git-push"));
+    assert!(lines.len() >= 50, "{}", lines.len());
+    arena.configure(&format!("{PUSH}{ALLOW}"));
+    for line in &lines {
+        let found = explained(&arena, line);
+        assert_eq!(found["decision"], "deny", "{line}: {found}");
+        let reason = found["reason"].as_str().expect("a reason");
+        assert!(reason.contains("`no-push`") && reason.contains("config.toml:1"), "{line}: {reason}");
+    }
+    // The control: it is that rule which denies them. What only fetches, or only looks like it, is let through.
+    for line in ["git -C push status", "git --no-pager log push", "git commit -m push", "npm run push", "echo git push"]
+    {
+        assert_eq!(explained(&arena, line)["decision"], "allow", "{line}");
+    }
+    arena.configure(ALLOW);
+    for line in &lines {
+        let found = explained(&arena, line);
+        assert_ne!(found["decision"], "deny", "{line}: {found}");
+        assert_eq!(found["only_a_person"], false, "{line}: {found}");
+    }
+}
+
+#[test]
+fn l32_links_to_a_denied_program_are_that_program() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        std::os::unix::fs::symlink("/usr/bin/git", arena.path("work/tool")).expect("linked");
+        std::os::unix::fs::symlink("tool", arena.path("work/again")).expect("linked");
+        let lines =
+            ["./tool push", "./again -C . push", "/workspace/again push", "sudo ./tool push", "sh -c './tool push'"];
+        arena.configure(&format!("{PUSH}{ALLOW}"));
+        for line in lines {
+            assert_eq!(explained(&arena, line)["decision"], "deny", "{line}");
+        }
+        assert_eq!(explained(&arena, "./tool status")["decision"], "allow");
+        arena.configure(ALLOW);
+        for line in lines {
+            assert_eq!(explained(&arena, line)["decision"], "allow", "{line}");
+        }
+    }
+}
+
+#[test]
+fn l32_a_program_that_nobody_knows_is_asked_about_if_a_tail_of_its_words_is_denied() {
+    let arena = Arena::of(Who::Root);
+    let lines = [
+        "aws s3 rm s3://b/k",
+        "frobnicate rm -rf x",
+        "frobnicate --quiet /bin/rm x",
+        "./runner rm x",
+        "frobnicate --exec=rm x",
+        "frobnicate sh -c 'rm x'",
+        "frobnicate 'rm x; ls'",
+    ];
+    arena.configure(&format!("{RM}{ALLOW}"));
+    for line in lines {
+        let found = explained(&arena, line);
+        assert_eq!((&found["decision"], &found["pinned"]), (&json!("ask"), &json!(true)), "{line}: {found}");
+        assert!(found["reason"].as_str().expect("a reason").contains("`no-rm`"), "{line}: {found}");
+    }
+    for line in ["git rm x", "npm rm x", "echo rm x", "grep rm x", "frobnicate remove x", "make rm"] {
+        assert_eq!(explained(&arena, line)["decision"], "allow", "{line}");
+    }
+    // Somebody who names the command has seen it.
+    let named = "[[rules]]\naction = \"*\"\nargv = [\"aws\", \"s3\", \"rm\"]\neffect = \"allow\"\n";
+    arena.configure(&format!("{RM}{ALLOW}{named}"));
+    assert_eq!(explained(&arena, "aws s3 rm s3://b/k")["decision"], "allow");
+    arena.configure(ALLOW);
+    for line in lines {
+        assert_eq!(explained(&arena, line)["decision"], "allow", "{line}");
+    }
+}
+
+/// Lines that run `touch made` in one way or another, where no word says so.
+fn hiding() -> Vec<String> {
+    let lines = [
+        "x=touch; $x made",
+        "x=ouch; t$x made",
+        "a=(touch made); \"${a[@]}\"",
+        "echo 'touch made' | sh",
+        "echo 'touch made' | bash -s",
+        "echo dG91Y2ggbWFkZQ== | base64 -d | bash",
+        "bash <<< 'touch made'",
+        "sh <<'E'\ntouch made\nE",
+        "bash <(echo touch made)",
+        "source <(echo touch made)",
+        "eval \"$(echo touch made)\"",
+        "python3 -c 'open(\"made\",\"w\")'",
+        "perl -e 'open F, \">made\"'",
+        "echo made | xargs $(echo touch)",
+        "alias t=touch; \\touch made",
+        "$(echo touch) made",
+        "`echo touch` made",
+        "{touch,made}",
+        "x='touch made'; sh -c \"$x\"",
+        "awk 'BEGIN { system(\"touch made\") }'",
+        "env $(echo touch) made",
+        "nice $(echo touch) made",
+        "f() { \"$@\"; }; f touch made",
+        "read x <<< touch; $x made",
+        "printf -v x touch; $x made",
+        "trap 'touch made' EXIT",
+        "echo 'touch made' > s; . /dev/stdin < s",
+    ];
+    lines.map(str::to_owned).into()
+}
+
+#[test]
+fn l31_under_approvals_allow_a_line_that_may_hide_a_denied_command_waits_for_a_person() {
+    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\"]\neffect = \"deny\"\n";
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let lines = hiding();
+        // The hand is the slow part of it, so an ordinary user tries some of them.
+        let step = if who == Who::Root { 1 } else { 6 };
+        for line in lines.iter().step_by(step) {
+            let input = json!({"command": line}).to_string();
+            let call = ["call", "shell_run", &input, "--approvals", "allow"];
+            arena.configure("");
+            arena.run(&call);
+            assert!(arena.exists("work/made"), "the control did nothing: {line}");
+            std::fs::remove_file(arena.path("work/made")).expect("removed");
+            arena.configure(deny);
+            let ran = arena.run(&call);
+            assert!(!arena.exists("work/made"), "{line}: {}{}", ran.out, ran.err);
+            // Denied for certain, or left to a person with the rule named.
+            assert!(matches!(ran.code, 3 | 4), "{line}: {} {}{}", ran.code, ran.out, ran.err);
+            assert!(format!("{}{}", ran.out, ran.err).contains("no-touch"), "{line}: {}{}", ran.out, ran.err);
+        }
+    }
+}
+
+#[test]
+fn l31_a_person_can_still_allow_it_once_and_no_answer_is_remembered() {
+    let arena = Arena::of(Who::OrdinaryUser);
+    arena.configure("[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\"]\neffect = \"deny\"\n");
+    let input = json!({"command": "x=touch; $x made"}).to_string();
+    let call = ["call", "shell_run", &input, "--approvals", "allow"];
+    let ask = arena.run(&call).ends(3).id("ask_");
+    assert!(arena.run(&["approvals", "allow", &ask, "--save"]).code != 0, "it cannot be remembered");
+    arena.run(&["approvals", "allow", &ask]).ends(0);
+    assert!(arena.exists("work/made"));
+    arena.run(&call).ends(3);
+}
+
+#[test]
+fn l31_an_allow_of_what_is_opaque_counts_unless_a_stronger_layer_denies() {
+    let arena = Arena::of(Who::Root);
+    let opaque = "[[rules]]\naction = \"*\"\nopaque = true\neffect = \"allow\"\n";
+    arena.configure(&format!("{PUSH}{ALLOW}{opaque}"));
+    for line in ["python3 -c 'x'", "x=push; git $x", "echo a | sh"] {
+        assert_eq!(explained(&arena, line)["decision"], "allow", "{line}");
+    }
+    // A project's own allow, trusted or not, is weaker than the user's deny.
+    arena.configure(PUSH);
+    arena.write("work/.portcullis/config.toml", &format!("{ALLOW}{opaque}").replace("\"all\"", "\"theirs\""));
+    arena.run(&["policy", "trust", ".portcullis/config.toml"]).ends(0);
+    for line in ["python3 -c 'x'", "x=push; git $x", "echo a | sh"] {
+        let found = explained(&arena, line);
+        assert_eq!((&found["decision"], &found["only_a_person"]), (&json!("ask"), &json!(true)), "{line}: {found}");
+    }
+}
+
+#[test]
+fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
+    let arena = Arena::of(Who::Root);
+    arena.configure(&format!("{PUSH}{RM}{ALLOW}"));
+    for line in [
+        "ls *.rs",
+        "cat $HOME/x",
+        "for f in *.txt; do wc -l \"$f\"; done",
+        "git status $x",
+        "git log \"$x\"",
+        "git -C \"$dir\" status",
+        "awk '{print $1}' a.txt",
+        "awk -F: '$3 > 1 || $4' a.txt",
+        "npm test && npm run build",
+        "grep -rn \"$x\" src | head -5",
+        "cargo test -- --nocapture",
+        "python3 manage.py test -p x",
+        "source .venv/bin/activate && pytest -x",
+        "./build.sh $x",
+        "make -j4 all",
+        "find . -name '*.rs' | xargs grep -n x",
+        "[[ -f a ]] && echo b",
+        "((i++))",
+        "node app.js -e x",
+    ] {
+        let found = explained(&arena, line);
+        assert_eq!(found["only_a_person"], false, "{line}: {found}");
+    }
+}

@@ -1,0 +1,218 @@
+//! How a rule that forbids fits a command: by its words, whatever options stand before the verb, and by words that become
+//! known only when the line runs (13.3, L32).
+
+use crate::ArgvPattern;
+use crate::command::marks::{self, Open};
+use crate::command::verbs::{Between, Takes, family};
+use crate::command::{base, hides_program};
+
+/// Whether a command is one of those that a rule means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    No,
+    /// It depends on words that are not known yet.
+    May,
+    Yes,
+}
+
+/// The most letters of an option that may be given one by one: `-rf` is `-r -f`. Longer ones are words.
+const BUNDLE_MAX: usize = 3;
+
+/// What programs are looked up by: the same for every path and version of one program.
+pub(crate) fn program_key(program: &str) -> &str {
+    family(base(marks::bare(program)))
+}
+
+/// Words of a command that are compared. No rule is longer by far, and options before a verb are few.
+const WORDS_MAX: usize = 256;
+
+impl ArgvPattern {
+    /// How this pattern, in a rule that forbids, fits the command `form`, whose open words are marked.
+    pub(crate) fn fits_restricting(&self, form: &[String]) -> Fit {
+        let form = &form[..form.len().min(WORDS_MAX)];
+        let Some(program) = form.first() else { return Fit::No };
+        if hides_program(form) {
+            return Fit::May;
+        }
+        if program_key(program) != program_key(self.first()) {
+            return Fit::No;
+        }
+        let between = Between::of(program);
+        let words = self.words();
+        // How well the words of the pattern so far fit what stands before each place.
+        let mut reached = vec![Fit::No; form.len() + 3];
+        reached[1] = Fit::Yes;
+        for (index, meant) in words.iter().enumerate().skip(1) {
+            let mut next = vec![Fit::No; form.len() + 3];
+            for at in 1..=form.len() {
+                let fit = reached[at];
+                if fit == Fit::No {
+                    continue;
+                }
+                let mut reach = |place: usize, how: Fit| next[place] = next[place].max(how.min(fit));
+                let Some(written) = form.get(at) else { continue };
+                match marks::of(written) {
+                    // Whatever stands there may be the rest of what the rule means.
+                    Some(Open::Many) => return Fit::May,
+                    Some(Open::One) => {
+                        reach(at + 1, Fit::May);
+                        reached[at + 1] = reached[at + 1].max(Fit::May);
+                        reached[at + 2] = reached[at + 2].max(Fit::May);
+                        continue;
+                    }
+                    None => {}
+                }
+                if written == meant || (index == 1 && between.same_verb(meant, written)) {
+                    reach(at + 1, fit);
+                }
+                if is_option(meant) {
+                    if !self.is_exact() && given(meant, &form[at..]) {
+                        reach(at, fit);
+                    }
+                    continue;
+                }
+                // How many words from here on are not the verb: none of these if it is one.
+                let passed: &[usize] = match between.option(written) {
+                    Some(Takes::None) => &[1],
+                    Some(Takes::One) => &[2],
+                    Some(Takes::Either) => &[1, 2],
+                    None if between.any_order() => &[1],
+                    None => match between.before(written) {
+                        Some(0) => &[1],
+                        Some(_) => &[2],
+                        None => &[],
+                    },
+                };
+                for words in passed {
+                    // A value that may be several words may hold the verb.
+                    if *words == 2 && form.get(at + 1).is_some_and(|value| marks::of(value) == Some(Open::Many)) {
+                        return Fit::May;
+                    }
+                    reached[at + words] = reached[at + words].max(fit);
+                }
+            }
+            reached = next;
+        }
+        self.ended(&reached, form)
+    }
+
+    /// The best of what was reached with every word of the pattern.
+    fn ended(&self, reached: &[Fit], form: &[String]) -> Fit {
+        let at_end = |(at, fit): (usize, &Fit)| {
+            if !self.is_exact() || at == form.len() {
+                return *fit;
+            }
+            let open = form.get(at..).is_some_and(|rest| rest.iter().all(|word| marks::of(word) == Some(Open::Many)));
+            if open { (*fit).min(Fit::May) } else { Fit::No }
+        };
+        reached.iter().enumerate().map(at_end).max().unwrap_or(Fit::No)
+    }
+}
+
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && word != "--"
+}
+
+/// Whether an option stands anywhere among the words, alone or in a bundle of letters.
+fn given(option: &str, words: &[String]) -> bool {
+    let own = || words.iter().take_while(|word| *word != "--");
+    let attached = |word: &String| word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+    if own().any(|word| word == option || attached(word)) {
+        return true;
+    }
+    let letters = &option[1..];
+    let bundle = letters.len() <= BUNDLE_MAX && letters.bytes().all(|letter| letter.is_ascii_alphabetic());
+    let bundles = || own().filter_map(|word| word.strip_prefix('-')).filter(|rest| !rest.starts_with('-'));
+    bundle && letters.chars().all(|letter| bundles().any(|rest| rest.contains(letter)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(pattern: &[&str], line: &str) -> Fit {
+        let pattern = ArgvPattern::parse(pattern.iter().map(|word| (*word).to_owned()).collect()).expect("a pattern");
+        let form: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        pattern.fits_restricting(&form)
+    }
+
+    #[test]
+    fn l32_options_before_the_verb_are_passed_over_and_their_values_are_no_verbs() {
+        for line in [
+            "git push",
+            "git -C . push",
+            "git --no-pager push origin",
+            "git -c k=v -c l=m push",
+            "git --git-dir=.git push",
+            "git --git-dir .git --work-tree . push",
+            "git --unheard-of push",
+            "git --unheard-of value push",
+            "git -- push",
+        ] {
+            assert_eq!(fit(&["git", "push"], line), Fit::Yes, "{line}");
+        }
+        for line in ["git -C push status", "git commit -m push", "git status push", "git --no-pager log push", "git"] {
+            assert_eq!(fit(&["git", "push"], line), Fit::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn l32_a_verb_is_known_by_its_other_names_and_beginnings() {
+        for line in ["npm i x", "npm --prefix a install x", "npm isntall x", "npm -g add x"] {
+            assert_eq!(fit(&["npm", "install"], line), Fit::Yes, "{line}");
+        }
+        for line in ["npm publ", "npm publis", "npm -w a publish", "yarn publish"] {
+            let program = line.split(' ').next().expect("a word");
+            assert_eq!(fit(&[program, "publish"], line), Fit::Yes, "{line}");
+        }
+        assert_eq!(fit(&["yarn", "publish"], "yarn workspace a publish"), Fit::Yes);
+        assert_eq!(fit(&["make", "deploy"], "make -C a all deploy V=1"), Fit::Yes);
+        assert_eq!(fit(&["cargo", "publish"], "cargo +nightly -Z x publish"), Fit::Yes);
+        assert_eq!(fit(&["docker", "compose", "up"], "docker --context a compose -f b up"), Fit::Yes);
+        for (pattern, line) in [
+            (["npm", "publish"], "npm run publish"),
+            (["npm", "publish"], "npm pack"),
+            (["npm", "init"], "npm i"),
+            (["npm", "stars"], "npm start"),
+            (["git", "push"], "git pus"),
+        ] {
+            assert_eq!(fit(&pattern, line), Fit::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn l32_options_that_a_rule_names_are_found_wherever_they_stand() {
+        for line in ["git push --force", "git push origin main --force", "git -C . push -v --force origin"] {
+            assert_eq!(fit(&["git", "push", "--force"], line), Fit::Yes, "{line}");
+        }
+        for line in ["rm -rf x", "rm -fr x", "rm -r -f x", "rm x -r -vf"] {
+            assert_eq!(fit(&["rm", "-rf"], line), Fit::Yes, "{line}");
+        }
+        for line in ["rm -r x", "rm -r -- -f", "rm x", "rm --recursive x"] {
+            assert_eq!(fit(&["rm", "-rf"], line), Fit::No, "{line}");
+        }
+        assert_eq!(fit(&["git", "push", "$"], "git -C . push"), Fit::Yes);
+        assert_eq!(fit(&["git", "push", "$"], "git -C . push origin"), Fit::No);
+    }
+
+    #[test]
+    fn l32_words_that_are_not_known_yet_may_be_what_a_rule_means() {
+        for line in
+            ["git \u{3}", "git \u{2}", "git -C \u{3} status", "git \u{2} origin", "\u{2} push", "git -C a \u{2}"]
+        {
+            assert_eq!(fit(&["git", "push"], line), Fit::May, "{line:?}");
+        }
+        for line in ["git status \u{3}", "git -C \u{2} status", "ls \u{3}", "git log \u{2}"] {
+            assert_eq!(fit(&["git", "push"], line), Fit::No, "{line:?}");
+        }
+        assert_eq!(fit(&["rm"], "rm \u{3}"), Fit::Yes);
+    }
+
+    #[test]
+    fn many_options_that_nobody_knows_cost_no_more_than_their_number() {
+        let line = format!("git {}status", "-x ".repeat(250));
+        let begun = std::time::Instant::now();
+        assert_eq!(fit(&["git", "push"], &line), Fit::No);
+        assert!(begun.elapsed().as_millis() < 100);
+    }
+}

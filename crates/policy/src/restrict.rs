@@ -1,0 +1,181 @@
+//! Rules that forbid a command, or pin an ask about it, in whatever form the command is written (13.3, L32).
+//!
+//! A form that is certain decides as the rule says. Where a denied command could only be hidden, in words that become
+//! known when the line runs or in those of a program that nobody knows, a person has to look.
+
+use std::collections::BTreeSet;
+
+use portcullis_base::{CommandFacts, OtherForm};
+use portcullis_contract::{Action, Resource};
+
+use crate::command::{self, base, is_assignment, is_known, marks, may_be_line};
+use crate::fit::Fit;
+use crate::subject::Subject;
+use crate::{Asker, Layer, Policy, ResourcePattern, Rule, RuleEffect, Specificity};
+
+/// Words of a program that nobody knows which are looked at as a line for a shell.
+const LINES_MAX: usize = 16;
+
+/// What rules say of the forms of one resource.
+#[derive(Debug, Default)]
+pub(crate) struct Restricted {
+    /// Rules that forbid, or pin an ask, for certain, each once.
+    pub(crate) sure: Vec<(usize, Specificity)>,
+    /// Rules whose command may be hidden in it.
+    pub(crate) hidden: BTreeSet<usize>,
+}
+
+/// What is looked for.
+struct Search<'a> {
+    policy: &'a Policy,
+    action: &'a Action,
+    asker: &'a Asker<'a>,
+    found: Restricted,
+}
+
+impl Policy {
+    /// Which rules restrict a resource beyond what its own words match. Nothing is ever allowed by it.
+    pub(crate) fn restricting(
+        &self,
+        action: &Action,
+        resource: &Resource,
+        subject: &Subject,
+        asker: &Asker<'_>,
+    ) -> Restricted {
+        let mut search = Search { policy: self, action, asker, found: Restricted::default() };
+        match subject {
+            _ if !self.index().restricts_commands() => {}
+            Subject::Argv(argv) => search.argv(argv, &resource.command),
+            Subject::Opaque if resource.command.hides => search.anything(),
+            _ => {}
+        }
+        // An allow of what is opaque was written by somebody who knew the denies of its layer and of those below it.
+        let mut found = search.found;
+        found.hidden.retain(|rule| !self.vouched_for(*rule, action, subject, asker));
+        found
+    }
+
+    /// Whether a written rule allows what may hide the command of `rule`: one about what is opaque, or one that names
+    /// this command further than the program alone. A rule of a weaker layer does not count.
+    fn vouched_for(&self, rule: usize, action: &Action, subject: &Subject, asker: &Asker<'_>) -> bool {
+        let weakest: Layer = self.rules()[rule].layer;
+        self.rules().iter().any(|other| {
+            let meant = match (&other.resource, subject) {
+                (ResourcePattern::Opaque, _) => true,
+                (ResourcePattern::Argv(all), Subject::Argv(argv)) => all.iter().any(|pattern| {
+                    pattern.words().len() > 1 && pattern.matches(argv) && names(pattern.words(), rule, self)
+                }),
+                _ => false,
+            };
+            meant
+                && other.effect == RuleEffect::Allow
+                && other.layer <= weakest
+                && other.action.matches(action)
+                && other.in_force(asker)
+                && !self.is_inert(other)
+        })
+    }
+}
+
+/// Whether an allow names a word of what a deny forbids, so that whoever wrote it had it before their eyes.
+fn names(allowed: &[String], rule: usize, policy: &Policy) -> bool {
+    match &policy.rules()[rule].resource {
+        ResourcePattern::Argv(all) => {
+            all.iter().any(|denied| allowed.iter().skip(1).any(|word| base(word) == base(denied.first())))
+        }
+        _ => false,
+    }
+}
+
+impl Search<'_> {
+    fn argv(&mut self, argv: &[String], facts: &CommandFacts) {
+        self.with_forms(&marks::put_on(argv, &facts.open));
+        for OtherForm { words, open } in &facts.linked {
+            self.with_forms(&marks::put_on(words, open));
+        }
+    }
+
+    fn with_forms(&mut self, argv: &[String]) {
+        self.form(argv);
+        for form in command::forms(argv) {
+            self.form(&form);
+        }
+    }
+
+    /// One form that the command comes down to for certain.
+    fn form(&mut self, form: &[String]) {
+        if command::hides_program(form) {
+            self.anything();
+            return;
+        }
+        for (rule, fit, specificity) in self.fitting(form) {
+            match fit {
+                Fit::Yes => {
+                    if !self.found.sure.iter().any(|known| known.0 == rule) {
+                        self.found.sure.push((rule, specificity));
+                    }
+                }
+                Fit::May => self.suspect(rule),
+                Fit::No => {}
+            }
+        }
+        let Some((program, words)) = form.split_first() else { return };
+        // Few words are the name of a denied program or a line, so that is asked first.
+        let index = self.policy.index();
+        let telling = |word: &String| index.restricts(word) || command::is_shell(base(word)) || may_be_line(word);
+        let looked_through = is_assignment(program) || program.starts_with('-');
+        if !looked_through && words.iter().any(telling) && !is_known(program) {
+            self.tails(words);
+        }
+    }
+
+    /// What a program that nobody knows may run: any tail of its words, and a line in one of them.
+    fn tails(&mut self, words: &[String]) {
+        let mut lines = 0;
+        for (at, word) in words.iter().enumerate() {
+            if marks::of(word).is_some() {
+                continue;
+            }
+            self.tail(&words[at..]);
+            if let Some((_, value)) = word.split_once('=').filter(|(name, _)| name.starts_with('-')) {
+                self.tail(&[&[value.to_owned()], &words[at + 1..]].concat());
+            }
+            let shell = command::is_shell(base(word));
+            if (shell || may_be_line(word)) && lines < LINES_MAX {
+                lines += 1;
+                let forms = if shell { command::forms(&words[at..]) } else { command::forms_of_line(word) };
+                forms.iter().for_each(|form| self.tail(form));
+            }
+        }
+    }
+
+    fn tail(&mut self, form: &[String]) {
+        if !command::hides_program(form) {
+            for (rule, fit, _) in self.fitting(form) {
+                if fit != Fit::No {
+                    self.suspect(rule);
+                }
+            }
+        }
+    }
+
+    /// Anything may run: whatever is denied is among it.
+    fn anything(&mut self) {
+        let rules: Vec<usize> = self.policy.index().restricting_rules().filter(|rule| self.speaks(*rule)).collect();
+        rules.into_iter().for_each(|rule| self.suspect(rule));
+    }
+
+    fn suspect(&mut self, rule: usize) {
+        self.found.hidden.insert(rule);
+    }
+
+    fn speaks(&self, rule: usize) -> bool {
+        let rule: &Rule = &self.policy.rules()[rule];
+        rule.action.matches(self.action) && rule.in_force(self.asker)
+    }
+
+    fn fitting(&self, form: &[String]) -> Vec<(usize, Fit, Specificity)> {
+        let hits = self.policy.index().restricting(form);
+        hits.into_iter().filter(|(rule, ..)| self.speaks(*rule)).collect()
+    }
+}

@@ -1,0 +1,92 @@
+//! Which program a name leads to: links are followed as a command would come upon them, so that a rule about a program
+//! also means its other names.
+
+use std::path::{Component, Path, PathBuf};
+
+use portcullis_sandbox::MountTable;
+
+/// Links that are followed, as many as matter and few enough to cost nothing.
+const LINKS_MAX: usize = 8;
+
+/// Where a bare name is looked for.
+const FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Programs that do what the name says which they are called by: each of many names is a program of its own.
+const MANY_IN_ONE: &[&str] = &[
+    "busybox",
+    "toybox",
+    "coreutils",
+    "rustup",
+    "systemctl",
+    "ccache",
+    "distcc",
+    "icecc",
+    "xtables-nft-multi",
+    "xtables-legacy-multi",
+    "kmod",
+    "mtools",
+    "lvm",
+    "mise",
+    "asdf",
+    "volta",
+    "volta-shim",
+    "pyenv",
+    "rbenv",
+    "proto-shim",
+    "libtree",
+    "nix",
+    "multitool",
+];
+
+/// The names of the links and of the file that `program` leads to, seen from `cwd`, other than the one that is written.
+pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String> {
+    let base = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut at = if program.contains('/') {
+        Path::new(cwd).join(program)
+    } else {
+        let found = FOLDERS.iter().map(|folder| Path::new(folder).join(program));
+        match found.into_iter().find(|place| place.symlink_metadata().is_ok()) {
+            Some(place) => place,
+            None => return Vec::new(),
+        }
+    };
+    let written = base(&at);
+    let mut out: Vec<String> = Vec::new();
+    for _ in 0..LINKS_MAX {
+        let host = host_place(mounts, &lexical(&at));
+        let Ok(target) = std::fs::read_link(&host) else { break };
+        at = at.parent().unwrap_or(Path::new("/")).join(target);
+        let Some(name) = base(&at) else { break };
+        if MANY_IN_ONE.contains(&name.as_str()) {
+            break;
+        }
+        if Some(&name) != written.as_ref() && !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}
+
+/// Where a place of a command's view is on this machine.
+fn host_place(mounts: &MountTable, place: &Path) -> PathBuf {
+    let beneath = |mount: &portcullis_sandbox::Mount| {
+        let rest = place.strip_prefix(mount.root().as_str()).ok()?;
+        Some((mount.root().as_str().len(), mount.host_place()?.join(rest)))
+    };
+    let inner = mounts.mounts().filter_map(beneath).max_by_key(|(length, _)| *length);
+    inner.map_or_else(|| place.to_owned(), |(_, host)| host)
+}
+
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::from("/");
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => out.push(name),
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    out
+}
