@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource};
-use portcullis_policy::{Asker, Decision, DeniedPath, Policy, RuleRef};
+use portcullis_policy::{Asker, Decision, DeniedPath, DeniedProgram, Policy, RuleRef};
 
 use crate::gate::GateInner;
 
@@ -58,6 +58,14 @@ impl PathRules {
         let gate = self.gate.upgrade()?;
         let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
         Some(gate.policy().denied_paths(&actions, &asker(&gate, caller)))
+    }
+
+    /// The programs that the rules deny a caller as a whole under these actions, as they stand now.
+    #[must_use]
+    pub fn denied_programs(&self, caller: &Caller, actions: &[&str]) -> Vec<DeniedProgram> {
+        let Some(gate) = self.gate.upgrade() else { return Vec::new() };
+        let actions: Vec<Action> = actions.iter().map(|word| Action::new(*word)).collect();
+        gate.policy().denied_programs(&actions, &asker(&gate, caller))
     }
 
     /// The places that the rules ask a caller about under these actions, unless a person has answered this very call,

@@ -43,7 +43,7 @@ pub use host::HostPattern;
 pub use lint::{Fault, Finding, lint, never_a_word, probably_meant};
 pub use parse::parse_rules;
 pub use path::{PathPattern, WORKSPACE};
-pub use policy::{DeniedPath, Policy, PolicyBuilder, file_hash};
+pub use policy::{DeniedPath, DeniedProgram, Policy, PolicyBuilder, file_hash};
 pub use resource::{ResourcePattern, Specificity};
 pub use rule::{Layer, Rule, RuleEffect, RuleId, RuleRef, RuleSource, Scope};
 pub use suggest::SuggestedRule;

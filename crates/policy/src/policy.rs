@@ -91,6 +91,14 @@ pub struct DeniedPath {
     pub what: Option<PathPattern>,
 }
 
+/// A program that a rule denies whatever words follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeniedProgram {
+    pub rule: RuleId,
+    /// As the rule writes it.
+    pub program: String,
+}
+
 /// The rules of all layers. Immutable: a change of rules is another policy with another revision.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -181,6 +189,25 @@ impl Policy {
     #[must_use]
     pub fn asked_paths(&self, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedPath> {
         self.paths_with(RuleEffect::Ask, actions, asker)
+    }
+
+    /// The programs that rules deny as a whole under any of these actions. A rule about a verb is one about lines.
+    #[must_use]
+    pub fn denied_programs(&self, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedProgram> {
+        let denies = |rule: &&Rule| {
+            let speaks = actions.iter().any(|action| rule.action.matches(action));
+            rule.effect == RuleEffect::Deny && speaks && rule.in_force(asker)
+        };
+        let mut out = Vec::new();
+        for rule in self.rules.iter().filter(denies) {
+            let ResourcePattern::Argv(all) = &rule.resource else { continue };
+            let whole = all.iter().filter(|pattern| pattern.words().len() == 1 && !pattern.is_exact());
+            out.extend(
+                whole.map(|pattern| DeniedProgram { rule: rule.id.clone(), program: pattern.first().to_owned() }),
+            );
+        }
+        out.extend(self.parents.iter().flat_map(|parent| parent.denied_programs(actions, asker)));
+        out
     }
 
     fn paths_with(&self, effect: RuleEffect, actions: &[Action], asker: &Asker<'_>) -> Vec<DeniedPath> {

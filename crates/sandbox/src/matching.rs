@@ -3,7 +3,7 @@
 //!
 //! Whatever cannot be looked into is found itself, as a whole: a walk that passed something over would leave it open.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -83,6 +83,7 @@ fn first<'w, W: Wanted>(table: &'w MountTable, wanted: &'w W) -> io::Result<Walk
         table,
         wanted: Some(wanted),
         found: Vec::new(),
+        known: HashSet::new(),
         names: HashMap::new(),
         linked: Vec::new(),
         left: ENTRIES_MAX,
@@ -99,6 +100,8 @@ struct Walk<'w, W> {
     /// `None` in the second walk, which looks for other names.
     wanted: Option<&'w W>,
     found: Vec<Found>,
+    /// The places of those.
+    known: HashSet<(String, PathBuf)>,
     /// Files with more than one name that are among the finds, by number.
     names: HashMap<u64, Vec<(Identity, usize)>>,
     linked: Vec<Linked>,
@@ -148,7 +151,7 @@ impl<'w, W: Wanted> Walk<'w, W> {
     fn add(&mut self, at: &At<'_>, which: usize, stat: &Stat) {
         let object = (stat.st_dev, stat.st_ino);
         let found = Found { mount: at.mount.root().as_str().to_owned(), beneath: at.beneath.clone(), which, object };
-        if !self.found.iter().any(|known| known.mount == found.mount && known.beneath == found.beneath) {
+        if self.known.insert((found.mount.clone(), found.beneath.clone())) {
             self.found.push(found);
         }
     }

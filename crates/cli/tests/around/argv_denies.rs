@@ -172,7 +172,8 @@ fn hiding() -> Vec<String> {
 
 #[test]
 fn l31_under_approvals_allow_a_line_that_may_hide_a_denied_command_waits_for_a_person() {
-    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\"]\neffect = \"deny\"\n";
+    // Of a verb, so that no mask stands in for the gate.
+    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\", \"made\"]\neffect = \"deny\"\n";
     for who in EVERYBODY {
         let arena = Arena::of(who);
         let lines = hiding();
@@ -198,7 +199,7 @@ fn l31_under_approvals_allow_a_line_that_may_hide_a_denied_command_waits_for_a_p
 #[test]
 fn l31_a_person_can_still_allow_it_once_and_no_answer_is_remembered() {
     let arena = Arena::of(Who::OrdinaryUser);
-    arena.configure("[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\"]\neffect = \"deny\"\n");
+    arena.configure("[[rules]]\nid = \"no-dd\"\naction = \"*\"\nargv = [\"dd\", \"if=x\"]\neffect = \"deny\"\n");
     let input = json!({"command": "x=touch; $x made"}).to_string();
     let call = ["call", "shell_run", &input, "--approvals", "allow"];
     let ask = arena.run(&call).ends(3).id("ask_");
@@ -254,4 +255,66 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         let found = explained(&arena, line);
         assert_eq!(found["only_a_person"], false, "{line}: {found}");
     }
+}
+
+/// A command that runs as this person, answered by the flag.
+fn run(arena: &Arena, line: &str) -> crate::common::Ran {
+    let input = json!({"command": line}).to_string();
+    arena.run(&["call", "shell_run", &input, "--approvals", "allow"])
+}
+
+#[test]
+fn a_program_that_is_denied_as_a_whole_cannot_be_run_by_a_script() {
+    let deny = "[[rules]]\nid = \"no-truncate\"\naction = \"*\"\nargv = [\"truncate\"]\neffect = \"deny\"\n";
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let scripts = [
+            "truncate -s 1 made",
+            "/usr/bin/truncate -s 1 made",
+            "x=trunc; ${x}ate -s 1 made",
+            "cp /usr/bin/truncate copy && ./copy -s 1 made",
+            "ln -s /usr/bin/truncate other; ./other -s 1 made",
+            "env -i /usr/bin/truncate -s 1 made",
+        ];
+        for script in scripts {
+            arena.write("work/do.sh", &format!("{script}\n"));
+            arena.configure("");
+            run(&arena, "sh do.sh");
+            assert!(arena.exists("work/made"), "the control did nothing: {script}");
+            std::fs::remove_file(arena.path("work/made")).expect("removed");
+            let _ = std::fs::remove_file(arena.path("work/copy"));
+            let _ = std::fs::remove_file(arena.path("work/other"));
+            arena.configure(deny);
+            let ran = run(&arena, "sh do.sh");
+            assert!(!arena.exists("work/made"), "{script}: {}{}", ran.out, ran.err);
+            assert!(ran.code != 0, "{script}");
+        }
+        // Everything else runs, the shell above all.
+        run(&arena, "touch other && ls").ends(0).says("other");
+        // A deny of the shell is one of lines that call it; it does not take away what runs every line.
+        arena.configure(
+            "[[rules]]\nid = \"no-bash\"\naction = \"*\"\nargv = [[\"bash\"], [\"sh\"]]\neffect = \"deny\"\n",
+        );
+        run(&arena, "echo still here").ends(0).says("still here");
+        assert_eq!(run(&arena, "bash -c 'echo x'").code, 4);
+    }
+}
+
+#[test]
+fn a_deny_that_matches_thousands_of_files_keeps_commands_running() {
+    let arena = Arena::of(Who::OrdinaryUser);
+    let (mixed, full) = (arena.path("work/mixed"), arena.path("work/full/deep"));
+    std::fs::create_dir_all(&mixed).and_then(|()| std::fs::create_dir_all(&full)).expect("made");
+    for n in 0..2_500 {
+        std::fs::write(mixed.join(format!("{n}.key")), "hidden\n").expect("written");
+        for m in 0..8 {
+            std::fs::write(full.join(format!("{n}-{m}.key")), "hidden\n").expect("written");
+        }
+    }
+    arena.write("work/mixed/open.txt", "readable\n");
+    let line = "cat mixed/open.txt; cat mixed/7.key full/deep/9-3.key; ls full";
+    run(&arena, line).says("hidden");
+    arena.configure("[[rules]]\nid = \"keys\"\naction = \"*\"\npath = \"**/*.key\"\neffect = \"deny\"\n");
+    let ran = run(&arena, line);
+    assert!(ran.out.contains("readable") && !ran.out.contains("hidden"), "{}{}", ran.out, ran.err);
 }

@@ -17,4 +17,5 @@ mod oracle;
 mod quiet;
 mod read_only;
 mod real_shell;
+mod spellings;
 mod worlds;

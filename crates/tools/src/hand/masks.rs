@@ -1,10 +1,12 @@
 //! What rules and the runtime close to every command: found on the mounts anew at each launch.
 
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_contract::{Caller, ToolFailure};
-use portcullis_policy::{DeniedPath, PathPattern};
+use portcullis_policy::{DeniedPath, DeniedProgram, PathPattern};
+use portcullis_sandbox::MountTable;
 use portcullis_sandbox::matching::{self, Found};
 
 use super::view::Shown;
@@ -17,8 +19,14 @@ const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];
 /// The same for commands that only read, and that nobody was asked about.
 const ONLY_READING: &[&str] = &["read", "bash"];
 
-/// Masks of one view. Each is a mount, and a launch with more would take seconds.
-const MASKS_MAX: usize = 2_000;
+/// Masks of one view. Each is a mount at up to two places, and a kernel has 100,000 mounts for a command.
+const MASKS_MAX: usize = 20_000;
+
+/// From so many masks on, a folder of which everything is closed is closed as one.
+const FOLDED_FROM: usize = 2_000;
+
+/// Under these actions a command is run: who denies a program under one of them means the program as well.
+const RUNNING: &[&str] = &["shell_run", "shell_exec", "bash"];
 
 /// One place of a view that is closed.
 #[derive(Debug, Clone)]
@@ -38,35 +46,43 @@ pub struct Masks {
     rules: Vec<Option<String>>,
     /// The pattern of each of those rules.
     patterns: Vec<Option<PathPattern>>,
+    /// What lies in folders that are closed as one.
+    folded: Vec<Found>,
+    /// Programs that no command may run.
+    pub(super) programs: Vec<DeniedProgram>,
 }
 
 impl Masks {
     /// Whether every one of these is one of those, the same object at the same place.
     pub(super) fn are_all_in(&self, others: &Self) -> bool {
-        self.found.iter().all(|mine| others.have(mine))
+        others.have_all(&self.found) && self.programs.iter().all(|program| others.programs.contains(program))
     }
 
     /// The same of what the runtime hides.
     pub(super) fn hidden_is_all_in(&self, others: &Self) -> bool {
         let hidden = |found: &&Found| self.rules.get(found.which).is_some_and(Option::is_none);
-        self.found.iter().filter(hidden).all(|mine| others.have(mine))
+        others.have_all(self.found.iter().filter(hidden))
     }
 
-    fn have(&self, one: &Found) -> bool {
-        let same = |a: &Found, b: &Found| (&a.mount, &a.beneath, a.object) == (&b.mount, &b.beneath, b.object);
-        self.found.iter().any(|mine| same(mine, one))
+    fn have_all<'f>(&self, found: impl IntoIterator<Item = &'f Found>) -> bool {
+        let mine: HashSet<_> = self.all().map(|found| (&found.mount, &found.beneath, found.object)).collect();
+        found.into_iter().all(|found| mine.contains(&(&found.mount, &found.beneath, found.object)))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Found> {
+        self.found.iter().chain(&self.folded)
     }
 
     /// Whether nothing is closed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.is_empty() && self.programs.is_empty()
     }
 
     /// Whether this object, by device and number, is closed under any name, and by which rule; `None` in it is the
     /// runtime.
     pub(crate) fn closes(&self, object: (u64, u64)) -> Option<Option<&str>> {
-        let found = self.found.iter().find(|found| found.object == object)?;
+        let found = self.all().find(|found| found.object == object)?;
         Some(self.rules.get(found.which).and_then(Option::as_deref))
     }
 
@@ -79,16 +95,63 @@ impl Masks {
     }
 
     /// Sorted, each once. What lies in another is closed with it, and a mask in there would have nothing to stand on.
-    fn tidied(mut self) -> Result<Self, ToolFailure> {
-        let outer: Vec<_> = self.found.iter().map(|found| (found.mount.clone(), found.beneath.clone())).collect();
+    fn tidy(&mut self) {
+        let outer: HashSet<(String, PathBuf)> =
+            self.found.iter().map(|found| (found.mount.clone(), found.beneath.clone())).collect();
         let inside = |found: &Found| {
-            outer.iter().any(|(mount, beneath)| {
-                *mount == found.mount && *beneath != found.beneath && found.beneath.starts_with(beneath)
-            })
+            let mut around = found.beneath.ancestors().skip(1);
+            around.any(|folder| outer.contains(&(found.mount.clone(), folder.to_owned())))
         };
         self.found.retain(|found| !inside(found));
         self.found.sort_by(|a, b| (&a.mount, &a.beneath).cmp(&(&b.mount, &b.beneath)));
         self.found.dedup_by(|a, b| (&a.mount, &a.beneath) == (&b.mount, &b.beneath));
+    }
+
+    /// Puts a folder in the place of what lies in it, where all of that is closed. The folder then cannot be listed.
+    fn fold(&mut self, mounts: &MountTable) {
+        use std::os::unix::fs::MetadataExt as _;
+        loop {
+            let mut folders: HashMap<(&str, &Path), usize> = HashMap::new();
+            for found in &self.found {
+                if let Some(folder) = found.beneath.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                    *folders.entry((&found.mount, folder)).or_default() += 1;
+                }
+            }
+            let closed = |(mount, folder): (&str, &Path), count: usize| {
+                let mount = mounts.mounts().find(|known| known.root().as_str() == mount)?;
+                let place = mount.host_place()?.join(folder);
+                // What appears there meanwhile is closed with it.
+                let whole = count > 1 && std::fs::read_dir(&place).ok()?.count() <= count;
+                whole.then(|| place.metadata().ok()).flatten().map(|meta| (meta.dev(), meta.ino()))
+            };
+            let whole: HashMap<(String, PathBuf), (u64, u64)> = folders
+                .into_iter()
+                .filter_map(|(at, count)| Some(((at.0.to_owned(), at.1.to_owned()), closed(at, count)?)))
+                .collect();
+            if whole.is_empty() {
+                return;
+            }
+            let key = |found: &Found| Some((found.mount.clone(), found.beneath.parent()?.to_owned()));
+            let (inside, mut left): (Vec<Found>, Vec<Found>) = std::mem::take(&mut self.found)
+                .into_iter()
+                .partition(|found| key(found).is_some_and(|at| whole.contains_key(&at)));
+            let mut made: HashSet<(String, PathBuf)> = HashSet::new();
+            for found in &inside {
+                let Some(at) = key(found).filter(|at| made.insert(at.clone())) else { continue };
+                let object = whole[&at];
+                left.push(Found { mount: at.0, beneath: at.1, which: found.which, object });
+            }
+            self.folded.extend(inside);
+            self.found = left;
+        }
+    }
+
+    fn tidied(mut self, mounts: &MountTable) -> Result<Self, ToolFailure> {
+        self.tidy();
+        if self.found.len() > FOLDED_FROM {
+            self.fold(mounts);
+            self.tidy();
+        }
         if self.found.len() > MASKS_MAX {
             let rule = self.found.last().and_then(|found| self.rules.get(found.which).cloned().flatten());
             return Err(ToolFailure::sandbox_unavailable(format!(
@@ -143,13 +206,18 @@ impl Hand {
             masks.patterns.extend(found.patterns);
             masks.found.extend(found.found.into_iter().map(|found| Found { which: found.which + from, ..found }));
         }
-        masks.tidied()
+        masks.programs = self.0.rules.denied_programs(caller, RUNNING);
+        let mounts = Arc::clone(self.mounts());
+        if masks.found.len() <= FOLDED_FROM {
+            return masks.tidied(&mounts);
+        }
+        crate::off_thread(move || masks.tidied(&mounts)).await
     }
 
     /// What the runtime hides and lies beneath a mount.
     fn hidden(&self) -> Masks {
         use std::os::unix::fs::MetadataExt as _;
-        let mut masks = Masks { found: Vec::new(), rules: vec![None], patterns: vec![None] };
+        let mut masks = Masks { rules: vec![None], patterns: vec![None], ..Masks::default() };
         for path in &self.settings().hidden {
             let Ok(real) = path.canonicalize() else { continue };
             let Ok(meta) = real.metadata() else { continue };
@@ -168,7 +236,7 @@ impl Hand {
     }
 }
 
-fn look(mounts: &portcullis_sandbox::MountTable, denied: Vec<DeniedPath>) -> Result<Masks, ToolFailure> {
+fn look(mounts: &MountTable, denied: Vec<DeniedPath>) -> Result<Masks, ToolFailure> {
     if let Some(DeniedPath { rule, .. }) = denied.iter().find(|denied| denied.what.is_none()) {
         return Err(ToolFailure::sandbox_unavailable(format!(
             "rule `{rule}` denies reading everything, so nothing is left that a command could run on"
@@ -189,5 +257,5 @@ fn look(mounts: &portcullis_sandbox::MountTable, denied: Vec<DeniedPath>) -> Res
         let text = format!("rule `{rule}` denies reading all of {}, so no command can run there", root.mount);
         return Err(ToolFailure::sandbox_unavailable(text));
     }
-    Ok(Masks { found, rules, patterns })
+    Ok(Masks { found, rules, patterns, ..Masks::default() })
 }

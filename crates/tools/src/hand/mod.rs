@@ -13,6 +13,7 @@ mod launched;
 mod masks;
 mod ours;
 mod plan;
+mod programs;
 mod run;
 mod view;
 

@@ -13,7 +13,7 @@ use portcullis_secret::SecretText;
 
 use super::masks::Closed;
 use super::view::Shown;
-use super::{Hand, Masks, Reach, environment, guards, ours};
+use super::{Hand, Masks, Reach, environment, guards, ours, programs};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
 #[derive(Debug)]
@@ -95,7 +95,11 @@ impl Hand {
         launch.cwd = PathBuf::from(cwd.as_str());
         let environment = environment::of(self, caller, cwd, reach, &shown).await?;
         launch.env = environment.variables;
-        let closed: Vec<Closed> = masks.places(&shown).collect();
+        let mut closed: Vec<Closed> = masks.places(&shown).collect();
+        // Without a root of its own nothing of the system can be closed; the rule still holds for lines.
+        if full && !masks.programs.is_empty() {
+            closed.extend(programs::closed(&shown, &masks.programs));
+        }
         let mut guards = if reach == Reach::Writable { guards::of(self, &shown) } else { Vec::new() };
         guards.extend(ours::held(self, &shown)?);
         launch.view = View {

@@ -74,13 +74,15 @@ pub(super) fn build(orders: &Orders, handles: &[OwnedFd]) -> Staged<()> {
         make_folder("proc")?;
     }
     let mut pinned = Vec::new();
+    let mut empty = Empty::default();
     for (index, (order, source)) in (0_u32..).zip(orders.mounts.iter().zip(&sources)) {
         let failed = |errno| Failure { step: Step::View, errno, index };
         if matches!(order.kind, MountKind::Guard | MountKind::Pin) {
             pin_way_to(order, orders, &ours, &mut pinned).map_err(failed)?;
         }
-        place(order, source.as_ref(), &ours).map_err(failed)?;
+        place(order, source.as_ref(), &ours, &mut empty).map_err(failed)?;
     }
+    empty.remove().map_err(Failure::at(Step::View))?;
     pivot()
 }
 
@@ -256,8 +258,50 @@ fn pin_way_to<'a>(held: &'a MountOrder, orders: &Orders, ours: &Ours, pinned: &m
     Ok(())
 }
 
+/// The two objects that masks show, made when the first is needed: thousands of masks show the same two.
+#[derive(Default)]
+struct Empty {
+    file: Option<OwnedFd>,
+    folder: Option<OwnedFd>,
+}
+
+impl Empty {
+    const FILE: &'static str = ".no-file";
+    const FOLDER: &'static str = ".nothing";
+
+    /// Nobody can open it: no right on it, and it is read-only, so that its owner cannot give himself one.
+    fn tree(&mut self, folder: bool) -> Result<OwnedFd, Errno> {
+        let (kept, name) = if folder { (&mut self.folder, Self::FOLDER) } else { (&mut self.file, Self::FILE) };
+        let fd = match kept {
+            Some(fd) => fd,
+            None => {
+                if folder {
+                    rustix::fs::mkdir(name, Mode::empty())?;
+                } else {
+                    make_file(name, Mode::empty())?;
+                }
+                kept.insert(rustix::fs::open(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+            }
+        };
+        let tree = clone_tree(fd)?;
+        sys::mount_setattr(&tree, READ_ONLY | libc::MOUNT_ATTR_NOEXEC, true)?;
+        Ok(tree)
+    }
+
+    /// Takes their names away; what is mounted stays.
+    fn remove(self) -> Result<(), Errno> {
+        if self.file.is_some() {
+            rustix::fs::unlinkat(CWD, Self::FILE, AtFlags::empty())?;
+        }
+        if self.folder.is_some() {
+            rustix::fs::unlinkat(CWD, Self::FOLDER, AtFlags::REMOVEDIR)?;
+        }
+        Ok(())
+    }
+}
+
 /// One place of the view.
-fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours) -> Result<(), Errno> {
+fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours, empty: &mut Empty) -> Result<(), Errno> {
     let place = as_path(&order.place);
     match order.kind {
         MountKind::ReadOnly | MountKind::ReadWrite => {
@@ -278,21 +322,7 @@ fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours) -> Result<()
         MountKind::Mask => {
             let target = ours.find(place)?.ok_or(Errno::NOENT)?;
             let folder = is(&rustix::fs::fstat(&target)?, FileType::Directory);
-            // Nobody can open it: no right on it, and it is read-only, so that its owner cannot give
-            // himself one.
-            let empty = if folder { ".nothing" } else { ".no-file" };
-            let (empty, removed) = if folder {
-                rustix::fs::mkdir(empty, Mode::empty())?;
-                (empty, AtFlags::REMOVEDIR)
-            } else {
-                make_file(empty, Mode::empty())?;
-                (empty, AtFlags::empty())
-            };
-            let fd = rustix::fs::open(empty, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-            let tree = clone_tree(&fd)?;
-            sys::mount_setattr(&tree, READ_ONLY | libc::MOUNT_ATTR_NOEXEC, true)?;
-            attach(&tree, &target)?;
-            rustix::fs::unlinkat(CWD, empty, removed)
+            attach(&empty.tree(folder)?, &target)
         }
     }
 }

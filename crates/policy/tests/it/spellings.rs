@@ -1,0 +1,134 @@
+//! L32 as properties: a denied command in generated spellings, lines that hide one, and lines of every day that do neither.
+
+use portcullis_base::Timestamp;
+use portcullis_contract::{Action, DefaultPolicy};
+use portcullis_policy::command::{analyse, lexical};
+use portcullis_policy::{Asker, Decision, Layer, Policy, PolicyBuilder, parse_rules};
+use proptest::prelude::*;
+
+use crate::corpus;
+
+const ALLOW: &str = "[[rules]]\naction = \"*\"\neffect = \"allow\"\n";
+
+fn policy(denied: &[&[&str]]) -> Policy {
+    let words =
+        |argv: &&[&str]| format!("[{}]", argv.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "));
+    let all: Vec<String> = denied.iter().map(words).collect();
+    let rules =
+        format!("[[rules]]\nid = \"no\"\naction = \"*\"\nargv = [{}]\neffect = \"deny\"\n{ALLOW}", all.join(", "));
+    let rules = parse_rules(&rules, "rules.toml", Layer::User).expect("rules");
+    PolicyBuilder::new().rules(rules).build().expect("a policy")
+}
+
+fn decide(policy: &Policy, line: &str) -> Decision {
+    let requests = analyse(line).requests(&Action::new("bash"), line, &lexical("/workspace"));
+    let now = Timestamp::from_micros(1);
+    let asker = Asker { agent: None, session: None, project: None, now, default: DefaultPolicy::Auto, grants: &[] };
+    policy.decide(&requests, &asker)
+}
+
+/// A program, a verb that a rule denies, and options that may stand before the verb.
+fn denied() -> impl Strategy<Value = (&'static str, &'static str, Vec<&'static str>)> {
+    let rows: Vec<(&str, &str, &[&str])> = vec![
+        ("git", "push", &["-C .", "--no-pager", "-c a.b=c", "--git-dir=.git", "--work-tree .", "-P", "--unheard-of"]),
+        ("npm", "publish", &["--prefix x", "-w a", "--silent", "--registry=r", "--tag next"]),
+        ("docker", "push", &["--context a", "-H tcp://h", "-D", "--config=c", "-l debug"]),
+        ("kubectl", "delete", &["-n ns", "--namespace=ns", "--context c", "-v 4", "--insecure-skip-tls-verify"]),
+        ("cargo", "publish", &["+nightly", "-Z x", "--locked", "--color never", "-q"]),
+        ("pip", "install", &["--python p", "-q", "--proxy=x", "--isolated"]),
+        ("terraform", "destroy", &["-chdir=a"]),
+        ("systemctl", "stop", &["--user", "-H h", "--no-pager"]),
+        ("helm", "uninstall", &["-n a", "--kube-context c", "--debug"]),
+        ("make", "deploy", &["-C a", "-j4", "all", "V=1", "-f b.mk"]),
+        ("gh", "release", &["-R a/b", "--repo=a/b"]),
+        ("mytool", "deploy", &["-x", "--config c", "--y=z"]),
+    ];
+    proptest::sample::select(rows).prop_flat_map(|(program, verb, options)| {
+        (Just(program), Just(verb), proptest::collection::vec(proptest::sample::select(options.to_vec()), 0..4))
+    })
+}
+
+fn wrapper() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "{}",
+        "env A=b {}",
+        "sudo -u root {}",
+        "timeout 5 {}",
+        "ssh-agent {}",
+        "logsave f {}",
+        "x86_64 {}",
+        "nice {}",
+        "bash -c '{}'",
+        "true; {}",
+        "$({})",
+        "strace -f {}",
+        "ld.so {}",
+        "xargs {}",
+        "(cd a && {})",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn l32_options_paths_and_wrappers_change_nothing(
+        (program, verb, options) in denied(), around in wrapper(), path in any::<bool>(),
+    ) {
+        let policy = policy(&[&[program, verb]]);
+        let name = if path { format!("/usr/bin/{program}") } else { program.to_owned() };
+        let command = [vec![name.as_str()], options.clone(), vec![verb, "more"]].concat().join(" ");
+        let line = around.replace("{}", &command);
+        let decision = decide(&policy, &line);
+        prop_assert!(matches!(decision, Decision::Deny(_)), "{}: {:?}", line, decision);
+    }
+
+    #[test]
+    fn l31_a_verb_that_becomes_known_later_is_for_a_person(
+        (program, verb, options) in denied(), around in wrapper(), quoted in any::<bool>(),
+    ) {
+        let policy = policy(&[&[program, verb]]);
+        let open = if quoted { "\"$v\"" } else { "$v" };
+        let command = [vec![program], options, vec![open]].concat().join(" ");
+        let line = around.replace("{}", &command);
+        let decision = decide(&policy, &line);
+        prop_assert!(matches!(&decision, Decision::Ask(ask) if ask.only_a_person && ask.pinned), "{}: {:?}", line, decision);
+        prop_assert!(decision.reason().contains("rule `no` (rules.toml:1)"), "{}", decision.reason());
+    }
+}
+
+/// What people deny.
+fn typical() -> Policy {
+    policy(&[&["git", "push"], &["rm"], &["npm", "publish"], &["docker"]])
+}
+
+#[test]
+fn benign_lines_are_neither_denied_nor_a_persons_business() {
+    let policy = typical();
+    let (mut wrong, rows) = (Vec::new(), corpus::rows("commands-benign.tsv"));
+    for row in &rows {
+        match decide(&policy, &row.command) {
+            Decision::Deny(deny) => wrong.push((row.command.clone(), deny.reason)),
+            Decision::Ask(ask) if ask.only_a_person => wrong.push((row.command.clone(), ask.reason)),
+            _ => {}
+        }
+    }
+    assert_eq!(wrong, [], "of {}", rows.len());
+}
+
+#[test]
+fn a_decision_about_a_line_is_quick() {
+    let policy = typical();
+    let lines =
+        ["git -C . --no-pager log --oneline -5", "env A=b timeout 5 cargo test -- --nocapture", "frob a b c d e f"];
+    let each = 200;
+    let begun = std::time::Instant::now();
+    for _ in 0..each {
+        for line in lines {
+            let _ = decide(&policy, line);
+        }
+    }
+    // Thirty microseconds where the optimiser has been; this build is many times slower, and shares its machine.
+    let spent = begun.elapsed() / (each * lines.len() as u32);
+    assert!(spent.as_micros() < 3_000, "{spent:?} a line");
+}
