@@ -106,6 +106,12 @@ impl Session {
         &self.shared.lost
     }
 
+    /// The fault of the store that lost it; none where another holder or a clock did.
+    #[must_use]
+    pub fn lost_by(&self) -> Option<StoreError> {
+        self.shared.lost_by.get().cloned()
+    }
+
     /// The gate it belongs to.
     #[must_use]
     pub fn gate(&self) -> Gate {

@@ -42,7 +42,7 @@ pub(crate) struct SessionShared {
     /// Fires when the lease is lost: everything that runs for this session stops.
     pub(crate) lost: CancellationToken,
     /// The fault that lost it, where it was no other holder and no clock.
-    lost_by: OnceLock<StoreError>,
+    pub(crate) lost_by: OnceLock<StoreError>,
     /// Whoever has it keeps the lease renewed: the session itself, and what of it goes on when that is dropped.
     renewing: Mutex<Weak<DropGuard>>,
     /// Fires when nobody does any more, or the lease was given back.

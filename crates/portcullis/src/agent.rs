@@ -170,7 +170,12 @@ impl Agent {
                 next => woken = next,
             }
         }
+        // Nobody interrupted it: what it records cannot be relied on any more.
+        let lost = held.lost_by();
         give_back(held).await;
-        Ok(woken?)
+        match lost {
+            Some(fault) if woken.is_ok() => Err(fault.into()),
+            _ => Ok(woken?),
+        }
     }
 }

@@ -231,7 +231,13 @@ async fn l74_a_changed_lost_or_unreadable_run_is_found() {
         assert!(said.contains(&format!("event {seq} ")), "{what}: `{said}`");
     };
     // Packed anew, so that nothing is wrong but one letter of one payload.
-    let all = String::from_utf8(lz4_flex::block::decompress_size_prepended(&packed).expect("ours")).expect("text");
+    let words = include_bytes!("../../src/words.txt");
+    let size = scene.run_of(10).map(|seq| match scene.cell("bytes", seq) {
+        Value::Integer(bytes) => usize::try_from(bytes).expect("a length"),
+        other => panic!("{other:?}"),
+    });
+    let all = lz4_flex::block::decompress_with_dict(&packed[4..], size.sum(), words).expect("ours");
+    let all = String::from_utf8(all).expect("text");
     let forged = lz4_flex::block::compress_prepend_size(all.replacen("content", "contemt", 1).as_bytes());
     scene.set("payloads", 10, &Value::Blob(forged));
     named(10, "one letter").await;
