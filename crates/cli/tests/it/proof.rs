@@ -32,7 +32,11 @@ fn change_payload(world: &World, seq: u64, from: &str, to: &str) {
     let (run, packed, start, bytes): (i64, Vec<u8>, usize, usize) = db
         .query_row(sql, [seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .expect("an event in a packed run");
-    let all = lz4_flex::block::decompress_size_prepended(&packed).expect("unpacked");
+    // The size stands before it, with a bit that says: packed with these words.
+    let words = include_bytes!("../../../store-sqlite/src/words.txt");
+    let (size, packed) = packed.split_first_chunk().expect("a size");
+    let size = usize::try_from(u32::from_le_bytes(*size) & !(1 << 31)).expect("a length");
+    let all = lz4_flex::block::decompress_with_dict(packed, size, words).expect("unpacked");
     let mut all = String::from_utf8(all).expect("text");
     let honest = &all[start..start + bytes];
     let forged = honest.replacen(from, to, 1);
