@@ -77,10 +77,9 @@ fn l69_a_secret_is_masked_in_what_is_seen_live() {
     let world = World::new();
     let secret = "correct-horse-battery";
     world.configure("[[rules]]\naction = \"*\"\nargv = [\"sh\"]\neffect = \"allow\"\n");
-    let command = format!(
-        "sh -c 'printf correct-; sleep 0.3; echo horse-battery; touch began; until [ -e go ]; do sleep 0.05; done'"
-    );
-    let model = model(&world, &script(&command));
+    let command =
+        "sh -c 'printf correct-; sleep 0.3; echo horse-battery; touch began; until [ -e go ]; do sleep 0.05; done'";
+    let model = model(&world, &script(command));
     let line = format!(
         "ANTHROPIC_API_KEY={secret} {} run --model {model} --approvals allow go; echo over",
         crate::common::binary().display()
