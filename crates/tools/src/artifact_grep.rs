@@ -121,8 +121,8 @@ async fn grep(
     let (found, long) = stoppable(context, move |stop| search(&artifact, &window, &input, stop)).await?;
     if let Some(line) = long {
         context.warn(format!(
-            "line {line} is longer than {} KiB, so it was searched in pieces: `^` and `$` may match at the ends of a piece, \
-             and a match of more than {} KiB may be missed",
+            "line {line} is longer than {} KiB, so it was searched in pieces: `^` and `$` may match at the ends of a piece, a \
+             match of more than {} KiB may be missed, and so may the lines round it",
             PIECE >> 10,
             OVERLAP >> 10
         ));
