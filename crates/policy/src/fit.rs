@@ -42,6 +42,7 @@ impl ArgvPattern {
         // How well the words of the pattern so far fit what stands before each place.
         let mut reached = vec![Fit::No; form.len() + 3];
         reached[1] = Fit::Yes;
+        let mut best = Fit::No;
         for (index, meant) in words.iter().enumerate().skip(1) {
             let mut next = vec![Fit::No; form.len() + 3];
             for at in 1..=form.len() {
@@ -53,7 +54,10 @@ impl ArgvPattern {
                 let Some(written) = form.get(at) else { continue };
                 match marks::of(written) {
                     // Whatever stands there may be the rest of what the rule means.
-                    Some(Open::Many) => return Fit::May,
+                    Some(Open::Many) => {
+                        best = Fit::May;
+                        continue;
+                    }
                     Some(Open::One) => {
                         reach(at + 1, Fit::May);
                         reached[at + 1] = reached[at + 1].max(Fit::May);
@@ -86,14 +90,14 @@ impl ArgvPattern {
                 for words in passed {
                     // A value that may be several words may hold the verb.
                     if *words == 2 && form.get(at + 1).is_some_and(|value| marks::of(value) == Some(Open::Many)) {
-                        return Fit::May;
+                        best = Fit::May;
                     }
                     reached[at + words] = reached[at + words].max(fit);
                 }
             }
             reached = next;
         }
-        self.ended(&reached, form)
+        self.ended(&reached, form).max(best)
     }
 
     /// The best of what was reached with every word of the pattern.
@@ -206,6 +210,7 @@ mod tests {
             assert_eq!(fit(&["git", "push"], line), Fit::No, "{line:?}");
         }
         assert_eq!(fit(&["rm"], "rm \u{3}"), Fit::Yes);
+        assert_eq!(fit(&["make", "deploy"], "make deploy more \u{3}"), Fit::Yes);
     }
 
     #[test]

@@ -172,7 +172,9 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
 pub(super) fn lines(name: &str, words: &[String]) -> Vec<String> {
     let mut out = Vec::new();
     let Some(runs) = RUNS.iter().find(|runs| runs.names.contains(&name)) else { return out };
-    for (at, word) in words.iter().enumerate() {
+    // What follows `--` is no option of it.
+    let own = words.iter().position(|word| word == "--").filter(|_| name == "rg").unwrap_or(words.len());
+    for (at, word) in words[..own].iter().enumerate() {
         let next = || words.get(at + 1).cloned().unwrap_or_default();
         if let Some(long) = word.strip_prefix("--") {
             let (given, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));

@@ -68,7 +68,7 @@ fn own_file(shown: &Shown, name: &Path, folders: &[PathBuf]) -> Option<PathBuf> 
     let real = on_host(shown, name).canonicalize().ok()?;
     let place = in_view(shown, &real)?;
     let is_shell = |shell: &&str| Path::new(shell).canonicalize().is_ok_and(|shell| shell == real);
-    if !real.is_file() || SHELLS.iter().any(|shell| is_shell(&shell)) {
+    if !real.is_file() || SHELLS.iter().any(is_shell) {
         return None;
     }
     let shared = real.file_name() != name.file_name() && has_other_name(shown, &real, name, folders);
