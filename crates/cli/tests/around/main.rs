@@ -7,8 +7,8 @@
 mod approved_elsewhere;
 #[allow(dead_code, reason = "each class uses the part of it that it needs")]
 mod arena;
-mod code_loading_variables;
 mod argv_denies;
+mod code_loading_variables;
 #[path = "../it/common/mod.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
@@ -17,9 +17,9 @@ mod no_secret_in_any_row;
 mod planted_configuration;
 mod shadowed_programs;
 mod shown_to_the_end;
-mod typed_answers;
 mod store_damaged;
 mod store_gone;
 mod store_growth;
 mod store_rows;
 mod store_waits;
+mod typed_answers;
