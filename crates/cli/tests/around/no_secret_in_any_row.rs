@@ -116,7 +116,7 @@ fn columns_with_the_secret(database: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for table in names("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'") {
         let mut asked = store.prepare(&format!("select * from \"{table}\"")).expect("prepared");
-        let columns: Vec<String> = asked.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = asked.column_names().map(str::to_owned).collect();
         let mut rows = asked.query([]).expect("asked");
         while let Some(row) = rows.next().expect("a row") {
             for (at, column) in columns.iter().enumerate() {
