@@ -105,7 +105,7 @@ fn opened(source: &Source) -> Option<Arc<OwnedFd>> {
 }
 
 /// Watches free space from one moment on, for instance from the start of one command of a shell.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct DiskWatch {
     /// None if nothing is watched.
     disks: Option<Disks>,
@@ -114,6 +114,11 @@ pub struct DiskWatch {
 }
 
 impl DiskWatch {
+    /// The same file systems, counted from now.
+    pub(super) fn anew(&self) -> Self {
+        self.disks.as_ref().map(Disks::watch).unwrap_or_default()
+    }
+
     /// Comes when a limit is passed, and never else. May be dropped and called again.
     pub async fn breached(&self) -> DiskBreach {
         if self.at_start.iter().all(Option::is_none) {

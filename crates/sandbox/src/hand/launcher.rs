@@ -141,6 +141,8 @@ impl Launcher {
     ) -> Result<Attempt, LaunchError> {
         let unheld = unheld(plan, layers)?;
         let watched = watched(plan);
+        // Before anything of it runs: what it writes first counts as well.
+        let disk = Disks::of(plan, &self.0.space).watch();
         let launcher = |step| move |why: io::Error| LaunchError::Launcher { step, why };
         let cgroup = match cgroups.map(|base| Cgroup::new(base, &plan.limits)) {
             None => None,
@@ -172,9 +174,7 @@ impl Launcher {
         let cgroup = cgroup.map(|(group, _)| group);
         let running = Running::new(spawned, posture.clone(), cgroup).map_err(launcher("watching it"))?;
         match running.report().await.map_err(launcher("its report"))? {
-            Some(Report::Started) => {
-                Ok(Attempt::Runs(Box::new(running.with(unheld, watched, Disks::of(plan, &self.0.space)))))
-            }
+            Some(Report::Started) => Ok(Attempt::Runs(Box::new(running.with(unheld, watched, disk)))),
             Some(Report::Failed { step, errno, index }) => Ok(Attempt::Failed(Failed { step, errno, index })),
             Some(Report::Exited { .. }) | None => {
                 Err(launcher("its report")(io::Error::other("it ended without a word")))

@@ -116,7 +116,7 @@ pub struct Limits {
     /// Open files of each process.
     pub open_files: Option<u64>,
     /// So much less may be free, on a file system that the tree may write to, than at its start. The launcher does not
-    /// enforce it: [`Running::watch_disk`](super::Running::watch_disk) tells when it is passed.
+    /// enforce it: [`Running::disk_since_launch`](super::Running::disk_since_launch) tells when it is passed.
     pub disk_use: Option<u64>,
     /// So much must stay free there, if so much was free at the start. Told in the same way.
     pub disk_free: Option<u64>,

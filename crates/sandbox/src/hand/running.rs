@@ -13,7 +13,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::cgroup::Cgroup;
 use super::control::{Request, TARGET_MAIN, TARGET_OTHERS, TARGET_TREE};
-use super::disk::{DiskWatch, Disks};
+use super::disk::DiskWatch;
 use super::spawn::Spawned;
 use super::watch::watch;
 use super::wire::{REPORT_BYTES, Report};
@@ -61,7 +61,7 @@ pub struct Running {
     posture: Posture,
     unheld: Vec<Unheld>,
     watched: Vec<Watched>,
-    disks: Option<Disks>,
+    disk: DiskWatch,
     exit: Option<Exit>,
     /// The launcher told of the end and let go of the socket.
     told: bool,
@@ -79,16 +79,16 @@ impl Running {
             posture,
             unheld: Vec::new(),
             watched: Vec::new(),
-            disks: None,
+            disk: DiskWatch::default(),
             exit: None,
             told: false,
         })
     }
 
-    pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<Watched>, disks: Disks) -> Self {
+    pub(super) fn with(mut self, unheld: Vec<Unheld>, watched: Vec<Watched>, disk: DiskWatch) -> Self {
         self.unheld = unheld;
         self.watched = watched;
-        self.disks = Some(disks);
+        self.disk = disk;
         self
     }
 
@@ -121,11 +121,17 @@ impl Running {
         self.watched.iter().filter(|one| one.is_there()).map(|one| one.place.clone()).collect()
     }
 
-    /// Watches from now on whether too little space is left where the tree may write
-    /// ([`Limits::disk_use`](super::Limits::disk_use)). Whoever waits for it ends the tree.
+    /// Watches whether too little space is left where the tree may write
+    /// ([`Limits::disk_use`](super::Limits::disk_use)), counted from before its launch. Whoever waits for it ends the tree.
     #[must_use]
-    pub fn watch_disk(&self) -> DiskWatch {
-        self.disks.as_ref().map(Disks::watch).unwrap_or_default()
+    pub fn disk_since_launch(&self) -> DiskWatch {
+        self.disk.clone()
+    }
+
+    /// The same, counted from now: for the next command of a shell, before it is given to it.
+    #[must_use]
+    pub fn disk_from_now(&self) -> DiskWatch {
+        self.disk.anew()
     }
 
     /// The next report of the launcher; none when it is gone.

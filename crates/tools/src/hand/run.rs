@@ -224,7 +224,7 @@ async fn see_through(
     running: &mut Running,
     streams: &mut Streams,
 ) -> io::Result<(Ended, Option<LaunchedFailure>)> {
-    let disk = running.watch_disk();
+    let disk = running.disk_since_launch();
     let mut stopped = None;
     let mut reading = true;
     let mut asked_to_stop = false;

@@ -288,7 +288,7 @@ async fn attend(
             }
         };
         let Order { command, mut sink, stop, mut told } = order;
-        let disk = shell.running().watch_disk();
+        let disk = shell.running().disk_from_now();
         let mut breach = None;
         let stopped = async {
             tokio::select! {
