@@ -158,8 +158,10 @@ impl Watch<'_> {
                     continue;
                 }
                 Step::Selected(_) => {
+                    // Before it is drawn: whoever sees it may be quick.
+                    let shown = Instant::now();
                     self.term.note(&chooser.selection().unwrap_or_default());
-                    chooser.selection_is_shown(Instant::now());
+                    chooser.selection_is_shown(shown);
                     continue;
                 }
                 Step::Text(inputs) => {

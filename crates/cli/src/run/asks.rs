@@ -192,8 +192,10 @@ impl<'a> Question<'a> {
             let rule = self.whole.asked.suggested_rules.first().map(ask_view::suggestion).unwrap_or_default();
             self.screen.print(&format!("{}\nwould be remembered {scope}, until you revoke it", rule.trim()));
         }
+        // Before it is drawn: whoever sees it may be quick.
+        let shown = Instant::now();
         self.draw(typed);
-        self.chooser.selection_is_shown(Instant::now());
+        self.chooser.selection_is_shown(shown);
     }
 
     fn confirmed(&mut self, typed: &mut Typed, choice: Choice) -> Option<Answered> {

@@ -283,7 +283,7 @@ fn a_refusal_is_no_success_and_an_empty_answer_is_said_to_be_one() {
 fn a_limit_that_was_reached_before_an_answer_is_no_success() {
     let world = World::new();
     let thought = "[[turn]]\nstop = \"max_tokens\"\nthinking = \"so long\"\ntext = \" \"\n".repeat(2);
-    let ran = run(&world, &thought, &[]).ends(1).warns("came to a limit before it answered");
+    let ran = run(&world, &thought, &[]).ends(1).warns("came to its limit of tokens before it answered");
     is_sane(&world, &ran);
     let end = run(&world, &thought, &["--json"]).ends(1).lines().pop().expect("an end");
     assert_eq!((&end["stop"], &end["exit"]), (&"limit".into(), &1.into()), "{end}");
