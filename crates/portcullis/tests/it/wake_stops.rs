@@ -125,15 +125,17 @@ async fn check09_an_interrupt_ends_the_calls_that_were_held_back_as_well() {
 
 #[tokio::test]
 async fn check09_an_interrupt_while_an_approved_call_runs_lets_nothing_behind_it_run() {
-    let calls = vec![call("c1", "bash", r#"{"command":"sleep 30"}"#), two_calls().remove(1)];
-    let world = world(Brain::new([calls])).await;
+    let (endless, began) = endless();
+    let brain = Brain::new([vec![call("c1", "endless", "{}"), two_calls().remove(1)]]);
+    let world =
+        World::with(brain, Settings::default(), |builder| builder.tool("endless", endless).expect("a name")).await;
     world.say("go").await;
     executed(world.wake().await);
     let ask = pending(&world).await;
     world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
     let never = CancellationToken::new();
     let (woken, ()) = tokio::join!(world.agent.wake(world.session, &never), async {
-        world.until("tool.invocation.started").await;
+        began.notified().await;
         world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     });
     assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
@@ -167,8 +169,8 @@ async fn check28_h26_an_answer_before_an_interrupt_runs_nothing_whoever_carries_
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-#[tokio::test]
-async fn check09_an_interrupt_stops_a_call_that_an_answer_let_run_outside_of_a_wake() {
+/// A tool that asks and then runs until it is stopped, and a sign that it has begun.
+fn endless() -> (portcullis::Tool, std::sync::Arc<tokio::sync::Notify>) {
     let began = std::sync::Arc::new(tokio::sync::Notify::new());
     let sign = std::sync::Arc::clone(&began);
     let semantics = portcullis::Semantics {
@@ -185,7 +187,12 @@ async fn check09_an_interrupt_stops_a_call_that_an_answer_let_run_outside_of_a_w
             Ok("too late".to_owned())
         }
     });
-    let endless = endless.build().expect("a tool");
+    (endless.build().expect("a tool"), began)
+}
+
+#[tokio::test]
+async fn check09_an_interrupt_stops_a_call_that_an_answer_let_run_outside_of_a_wake() {
+    let (endless, began) = endless();
     let brain = Brain::new([vec![call("c1", "endless", "{}")]]);
     let world =
         World::with(brain, Settings::default(), |builder| builder.tool("endless", endless).expect("a name")).await;
