@@ -28,6 +28,7 @@ const LABELS: &[(&str, &str)] = &[
     ("output_limit", "output limit"),
     ("risk", "risk"),
     ("reversible", "reversible"),
+    ("since_last_answer", "since the last answer"),
     ("reason", "asked because"),
     ("rule", "rule"),
 ];
@@ -126,6 +127,9 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
     }
     if given.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
         let _ = writeln!(text, "  input: {}", fact("input", given));
+    }
+    if let Some(value) = row.facts.get("since_last_answer") {
+        let _ = writeln!(text, "  since the last answer: {}", fact("since_last_answer", value));
     }
     if let Some(value) = row.facts.get("reason") {
         let _ = writeln!(text, "  asked because: {}", fact("reason", value));

@@ -233,10 +233,12 @@ impl Trial<'_> {
 
 fn request(touched: &Touched) -> Option<AccessRequest> {
     let kind = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
+    let class = touched.class.clone().and_then(|class| serde_json::from_value(class).ok());
     let resource = Resource {
         inside: touched.inside,
         fed: touched.fed,
         command: touched.command.clone(),
+        class,
         ..Resource::bare(kind, touched.name.clone(), String::new())
     };
     Some(AccessRequest::new(Action::new(touched.action.clone()), resource, touched.risk.clone()))

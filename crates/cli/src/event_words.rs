@@ -46,7 +46,11 @@ pub fn of(body: &Body) -> Option<String> {
             format!("ended: {} after {}", render::word(&fact.exit), render::span(fact.duration_us))
         }
         Body::ArtifactStored(fact) => format!("kept {} bytes as {}", fact.artifact.bytes, fact.artifact.id),
-        Body::Observed(fact) => format!("observed: {}: {}", fact.code, safe_line(&fact.summary, 200)),
+        Body::Observed(fact) => {
+            let warned: String =
+                fact.warnings.iter().map(|text| format!("; warning: {}", safe_line(text, 200))).collect();
+            format!("observed: {}: {}{warned}", fact.code, safe_line(&fact.summary, 200))
+        }
         Body::Progressed(fact) => format!("said: {}", safe_line(&fact.checkpoint, 200)),
         Body::Backgrounded(fact) => format!("goes on in the background as {}", fact.task_id),
         Body::TaskCompleted(fact) => {

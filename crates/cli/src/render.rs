@@ -315,11 +315,21 @@ pub fn observation(term: &Term, observed: &Observed) -> io::Result<()> {
             term.note(&format!("  {}: {} ({})", safe(path), safe(&error.message), safe(&error.rule)));
         }
     }
-    // What the error said is not said again.
-    for warning in observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning)) {
-        term.note(&format!("warning: {}", safe_line(warning, 400)));
+    for warning in warnings(observed) {
+        term.insist(&warning);
     }
     Ok(())
+}
+
+/// What a call warns of, a line each. What its error says is not said again.
+pub fn warnings(observed: &Observed) -> impl Iterator<Item = String> {
+    let unsaid = observed.warnings.iter().filter(|warning| observed.ok || !observed.summary.contains(*warning));
+    unsaid.map(|warning| self::warning(warning))
+}
+
+/// One warning on a line of its own.
+pub fn warning(text: &str) -> String {
+    format!("{} {}", styled(YELLOW.bold(), "warning:"), safe_line(text, 400))
 }
 
 fn content(observed: &Observed) -> String {

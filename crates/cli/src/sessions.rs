@@ -144,6 +144,8 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?;
     let wakes = world.store.wakes(key(session), true).await?;
     let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
+    // What the ends of background tasks warned of.
+    let mut late: BTreeMap<IntentId, Vec<String>> = BTreeMap::new();
     world
         .each_page(session, 0, |page| {
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
@@ -151,9 +153,19 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
                     observed.insert(fact.intent_id, *fact);
                 }
             }
+            for event in page.iter().filter(|event| event.kind.as_str() == "task.completed") {
+                if let Body::TaskCompleted(fact) = event.body() {
+                    late.entry(fact.intent_id).or_default().extend(fact.warnings);
+                }
+            }
             Ok(())
         })
         .await?;
+    for (intent, warnings) in late {
+        if let Some(observed) = observed.get_mut(&intent) {
+            observed.warnings.extend(warnings);
+        }
+    }
     if term.json {
         let calls: Vec<Value> = intents.iter().map(|row| call_document(row, observed.get(&row.intent_id))).collect();
         return term.document(&json!({
@@ -184,6 +196,11 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     text.push('\n');
     text.push_str(&render::table(&["INTENT", "TOOL", "STATE", "CODE", "TIME", "SUMMARY"], rows));
     text.push_str(&outputs(&intents, &observed));
+    for observed in intents.iter().filter_map(|row| observed.get(&row.intent_id)) {
+        for warning in &observed.warnings {
+            let _ = writeln!(text, "{} ({})", render::warning(warning), observed.intent_id);
+        }
+    }
     for ask in &asks {
         let command = world.command(&format!("approvals show {}", ask.ask_id));
         let _ = writeln!(text, "waits for an answer: {command}");
@@ -219,6 +236,7 @@ fn call_document(row: &IntentRow, observed: Option<&Observed>) -> Value {
         value["code"] = json!(observed.code);
         value["duration_us"] = json!(observed.duration_us);
         value["summary"] = json!(observed.summary);
+        value["warnings"] = json!(observed.warnings);
     }
     value
 }

@@ -46,7 +46,9 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
         }
     };
     // What a persistent shell holds does not outlive this process.
-    runtime.shutdown().await;
+    for (_, found) in runtime.shutdown().await {
+        term.insist(&crate::render::warning(&found));
+    }
     let woken = woken.map_err(|error| match error {
         RuntimeError::Held(owner) => {
             fault(Ended::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))

@@ -247,7 +247,7 @@ impl Workspaces {
                 .collect();
             for folder in idle {
                 if let Some(place) = open.remove(&folder) {
-                    place.runtime.shutdown().await;
+                    self.tell_left(place.runtime.shutdown().await);
                 }
             }
         }
@@ -263,15 +263,22 @@ impl Workspaces {
         let mut retired = self.retired.lock().await;
         for at in (0..retired.len()).rev() {
             if Arc::strong_count(&retired[at]) == 1 {
-                retired.swap_remove(at).runtime.shutdown().await;
+                self.tell_left(retired.swap_remove(at).runtime.shutdown().await);
             }
+        }
+    }
+
+    /// What shells left behind when they ended.
+    fn tell_left(&self, left: Vec<(SessionId, String)>) {
+        for (session, found) in left {
+            self.term.insist(&format!("{session}: {}", render::warning(&found)));
         }
     }
 
     /// Nothing of a session outlives the worker.
     async fn close(&self) {
         for place in self.open.lock().await.values().chain(self.retired.lock().await.iter()) {
-            place.runtime.shutdown().await;
+            self.tell_left(place.runtime.shutdown().await);
         }
     }
 }

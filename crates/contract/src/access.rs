@@ -65,6 +65,18 @@ impl ResourceKind {
     }
 }
 
+/// What makes a file more than a file. A broad allow does not cover such a resource; a rule or a grant must name it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResourceClass {
+    /// A program outside of the sandbox runs it later, or reads there what to run. Holds the name of the entry in the
+    /// policy's list of such places. It matters for accesses that write.
+    RunsLater(String),
+    /// It holds secrets. Holds the name of the entry in the policy's list of such names. It matters for accesses that
+    /// read.
+    Secret(String),
+}
+
 /// One thing that a call will touch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resource {
@@ -84,12 +96,22 @@ pub struct Resource {
     /// Of a command: what its words alone do not say.
     #[serde(default, skip_serializing_if = "CommandFacts::is_empty")]
     pub command: CommandFacts,
+    /// Set by the tool that looked at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ResourceClass>,
 }
 
 impl Resource {
     /// A path inside the location, by its canonical virtual form.
     pub fn path(canonical: impl Into<String>, raw: impl Into<String>) -> Self {
         Self { inside: true, ..Self::bare(ResourceKind::Path, canonical.into(), raw.into()) }
+    }
+
+    /// The same resource with what the tool found out about it.
+    #[must_use]
+    pub fn classed(mut self, class: Option<ResourceClass>) -> Self {
+        self.class = class;
+        self
     }
 
     /// A command by its words.
@@ -114,7 +136,7 @@ impl Resource {
     #[must_use]
     pub const fn bare(kind: ResourceKind, canonical: String, raw: String) -> Self {
         let command = CommandFacts { open: Vec::new(), linked: Vec::new(), hides: false };
-        Self { kind, canonical, raw, inside: false, fed: false, command }
+        Self { kind, canonical, raw, inside: false, fed: false, command, class: None }
     }
 }
 

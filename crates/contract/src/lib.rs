@@ -32,7 +32,7 @@ mod strict;
 mod surroundings;
 mod tool;
 
-pub use access::{AccessRequest, Action, Resource, ResourceKind};
+pub use access::{AccessRequest, Action, Resource, ResourceClass, ResourceKind};
 pub use builder::{BuildError, ToolBuilder};
 pub use choice::Face;
 pub use codec::InputFault;

@@ -19,6 +19,9 @@ pub struct Touched {
     /// Of a command: what its words alone do not say. Older logs have none.
     #[serde(default, skip_serializing_if = "CommandFacts::is_empty")]
     pub command: CommandFacts,
+    /// What its tool found out about it, as it was weighed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<serde_json::Value>,
     pub risk: RiskSet,
 }
 

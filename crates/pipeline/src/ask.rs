@@ -174,6 +174,9 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
     );
     put("output_limit", json!(format!("{} lines or {} bytes", limits::MAX_MODEL_LINES, limits::MAX_MODEL_BYTES)));
     put("reason", json!(ask.reason));
+    if let Some(warned) = since_last_answer(session) {
+        put("since_last_answer", warned);
+    }
     put("rule", serde_json::to_value(&ask.deciding).unwrap_or(Value::Null));
     // What the tool itself says stands apart: it never takes the place of a fact of the runtime.
     let of_the_call = validated.prepared.facts.iter().filter(|_| held_by.is_none());
@@ -202,6 +205,14 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
     let mut value = Value::Object(shown);
     session.gate.redactor.redact_value(&mut value);
     value
+}
+
+/// What calls of the session warned of since a person last answered.
+fn since_last_answer(session: &SessionShared) -> Option<Value> {
+    let state = session.state();
+    let (newest, older) = state.warned.lines();
+    let older = (older > 0).then(|| format!("{older} earlier warnings; `sessions show` lists them"));
+    (!newest.is_empty()).then(|| json!(older.iter().chain(newest).collect::<Vec<_>>()))
 }
 
 /// In which sandbox, and how far that goes here.

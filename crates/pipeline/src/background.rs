@@ -178,6 +178,7 @@ fn ending(task_id: TaskId, exit: Exit, seen: Observed) -> TaskCompleted {
         text,
         truncated: seen.truncated,
         artifacts: seen.artifacts,
+        warnings: seen.warnings,
     }
 }
 
@@ -213,6 +214,7 @@ impl Session {
                 text: String::new(),
                 truncated: false,
                 artifacts: Vec::new(),
+                warnings: Vec::new(),
             };
             note_end(shared, &mut facts, turn_id, open.wake, &fact);
             shared.give_back(&open.keys, true, &mut facts);

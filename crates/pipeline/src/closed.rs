@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
-use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource};
+use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource, ResourceClass};
 use portcullis_policy::{Asker, Decision, DeniedPath, DeniedProgram, Policy, RuleRef};
 
 use crate::gate::GateInner;
@@ -110,7 +110,11 @@ impl Rules {
     }
 
     fn decide(&self, action: &Action, path: &str) -> Decision {
-        let request = AccessRequest::new(action.clone(), Resource::path(path, path), RiskSet::from([Risk::Read]));
+        self.weigh(action, Resource::path(path, path))
+    }
+
+    fn weigh(&self, action: &Action, resource: Resource) -> Decision {
+        let request = AccessRequest::new(action.clone(), resource, RiskSet::from([Risk::Read]));
         let asker = Asker {
             agent: Some(&self.agent),
             session: Some(self.session),
@@ -152,6 +156,14 @@ impl OpenPaths {
             Decision::Deny(_) => false,
             Decision::Ask(ask) => ask.deciding.is_some_and(|rule| self.answered.contains(&rule)),
         })
+    }
+
+    /// The same for a path that a tool found to be more than a file.
+    #[must_use]
+    pub fn may_show(&self, path: &str, class: ResourceClass) -> bool {
+        let Some(rules) = &self.rules else { return false };
+        let resource = Resource::path(path, path).classed(Some(class));
+        self.actions.iter().all(|action| matches!(rules.weigh(action, resource.clone()), Decision::Allow(_)))
     }
 
     fn asks(&self, named: &str) -> Vec<RuleRef> {

@@ -35,6 +35,7 @@ impl Weighed {
                     inside: resource.inside,
                     fed: resource.fed,
                     command: resource.command.clone(),
+                    class: resource.class.as_ref().and_then(|class| serde_json::to_value(class).ok()),
                     risk: request.risk.clone(),
                 });
             }

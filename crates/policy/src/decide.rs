@@ -5,17 +5,21 @@ use std::collections::BTreeSet;
 use portcullis_base::{GrantId, Risk, fingerprint};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
 
+use crate::named::{BuiltIn, Classed};
 use crate::restrict::Restricted;
 use crate::subject::Subject;
 use crate::suggest::{self, Asking};
-use crate::{Allow, Ask, Asker, Decision, Deny, Layer, Policy, Rule, RuleEffect, RuleId, RuleRef, Specificity};
+use crate::{
+    Allow, Ask, Asker, Decision, Deny, Layer, Policy, ResourcePattern, Rule, RuleEffect, RuleId, RuleRef, Specificity,
+};
 
-/// What speaks for an effect: a rule of the policy, or the tool's default.
+/// What speaks for an effect: a rule of the policy, a rule that is built in, or the tool's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
     Rule(usize),
     /// A rule whose command may be hidden in what is asked about.
     Hidden(usize),
+    BuiltIn(BuiltIn),
     ToolDefault,
 }
 
@@ -116,12 +120,16 @@ impl Policy {
 
     fn weigh<'r>(&self, request: &'r AccessRequest, resource: &'r Resource, asker: &Asker<'_>, tally: &mut Tally<'r>) {
         let subject = Subject::of(resource);
+        let classed = Classed::of(request, resource, &subject);
+        let covers = |pattern: &ResourcePattern| {
+            pattern.may_allow(&subject) && classed.as_ref().is_none_or(|classed| classed.is_named_by(pattern))
+        };
         let mut pool = Vec::new();
         for (rule, fit) in self.matching(&request.action, &subject, asker) {
             let Rule { id, effect, resource, .. } = &self.rules()[rule];
             if self.is_inert(&self.rules()[rule]) {
                 tally.inert.insert(id.clone());
-            } else if *effect != RuleEffect::Allow || resource.may_allow(&subject) {
+            } else if *effect != RuleEffect::Allow || covers(resource) {
                 tally.matched.insert(rule);
                 pool.push((rule, fit));
             }
@@ -133,15 +141,23 @@ impl Policy {
             }
         }
         let by_default = tool_default(request, resource, &subject, asker.default);
+        let (by_default, nobody) = match &classed {
+            Some(classed) => (by_default.max(RuleEffect::Ask), Voice::BuiltIn(classed.class)),
+            None => (by_default, Voice::ToolDefault),
+        };
         tally.matched.extend(&hidden);
         // A deny is the stricter one, and therefore the one that is named.
         let hidden = hidden.iter().copied().max_by_key(|rule| (self.rules()[*rule].effect, std::cmp::Reverse(*rule)));
         let (effect, voice) = match (self.verdict(&pool, by_default), hidden) {
-            (verdict @ (RuleEffect::Deny, _), _) | (verdict, None) => verdict,
+            (verdict @ (RuleEffect::Deny, _), _) => verdict,
             (_, Some(rule)) => (RuleEffect::AskPinned, Voice::Hidden(rule)),
+            ((effect, Voice::ToolDefault), None) => (effect, nobody),
+            (ruled, None) => ruled,
         };
-        if voice == Voice::ToolDefault {
-            tally.defaults.insert(RuleId::tool_default(request.action.as_str()));
+        match voice {
+            Voice::Rule(_) | Voice::Hidden(_) => {}
+            Voice::BuiltIn(class) => drop(tally.defaults.insert(RuleId::built_in(class.word()))),
+            Voice::ToolDefault => drop(tally.defaults.insert(RuleId::tool_default(request.action.as_str()))),
         }
         match effect {
             RuleEffect::Deny => {
@@ -154,20 +170,25 @@ impl Policy {
                 let pinned = effect == RuleEffect::AskPinned;
                 let deciding = match voice {
                     Voice::Rule(rule) | Voice::Hidden(rule) => self.reference(rule),
+                    Voice::BuiltIn(class) => built_in_reference(&request.action, class),
                     Voice::ToolDefault => default_reference(&request.action, asker.default),
                 };
                 // What is fed was never shown by its words, so that no remembered answer is about it (L33).
                 let granted = asker
                     .grants
                     .iter()
-                    .filter(|g| !pinned && !resource.fed && g.answers(&deciding, &request.action, &subject, asker))
+                    .filter(|g| !pinned && !resource.fed && covers(&g.rule.resource))
+                    .filter(|g| g.answers(&deciding, &request.action, &subject, asker))
                     .map(|grant| grant.id)
                     .min();
                 if let Some(id) = granted {
                     tally.allowed.get_or_insert_with(|| format!("grant {id} answers rule `{}`", deciding.id));
                     tally.grants.insert(id);
                 } else {
-                    let reason = self.say(voice, "asks about", request, resource);
+                    let mut reason = self.say(voice, "asks about", request, resource);
+                    if let Some(classed) = &classed {
+                        reason.push_str(&format!(": {}", classed.said()));
+                    }
                     let action = &request.action;
                     let denied = matches!(voice, Voice::Hidden(rule) if self.rules()[rule].effect == RuleEffect::Deny);
                     tally.asking.push(Asking { action, resource, subject, pinned, denied, deciding, reason });
@@ -235,6 +256,7 @@ impl Policy {
                     "rule `{id}` ({source}) {says} {denied}, which {shown} may run without naming it; {who}"
                 );
             }
+            Voice::BuiltIn(class) => format!("the built-in rule `{}`", RuleId::built_in(class.word())),
             Voice::ToolDefault => "the tool's default".to_owned(),
         };
         format!("{who} {verb} `{}` on {}", request.action, suggest::shown(resource))
@@ -258,6 +280,13 @@ fn default_reference(action: &Action, default: DefaultPolicy) -> RuleRef {
     // Invariant: a word and an enum are always JSON.
     let hash = fingerprint(&("tool_default", action, default)).expect("a default is JSON");
     RuleRef { id: RuleId::tool_default(action.as_str()), source: None, hash }
+}
+
+/// The same of a built-in rule.
+fn built_in_reference(action: &Action, class: BuiltIn) -> RuleRef {
+    // Invariant: words are always JSON.
+    let hash = fingerprint(&("built_in", action, class.word())).expect("words are JSON");
+    RuleRef { id: RuleId::built_in(class.word()), source: None, hash }
 }
 
 fn would_allow(inert: &BTreeSet<RuleId>) -> String {

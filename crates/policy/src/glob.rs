@@ -74,6 +74,31 @@ pub(crate) fn as_literal(tokens: &[Token]) -> Option<String> {
         .collect()
 }
 
+/// The literal texts between its wildcards.
+pub(crate) fn literal_runs(tokens: &[Token]) -> impl Iterator<Item = String> {
+    tokens.split(|token| !matches!(token, Token::Literal(_))).filter_map(as_literal).filter(|run| !run.is_empty())
+}
+
+/// Whether `name`, which holds no separator, is one of those meant.
+pub(crate) fn fits(tokens: &[Token], name: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    // `reached[n]`: the tokens so far match the first n characters.
+    let mut reached = vec![false; name.len() + 1];
+    reached[0] = true;
+    for token in tokens {
+        let mut next = vec![false; name.len() + 1];
+        for at in 0..=name.len() {
+            match token {
+                Token::Many => next[at] = reached[at] || (at > 0 && next[at - 1]),
+                Token::One => next[at] = at > 0 && reached[at - 1],
+                Token::Literal(c) => next[at] = at > 0 && reached[at - 1] && name[at - 1] == *c,
+            }
+        }
+        reached = next;
+    }
+    reached[name.len()]
+}
+
 pub(crate) fn literal_chars(tokens: &[Token]) -> usize {
     tokens.iter().filter(|token| matches!(token, Token::Literal(_))).count()
 }

@@ -21,7 +21,7 @@ pub struct PathPattern {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Segment {
+pub(crate) enum Segment {
     /// `**`
     Deep,
     Name(Vec<Token>),
@@ -161,6 +161,10 @@ impl PathPattern {
             [Segment::Deep, Segment::Name(_)] | [Segment::Deep, Segment::Name(_), Segment::Deep]
         );
         by_name && root.strip_prefix(self.anchor().0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
     }
 
     pub(crate) fn specificity(&self) -> Specificity {

@@ -73,13 +73,16 @@ impl RuleId {
     pub const MAX_BYTES: usize = 200;
     /// What the names of tool defaults begin with; no written rule may take one.
     pub(crate) const RESERVED: &'static str = "tool_default:";
+    /// What the names of built-in rules begin with; no written rule may take one.
+    pub(crate) const BUILT_IN: &'static str = "built_in:";
 
-    /// A name that a person chose: one word, not that of a tool default.
+    /// A name that a person chose: one word, not that of a tool default or a built-in rule.
     #[must_use]
     pub fn chosen(text: &str) -> Option<Self> {
         let word = !text.contains(|c: char| c.is_whitespace() || c.is_control());
         let good = word && !text.is_empty() && text.len() <= Self::MAX_BYTES;
-        (good && !text.starts_with(Self::RESERVED)).then(|| Self(text.to_owned()))
+        let reserved = [Self::RESERVED, Self::BUILT_IN].iter().any(|start| text.starts_with(start));
+        (good && !reserved).then(|| Self(text.to_owned()))
     }
 
     pub(crate) fn by_place(layer: Layer, source: &RuleSource) -> Self {
@@ -89,6 +92,10 @@ impl RuleId {
 
     pub(crate) fn tool_default(action: &str) -> Self {
         Self(format!("{}{action}", Self::RESERVED))
+    }
+
+    pub(crate) fn built_in(word: &str) -> Self {
+        Self(format!("{}{word}", Self::BUILT_IN))
     }
 
     /// The name.

@@ -194,16 +194,18 @@ impl Runtime {
         Ok(attended?)
     }
 
-    /// Waits for calls in flight, then closes the shells of its sessions.
-    pub async fn shutdown(&self) {
+    /// Waits for calls in flight, then closes the shells of its sessions. Gives back what a person must still be told: what
+    /// processes of a shell made after its last command, and something outside of the sandbox would run.
+    pub async fn shutdown(&self) -> Vec<(SessionId, String)> {
         let held = std::mem::take(&mut *self.held());
         for session in held.into_values() {
             give_back(session).await;
         }
         self.gate.shutdown().await;
         if let Some(shells) = &self.shells {
-            shells.shutdown().await;
+            return shells.shutdown().await;
         }
+        Vec::new()
     }
 }
 

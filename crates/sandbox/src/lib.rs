@@ -31,6 +31,7 @@ mod resolve;
 pub mod shell;
 mod temp;
 mod text;
+pub mod tree;
 mod vpath;
 mod walk;
 mod write;

@@ -100,7 +100,10 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
         let again = work.again(Some("go on"));
         return Err(told(fault(drive.interrupts.how, format!("left before the session settled; go on with: {again}"))));
     }
-    work.runtime.shutdown().await;
+    let left = work.runtime.shutdown().await.into_iter().map(|(_, found)| found);
+    for warning in work.late_warnings().await.into_iter().chain(left) {
+        screen.needed(&render::warning(&warning));
+    }
     // Until the last moment: what is typed here is not for whoever reads this terminal next.
     unsent(&mut drive);
     let ended = ended.and_then(|ended| screen.written().map(|()| ended));
@@ -345,6 +348,22 @@ impl Work<'_> {
         }
         screen.needed(&format!("{} {again}", styled(BOLD, "then go on with:")));
         json!({"stop": "requires_action", "asks": documents, "custom": custom, "commands": [again]})
+    }
+
+    /// What background tasks warned of when they ended during this run; their calls had been shown before.
+    async fn late_warnings(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let gather = |events: &[portcullis_event::Event]| {
+            for event in events {
+                if let Body::TaskCompleted(end) = event.body() {
+                    all.extend(end.warnings);
+                }
+            }
+            Ok(())
+        };
+        // A log that cannot be read is told by whoever needs it.
+        let _ = self.world.each_page(self.session, self.before, gather).await;
+        all
     }
 
     /// What every call after this event came to.

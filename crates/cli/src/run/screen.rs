@@ -415,6 +415,8 @@ impl Watcher for Screen {
                 if !self.aloud {
                     output_tail::of(observed).iter().for_each(|line| self.line(line));
                 }
+                // Right below its call: a mark that says all is well says nothing of them.
+                render::warnings(observed).for_each(|warning| self.needed(&warning));
             }
             Live::Warning(text) => self.line(&format!("warning: {}", safe_line(text, 400))),
             Live::Heard { words } => {

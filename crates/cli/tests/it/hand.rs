@@ -158,7 +158,8 @@ fn check38_what_may_not_be_read_no_command_and_no_tool_shows_by_any_name() {
         "umount .env; mount --bind /dev/null hard; cat .env hard",
         "ls -la; stat .env",
     ];
-    // The control: without the rule each of these files can be read.
+    // The control: with a rule that allows it each of these files can be read.
+    world.configure("[[rules]]\naction = \"read\"\npath = \"**/.env\"\neffect = \"allow\"\n");
     for name in [".env", "deep/er/.env", "ignored/.env", "hard", "link"] {
         sh(&world, &format!("cat {name}")).ends(0).says("CANARY");
     }

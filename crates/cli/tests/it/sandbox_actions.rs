@@ -178,7 +178,8 @@ fn check38_what_may_not_be_read_no_action_shows_by_any_name() {
             ("exec_persistent_shell", json!({"command": "mv deep other; cat other/er/.env; mv other deep"})),
         ])
         .collect();
-    // The control: without the rule each of these shows it. (The read-only hand refuses `.env` by its name anyway.)
+    // The control: with a rule that allows it each of these shows it. (The read-only hand refuses `.env` by its name anyway.)
+    world.configure("[[rules]]\naction = \"read\"\npath = \"**/.env\"\neffect = \"allow\"\n");
     for (name, input) in &reading {
         let ran = run(&world, name, input);
         assert!(ran.out.contains("CANARY-"), "{name} {input}: {} {}", ran.out, ran.err);

@@ -184,6 +184,7 @@ fn check38_a_build_reads_nothing_that_is_denied_and_what_was_kept_from_it_is_nam
     world.write("Makefile", "all:\n\t@cat .env deep/.env || true\n\t@python3 read.py\n");
     world.write("read.py", "import os\nfor p in ('.env', 'deep/.env'):\n    try:\n        print(open(p).read())\n    except OSError as e:\n        print(p, e.strerror)\n");
     world.write("deep/kept", "");
+    world.configure("[[rules]]\naction = \"read\"\npath = \"**/.env\"\neffect = \"allow\"\n");
     allowed(&world, "shell_run", &line("make")).ends(0).says("CANARY-one");
     world.configure("[[rules]]\nid = \"no-env\"\naction = \"read\"\npath = \"**/.env\"\neffect = \"deny\"\n");
     for tool in ["shell_run", "shell_exec"] {

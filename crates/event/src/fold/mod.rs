@@ -10,6 +10,7 @@ mod session;
 mod shell;
 mod tasks;
 mod wakes;
+mod warned;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +23,14 @@ pub use session::{QueuedCall, Session};
 pub use shell::{EndedCommand, PersistentShell, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
+pub use warned::Warned;
 
 use portcullis_base::{Digest, IntentId, canonical_json};
 
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 11;
+pub const FOLD_VERSION: u32 = 12;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +45,8 @@ pub struct State {
     pub shell: Shell,
     pub inbox: Inbox,
     pub progress: Progress,
+    #[serde(default, skip_serializing_if = "Warned::is_empty")]
+    pub warned: Warned,
 }
 
 impl State {
@@ -62,6 +66,7 @@ impl State {
         self.shell.apply(event, &body);
         self.inbox.apply(event, &body);
         self.progress.apply(event, &body);
+        self.warned.apply(event, &body);
     }
 
     /// Whether a client was handed this call and has not answered.

@@ -1,5 +1,7 @@
 //! Paths by their text alone. Where links lead is known only to whoever opens them.
 
+use crate::secrets::{self, SecretName};
+
 /// `path` seen from `cwd`: absolute, without `.`, `..` and empty names. `..` at the root stays there.
 pub(crate) fn join(cwd: &str, path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -22,7 +24,8 @@ pub(crate) fn within(place: &str, mount: &str) -> bool {
     place.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Names whose content is a secret by custom, in lower case: a command that reads one is asked about.
+/// Names whose content is a secret by custom, in lower case, that a pattern may be meant for: a command that reads one is
+/// asked about. [`secrets`](crate::secrets) knows all of them.
 const SECRETS: [&str; 10] = [
     ".env",
     ".envrc",
@@ -44,9 +47,7 @@ pub fn may_hold_secrets(path: &str) -> bool {
 
 /// Whether the last name of `path` is one of those, in any case: some trees do not tell case apart.
 pub(crate) fn is_secret(path: &str) -> bool {
-    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or("").to_lowercase();
-    let example = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
-    !example && (SECRETS.contains(&name.as_str()) || name.starts_with(".env."))
+    secrets::secret(path).is_some_and(SecretName::is_custom)
 }
 
 /// Whether the last name of the pattern may match one of those.

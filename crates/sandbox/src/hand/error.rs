@@ -12,6 +12,8 @@ use super::Posture;
 pub enum Unheld {
     /// Would be readable although it is masked.
     Mask(PathBuf),
+    /// Would be readable although it is to look empty.
+    Empty(PathBuf),
     /// Would be writable although it is guarded.
     Guard(PathBuf),
     /// Is a read-only place inside a writable one, or the other way round.
@@ -22,7 +24,7 @@ impl Unheld {
     #[must_use]
     pub fn place(&self) -> &std::path::Path {
         match self {
-            Self::Mask(place) | Self::Guard(place) | Self::Nested(place) => place,
+            Self::Mask(place) | Self::Empty(place) | Self::Guard(place) | Self::Nested(place) => place,
         }
     }
 }

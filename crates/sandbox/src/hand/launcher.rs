@@ -211,7 +211,7 @@ fn place_of(plan: &Plan, index: u32) -> PathBuf {
     let places: Vec<&Path> = (matches!(plan.view.tmp, Tmp::Folder(_)).then_some(Path::new("/tmp")).into_iter())
         .chain(plan.view.binds.iter().map(|bind| bind.place.as_path()))
         .chain(plan.view.guards.iter().map(|guard| guard.place.as_path()))
-        .chain(plan.view.pinned.iter().chain(&plan.view.masks).map(PathBuf::as_path))
+        .chain(plan.view.pinned.iter().chain(&plan.view.masks).chain(&plan.view.empty).map(PathBuf::as_path))
         .collect();
     places.get(index as usize).copied().unwrap_or(Path::new("/")).to_owned()
 }
@@ -231,7 +231,7 @@ fn check(plan: &Plan) -> Result<(), LaunchError> {
     }
     let places = plan.view.binds.iter().map(|bind| &bind.place);
     let places = places.chain(plan.view.guards.iter().map(|guard| &guard.place));
-    let places = places.chain(&plan.view.pinned).chain(&plan.view.masks);
+    let places = places.chain(&plan.view.pinned).chain(&plan.view.masks).chain(&plan.view.empty);
     for place in places.chain(&plan.view.home).chain([&plan.cwd]) {
         let odd = |part| !matches!(part, Component::RootDir | Component::Normal(_));
         if !place.is_absolute() || place.components().any(odd) {
@@ -251,7 +251,7 @@ fn unheld(plan: &Plan, layers: Layers) -> Result<Vec<Unheld>, CannotHold> {
     }
     let view = &plan.view;
     let mut must: Vec<Unheld> = view.masks.iter().cloned().map(Unheld::Mask).collect();
-    let mut may = Vec::new();
+    let mut may: Vec<Unheld> = view.empty.iter().cloned().map(Unheld::Empty).collect();
     for guard in &view.guards {
         let to = if guard.hold == Hold::Must { &mut must } else { &mut may };
         to.push(Unheld::Guard(guard.place.clone()));
@@ -325,6 +325,7 @@ fn orders(plan: &Plan, layers: Layers, has_cgroup: bool) -> (Orders, Vec<Arc<Own
     // Before the masks: a folder is pinned with what stands in it.
     mounts.extend(plan.view.pinned.iter().map(|place| bare(MountKind::Pin, place)));
     mounts.extend(plan.view.masks.iter().map(|mask| bare(MountKind::Mask, mask)));
+    mounts.extend(plan.view.empty.iter().map(|place| bare(MountKind::Empty, place)));
 
     let cwd = if layers.has(Layer::PrivateRoot) { plan.cwd.clone() } else { host_path(&plan.view.binds, &plan.cwd) };
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);

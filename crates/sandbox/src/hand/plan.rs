@@ -76,6 +76,10 @@ pub struct View {
     /// Files and folders, in the view, that show up empty and cannot be opened. Each must exist and be
     /// no link.
     pub masks: Vec<PathBuf>,
+    /// Files and folders, in the view, that show up empty, can be opened, and cannot be changed. Each must exist and be
+    /// no link. Where this level cannot hold it the launch goes on, and [`Running::unheld`](super::Running::unheld) names
+    /// it.
+    pub empty: Vec<PathBuf>,
     /// Places, in the view, that must stay where they are: the folders on the way to each, up to the bind, cannot be
     /// renamed. A mask moves along with what it masks only for the command that moves it; the next one is masked by
     /// names again.
@@ -91,6 +95,7 @@ impl Default for View {
         Self {
             binds: Vec::new(),
             masks: Vec::new(),
+            empty: Vec::new(),
             pinned: Vec::new(),
             guards: Vec::new(),
             tmp: Tmp::Memory { bytes: TMP_BYTES },

@@ -162,6 +162,8 @@ pub(crate) enum MountKind {
     Guard,
     /// What is there cannot be moved away.
     Pin,
+    /// What is there looks empty.
+    Empty,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -406,6 +408,7 @@ impl Reader<'_> {
             2 => MountKind::Mask,
             3 => MountKind::Guard,
             4 => MountKind::Pin,
+            5 => MountKind::Empty,
             _ => return None,
         };
         let optional = self.flag()?;
@@ -434,7 +437,14 @@ mod tests {
     }
 
     fn any_mount() -> impl Strategy<Value = MountOrder> {
-        let kinds = vec![MountKind::ReadOnly, MountKind::ReadWrite, MountKind::Mask, MountKind::Guard];
+        let kinds = vec![
+            MountKind::ReadOnly,
+            MountKind::ReadWrite,
+            MountKind::Mask,
+            MountKind::Guard,
+            MountKind::Pin,
+            MountKind::Empty,
+        ];
         let from =
             prop_oneof![Just(From::Nothing), any::<u32>().prop_map(From::Handle), any_text().prop_map(From::Path)];
         (proptest::sample::select(kinds), any::<bool>(), from, any_text())

@@ -354,6 +354,7 @@ impl World {
                     inside: true,
                     fed: false,
                     command: portcullis_base::CommandFacts::default(),
+                    class: None,
                     risk: [portcullis_base::Risk::Read].into(),
                 }],
                 partial: false,

@@ -62,7 +62,8 @@ impl ReadHand {
     ) -> Result<ReadRan, ToolFailure> {
         let started = Instant::now();
         super::installed(&line.plan).map_err(ToolFailure::precondition)?;
-        let mut base = self.hand.plan(context.caller(), Vec::new(), &line.cwd, Reach::ReadOnly).await?;
+        let mut base =
+            self.hand.plan_showing(context.caller(), Vec::new(), &line.cwd, Reach::ReadOnly, &line.resources).await?;
         for warning in base.warnings.drain(..) {
             context.warn(warning);
         }

@@ -112,7 +112,12 @@ impl ReadHand {
     /// # Errors
     /// If a word leads outside the mounts, is no file that can be read, or is a pattern without an answer.
     pub fn line(&self, caller: &Caller, plan: ReadPlan, cwd: VirtualPath) -> Result<ReadLine, Precondition> {
-        let Named { mut resources, linked } = operands::named(&self.files.mounts, &plan, &cwd)?;
+        self.hand.warm();
+        let Named { mut resources, opened, linked } = operands::named(&self.files.mounts, &plan, &cwd)?;
+        // What only sounds like a secret, or is one by its content, is asked about as `read` asks.
+        for resource in resources.iter_mut().filter(|resource| opened.contains(&resource.canonical)) {
+            resource.class = self.files.secret_at(&resource.canonical);
+        }
         if !linked.is_empty() {
             let denied = self.files.denied_with_other_names(caller, &["bash", "read"]).map_err(|error| {
                 let text = format!(

@@ -100,6 +100,8 @@ pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &Virtual
 #[derive(Debug, Default)]
 pub(super) struct Named {
     pub(super) resources: Vec<Resource>,
+    /// Those of them whose content a program may show.
+    pub(super) opened: HashSet<String>,
     /// Files among them that have more than one name, by device and number, with what was written.
     pub(super) linked: Vec<((u64, u64), String)>,
 }
@@ -177,6 +179,9 @@ impl Found<'_> {
             _ => {}
         }
         for name in std::iter::once(place.path()).chain(place.also_named()) {
+            if opens || !ONLY_LOOK.contains(&stage.program()) {
+                self.named.opened.insert(name.as_str().to_owned());
+            }
             if self.seen.insert(name.as_str().to_owned()) {
                 self.named.resources.push(Resource::path(name.as_str(), raw));
             }

@@ -72,7 +72,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .semantics(parts.mutating())
         .executor(executor("edit"))
         .resolve(move |input: &EditInput, caller| {
-            named.under_every_name(named.name(&input.file_path)?, caller, &["edit"])
+            named.under_every_name(named.name(&input.file_path)?, caller, &["edit"]).map(|found| named.to_write(found))
         })
         .keyed()
         .plan_access(|_, resolved| access("edit", Risk::Write, Effect::ResourceWrite, resolved))

@@ -91,7 +91,8 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .executor(executor("grep"))
         .resolve(move |input: &GrepInput, caller| {
             pattern::compile(&input.pattern, input.style())?;
-            named.under_every_name(scope::name(&named, input.path.as_deref())?, caller, &["grep", "read"])
+            let place = scope::name(&named, input.path.as_deref())?;
+            named.under_every_name(place, caller, &["grep", "read"]).map(|found| named.to_read(found))
         })
         .plan_access(|_, resolved| scope::plan("grep", resolved))
         .precheck(move |_, resolved, _| {

@@ -1,10 +1,12 @@
 //! The file tools (agent-runtime 7.7): what they share.
 
+pub(crate) mod class;
 mod edit;
 pub(crate) mod glob;
 mod grep;
 pub(crate) mod other_names;
 mod read;
+mod tracked;
 mod write;
 
 use std::collections::BTreeMap;
@@ -129,6 +131,9 @@ pub(crate) fn access(action: &str, risk: Risk, effect: Effect, resolved: &Resolv
     let request = AccessRequest::new(Action::new(action), canonical, RiskSet::from([risk]));
     let mut request = names.fold(request, AccessRequest::also);
     request.effects = EffectSet::from([effect, Effect::SandboxExecute]);
+    if risk == Risk::Write {
+        request = class::with_places(request);
+    }
     vec![request.reversible()]
 }
 

@@ -195,7 +195,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
         .executor(executor("read"))
         .resolve(move |input: &ReadInput, caller| {
             input.wanted()?;
-            named.under_every_name(named.name(&input.file_path)?, caller, &["read"])
+            named.under_every_name(named.name(&input.file_path)?, caller, &["read"]).map(|found| named.to_read(found))
         })
         .plan_access(|_, resolved| access("read", Risk::Read, Effect::ResourceRead, resolved))
         .precheck(move |_, resolved, _| {

@@ -78,7 +78,7 @@ fn writing(parts: Arc<FileTools>, mode: Mode, description: &str, name: &str) -> 
         .semantics(Semantics { destructive: true, ..parts.mutating() })
         .executor(executor(name))
         .resolve(move |input: &WriteInput, caller| {
-            named.under_every_name(named.name(&input.file_path)?, caller, &["write"])
+            named.under_every_name(named.name(&input.file_path)?, caller, &["write"]).map(|found| named.to_write(found))
         })
         .keyed()
         .plan_access(|_, resolved| access("write", Risk::Write, Effect::ResourceWrite, resolved))

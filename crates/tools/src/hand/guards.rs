@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Source};
 
+use super::Hand;
 use super::view::{Shown, join};
-use super::{Hand, git};
 
-/// Beneath every writable mount: what Portcullis reads. What git reads is found by [`git`](super::git).
+/// Beneath every writable mount: what Portcullis reads. What else runs later is found by [`later`](super::later).
 const ALWAYS: &[&str] = &[".portcullis", ".portcullis-runtime"];
 
 /// Beneath a home folder: what a person's next shell, login or connection runs.
@@ -46,7 +46,6 @@ pub(super) fn of(hand: &Hand, shown: &Shown) -> Vec<Guard> {
         }
         beneath.sort();
         beneath.dedup();
-        beneath.extend(git::deciding(mount.host.as_deref()));
         // What is hidden and not there yet: no mask can stand where nothing is.
         let unmade = settings.hidden.iter().filter(|path| path.symlink_metadata().is_err());
         beneath.extend(unmade.filter_map(|path| {

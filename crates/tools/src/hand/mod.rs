@@ -9,30 +9,37 @@ mod environment;
 mod failure;
 mod git;
 mod guards;
+mod later;
 mod launched;
 mod masks;
 mod ours;
 mod plan;
 mod programs;
 mod run;
+mod secrets;
 mod view;
 
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use portcullis_base::IsolationLevel;
+use portcullis_base::{IsolationLevel, SessionId};
 use portcullis_contract::{Caller, ToolFailure};
 use portcullis_pipeline::{Isolated, Isolation, PathRules, ShellBook};
 use portcullis_sandbox::MountTable;
 use portcullis_sandbox::hand::{Host, Launcher, Limits, Network, Running};
+use portcullis_sandbox::tree::TreeIndex;
 
 pub use denial::Denial;
 pub(crate) use denial::{Seen, named};
+pub(crate) use later::{Later, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
 pub use run::{Ran, StreamFault, Streams, Tails};
-pub(crate) use run::{ran_to_its_end, tell_appeared, tell_unheld};
+pub(crate) use run::{ran_to_its_end, tell_unheld};
+pub(crate) use secrets::Emptied;
 
 /// The sandbox profile of tools that run commands on writable mounts.
 pub const PROFILE: &str = "hand";
@@ -114,6 +121,11 @@ impl Default for HandSettings {
     }
 }
 
+/// Whether the index of the tree keeps a name: it begins a place that runs later, or may be that of a secret.
+fn looked_for(name: &OsStr) -> bool {
+    later::begins(name) || name.to_str().is_some_and(portcullis_policy::secrets::may_be_secret)
+}
+
 /// What a command may do with what it sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
@@ -134,6 +146,10 @@ struct Parts {
     rules: PathRules,
     book: ShellBook,
     settings: HandSettings,
+    /// Where names stand that need a guard.
+    tree: TreeIndex,
+    /// What each session was told of files that it saw empty.
+    told_empty: Mutex<HashMap<SessionId, HashSet<String>>>,
 }
 
 impl Hand {
@@ -146,7 +162,15 @@ impl Hand {
         book: ShellBook,
         settings: HandSettings,
     ) -> Self {
-        Self(Arc::new(Parts { launcher, mounts, rules, book, settings }))
+        Self(Arc::new(Parts {
+            launcher,
+            mounts,
+            rules,
+            book,
+            settings,
+            tree: TreeIndex::new(looked_for),
+            told_empty: Mutex::default(),
+        }))
     }
 
     /// What commands get.

@@ -6,14 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_base::EnvKey;
-use portcullis_contract::{Caller, ToolFailure};
+use portcullis_contract::{Caller, Resource, ToolFailure};
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::{self, Network, Tmp, View};
 use portcullis_secret::SecretText;
 
 use super::masks::Closed;
+use super::secrets::Emptied;
 use super::view::Shown;
-use super::{Hand, Masks, Reach, environment, guards, ours, programs};
+use super::{Hand, Later, Masks, Reach, environment, guards, ours, programs};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub struct Plan {
     pub warnings: Vec<String>,
     /// The folder it runs in, by its virtual path.
     pub cwd: VirtualPath,
+    /// What existed of the places that run later; `None` for a command that cannot write.
+    pub(crate) later: Option<Arc<Later>>,
+    /// Secrets that it sees empty.
+    pub(crate) emptied: Arc<Emptied>,
     /// The network it has.
     pub(super) network: Network,
     /// Places of the view that are shown, for naming denials.
@@ -64,6 +69,8 @@ impl Plan {
             env_names: self.env_names.clone(),
             warnings: Vec::new(),
             cwd: cwd.clone(),
+            later: None,
+            emptied: Arc::clone(&self.emptied),
             network: self.network,
             shown: self.shown.clone(),
             closed: self.closed.clone(),
@@ -83,6 +90,21 @@ impl Hand {
         cwd: &VirtualPath,
         reach: Reach,
     ) -> Result<Plan, ToolFailure> {
+        self.plan_showing(caller, argv, cwd, reach, &[]).await
+    }
+
+    /// The same where the gate let the call read these: a secret among them is shown as it is.
+    ///
+    /// # Errors
+    /// As [`Hand::plan`].
+    pub(crate) async fn plan_showing(
+        &self,
+        caller: &Caller,
+        argv: Vec<OsString>,
+        cwd: &VirtualPath,
+        reach: Reach,
+        decided: &[Resource],
+    ) -> Result<Plan, ToolFailure> {
         let settings = self.settings();
         let network = settings.network.granted(reach)?;
         let masks = Arc::new(self.masks(caller, reach).await?);
@@ -100,10 +122,31 @@ impl Hand {
         if full && !masks.programs.is_empty() {
             closed.extend(programs::closed(&shown, &masks.programs));
         }
-        let mut guards = if reach == Reach::Writable { guards::of(self, &shown) } else { Vec::new() };
+        let mut warnings = environment.warnings;
+        let sighted = self.sighted().await?;
+        let emptied = self.emptied(caller, &masks, decided, Arc::clone(&sighted)).await?;
+        warnings.extend(self.tell_emptied(caller, &emptied, full));
+        let (mut guards, mut later) = (Vec::new(), None);
+        if reach == Reach::Writable {
+            let found = Arc::new(self.later(&sighted));
+            let (places, over) = found.guards(&shown);
+            guards = guards::of(self, &shown);
+            guards.extend(places);
+            guards.sort_by(|one, other| one.place.cmp(&other.place));
+            // What lies in a guarded folder is guarded with it.
+            guards.dedup_by(|one, above| one.place.starts_with(&above.place));
+            if over > 0 {
+                warnings.push(format!(
+                    "{over} files and folders that run later outside of the sandbox could not be kept read-only, because \
+                     there are too many; look at them after this command"
+                ));
+            }
+            later = Some(found);
+        }
         guards.extend(ours::held(self, &shown)?);
         launch.view = View {
             masks: closed.iter().map(|closed| closed.place.clone()).collect(),
+            empty: emptied.places(&shown),
             pinned: masks.pinned(&shown).collect(),
             guards,
             tmp: shown.tmp.clone().map_or_else(|| View::default().tmp, Tmp::Folder),
@@ -115,7 +158,9 @@ impl Hand {
             launch,
             masks,
             env_names: environment.names,
-            warnings: environment.warnings,
+            warnings,
+            later,
+            emptied: Arc::new(emptied),
             cwd: cwd.clone(),
             network,
             shown,

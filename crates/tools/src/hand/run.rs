@@ -10,13 +10,14 @@ use std::time::Duration;
 use portcullis_base::{SideEffect, limits};
 use portcullis_contract::{Spool, SpoolRef, ToolContext, ToolFailure};
 use portcullis_sandbox::VirtualPath;
-use portcullis_sandbox::hand::{Ended, Exit, Posture, Running, Signal, Target};
+use portcullis_sandbox::hand::{Ended, Exit, Posture, Running, Signal, Target, Unheld};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
 use super::denial::{self, Denial};
+use super::later::{outermost, tell_appeared};
 use super::launched::{self, LaunchedFailure, Limit};
-use super::{Hand, Plan};
+use super::{Hand, Later, Plan};
 
 /// How a command is stopped: it gets SIGINT, as from Ctrl-C at a terminal; SIGTERM after the first of these times; SIGKILL
 /// after the second (tool-contract §14), a moment less than the runtime's own grace, so that the end is told.
@@ -162,9 +163,10 @@ impl Hand {
             context.warn(warning);
         }
         let seen = denial::Seen::of(&plan, self);
+        let before = plan.later.clone();
         let started = Instant::now();
         let running = self.launch(plan).await?;
-        Ok(self.see_out(context, running, &seen, started).await?)
+        Ok(self.see_out(context, running, (&seen, before.as_deref()), started).await?)
     }
 
     /// From the launch to the end.
@@ -172,7 +174,7 @@ impl Hand {
         &self,
         context: &ToolContext,
         mut running: Running,
-        seen: &denial::Seen,
+        (seen, before): (&denial::Seen, Option<&Later>),
         started: Instant,
     ) -> Result<Ran, LaunchedFailure> {
         let unwatched = |error: io::Error| LaunchedFailure::unwatched(&error);
@@ -186,6 +188,11 @@ impl Hand {
             return Err(stopped);
         }
         let failed = ended.exit != Exit::Code(0);
+        let mut appeared = self.virtual_places(running.appeared());
+        if let Some(before) = before {
+            appeared.extend(self.appeared_since(before).await.1);
+            outermost(&mut appeared);
+        }
         let ran = Ran {
             ended,
             timed_out: context.timed_out(),
@@ -195,9 +202,10 @@ impl Hand {
             limit: failed.then(|| Limit::hit(&ended, &self.settings().limits)).flatten(),
             denials: denial::named(seen, &tails.stderr, failed.then_some(&tails.stdout)),
             posture: running.posture().clone(),
-            appeared: self.virtual_places(running.appeared()),
+            appeared,
         };
-        let unheld = running.unheld().iter().map(|one| one.place().to_owned());
+        let guards = running.unheld().iter().filter(|one| !matches!(one, Unheld::Empty(_)));
+        let unheld = guards.map(|one| one.place().to_owned());
         ran.tell(context, &self.virtual_places(unheld));
         if failed
             && ran.limit.is_none()
@@ -291,16 +299,6 @@ async fn at(when: Option<Instant>) {
     match when {
         Some(when) => tokio::time::sleep_until(when).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Guarded places that a command made.
-pub(crate) fn tell_appeared(context: &ToolContext, appeared: &[PathBuf]) {
-    for place in appeared {
-        context.warn(format!(
-            "{} was not there before this command and is now; look at it before anything outside of the sandbox uses it",
-            place.display()
-        ));
     }
 }
 

@@ -47,7 +47,9 @@ pub(super) fn tool(parts: Arc<FileTools>, places: Places) -> Result<Tool, BuildE
         .semantics(Semantics { destructive: true, ..parts.mutating() })
         .executor(executor("mkdir"))
         .resolve(move |input: &MkdirInput, caller| {
-            named.under_every_name(named.named(&input.path, "/path")?, caller, &["write"])
+            named
+                .under_every_name(named.named(&input.path, "/path")?, caller, &["write"])
+                .map(|found| named.to_write(found))
         })
         .keyed()
         .plan_access(|_, resolved| access("write", Risk::Write, Effect::ResourceWrite, resolved))

@@ -135,6 +135,9 @@ impl Visitor for FileSearch<'_> {
         if self.scope.closes(|| entry.relative()) || self.scope.closes_elsewhere(entry) {
             return self.left_out.add(entry.relative(), Why::Closed);
         }
+        if self.scope.keeps_secret(entry) {
+            return self.left_out.add(entry.relative(), Why::Secret);
+        }
         let (lines, count, why) = match self.lines(entry) {
             Ok(None) => return,
             Ok(Some(lines)) => (lines.kept, lines.count, lines.binary.then_some(Why::Binary)),

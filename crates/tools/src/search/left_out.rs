@@ -13,6 +13,7 @@ const REMEMBERED: usize = 100_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     Closed,
+    Secret,
     Binary,
     Ignored,
     NotUtf8,
@@ -39,6 +40,9 @@ pub(crate) struct Counts {
     /// Rules deny reading them, or ask first.
     #[serde(skip_serializing_if = "none")]
     pub(crate) closed: u64,
+    /// Hold secrets, so that reading them asks.
+    #[serde(skip_serializing_if = "none")]
+    pub(crate) secret: u64,
     /// Not text.
     #[serde(skip_serializing_if = "none")]
     pub(crate) binary: u64,
@@ -68,6 +72,7 @@ impl Counts {
     pub(crate) fn add(&mut self, why: Why) {
         *match why {
             Why::Closed => &mut self.closed,
+            Why::Secret => &mut self.secret,
             Why::Binary => &mut self.binary,
             Why::Ignored => &mut self.ignored,
             Why::NotUtf8 => &mut self.not_utf8,
@@ -79,6 +84,7 @@ impl Counts {
 
     fn join(&mut self, other: Self) {
         self.closed += other.closed;
+        self.secret += other.secret;
         self.binary += other.binary;
         self.ignored += other.ignored;
         self.not_utf8 += other.not_utf8;
@@ -91,6 +97,7 @@ impl Counts {
     pub(crate) fn said(&self) -> String {
         let parts: Vec<String> = [
             (self.closed, "closed by rules"),
+            (self.secret, "that may hold secrets (name one as path to ask for it)"),
             (self.binary, "binary"),
             (self.ignored, "ignored by .gitignore or of version control (name one as path to look there)"),
             (self.not_utf8, "with names that are not UTF-8"),

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use portcullis_base::{Effect, EffectSet, Risk};
 use portcullis_contract::{AccessRequest, Caller, Precondition, Prepared, Resolved, Semantics, Strategy};
 use portcullis_pipeline::OpenPaths;
+use portcullis_policy::secrets;
 use portcullis_sandbox::{self as sandbox, Entry, FileError, Kind};
 
 use crate::files::{FileTools, access, precondition};
@@ -78,6 +79,16 @@ impl Scope {
         let relative = relative();
         let mut names = std::iter::once(self.place.path()).chain(self.place.also_named());
         !names.all(|name| self.open.may_see(&format!("{}/{relative}", name.as_str().trim_end_matches('/'))))
+    }
+
+    /// Whether a file holds secrets that no rule opens: a search does not show what `read` would ask about. The file that
+    /// the call named was asked about.
+    pub(crate) fn keeps_secret(&self, entry: &Entry<'_>) -> bool {
+        if self.place.kind() != Some(Kind::Directory) || !secrets::may_lead_to_secret(entry.parents(), entry.name()) {
+            return false;
+        }
+        let path = entry.path();
+        self.parts.secret_at(&path).is_some_and(|class| !self.open.may_show(&path, class))
     }
 
     /// Whether rules close a file under another name that it has.

@@ -97,6 +97,7 @@ where
         .keyed()
         .resolve(move |input: &I, caller| {
             input.env().check()?;
+            named.hand.warm();
             named.name(input.call(), &input.env().values(), caller)
         })
         .plan_access(move |input, resolved| {

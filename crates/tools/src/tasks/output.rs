@@ -6,7 +6,7 @@ use portcullis_pipeline::TaskBook;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::view::{TaskView, to_model, to_user, without_text};
+use super::view::{TaskView, tell_warnings, to_model, to_user, without_text};
 use super::{about, accesses, task_id, unseen};
 use crate::count::Pair;
 use crate::executor;
@@ -52,6 +52,7 @@ pub(super) fn tool(book: TaskBook) -> Result<Tool, BuildError> {
                 let range = input.range().map_err(ToolFailure::precondition)?;
                 let id = task_id(&input.task_id).map_err(ToolFailure::precondition)?;
                 let seen = book.look(context.caller().session_id, id).await.map_err(unseen)?;
+                tell_warnings(&seen, &context);
                 Ok(TaskView::of(seen, range))
             }
         })

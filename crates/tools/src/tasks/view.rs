@@ -1,6 +1,6 @@
 //! What a model and a person see of a task.
 
-use portcullis_contract::{Content, UserText};
+use portcullis_contract::{Content, ToolContext, UserText};
 use portcullis_event::facts::{Exit, TaskCompleted};
 use portcullis_pipeline::{SoFar, Standing, TaskSeen};
 use schemars::JsonSchema;
@@ -73,6 +73,13 @@ pub(super) struct TaskView {
     /// The text itself; not kept twice in the session's record.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
+}
+
+/// Says what the end of a task warned of: nobody was there to hear it.
+pub(super) fn tell_warnings(seen: &TaskSeen, context: &ToolContext) {
+    if let Standing::Ended(end) = &seen.standing {
+        end.warnings.iter().for_each(|warning| context.warn(warning));
+    }
 }
 
 impl TaskView {

@@ -258,27 +258,33 @@ fn pin_way_to<'a>(held: &'a MountOrder, orders: &Orders, ours: &Ours, pinned: &m
     Ok(())
 }
 
-/// The two objects that masks show, made when the first is needed: thousands of masks show the same two.
+/// The objects that stand in the place of others, made when the first is needed: thousands of mounts show the same four.
 #[derive(Default)]
 struct Empty {
-    file: Option<OwnedFd>,
-    folder: Option<OwnedFd>,
+    made: [Option<OwnedFd>; 4],
 }
 
 impl Empty {
-    const FILE: &'static str = ".no-file";
-    const FOLDER: &'static str = ".nothing";
+    /// By `is a folder` and `can be read`.
+    const NAMES: [&'static str; 4] = [".no-file", ".empty-file", ".nothing", ".empty-folder"];
 
-    /// Nobody can open it: no right on it, and it is read-only, so that its owner cannot give himself one.
-    fn tree(&mut self, folder: bool) -> Result<OwnedFd, Errno> {
-        let (kept, name) = if folder { (&mut self.folder, Self::FOLDER) } else { (&mut self.file, Self::FILE) };
-        let fd = match kept {
+    /// What a mask shows cannot be opened: there is no right on it, and it is read-only, so that its owner cannot give
+    /// himself one. What is shown empty can be read, and holds nothing.
+    fn tree(&mut self, folder: bool, readable: bool) -> Result<OwnedFd, Errno> {
+        let which = usize::from(folder) * 2 + usize::from(readable);
+        let name = Self::NAMES[which];
+        let fd = match &mut self.made[which] {
             Some(fd) => fd,
-            None => {
+            kept => {
+                let rights = match (folder, readable) {
+                    (_, false) => 0,
+                    (true, true) => 0o555,
+                    (false, true) => 0o444,
+                };
                 if folder {
-                    rustix::fs::mkdir(name, Mode::empty())?;
+                    rustix::fs::mkdir(name, Mode::from_raw_mode(rights))?;
                 } else {
-                    make_file(name, Mode::empty())?;
+                    make_file(name, Mode::from_raw_mode(rights))?;
                 }
                 kept.insert(rustix::fs::open(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
             }
@@ -290,11 +296,9 @@ impl Empty {
 
     /// Takes their names away; what is mounted stays.
     fn remove(self) -> Result<(), Errno> {
-        if self.file.is_some() {
-            rustix::fs::unlinkat(CWD, Self::FILE, AtFlags::empty())?;
-        }
-        if self.folder.is_some() {
-            rustix::fs::unlinkat(CWD, Self::FOLDER, AtFlags::REMOVEDIR)?;
+        for (which, name) in Self::NAMES.iter().enumerate().filter(|(which, _)| self.made[*which].is_some()) {
+            let folder = which >= 2;
+            rustix::fs::unlinkat(CWD, *name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
         }
         Ok(())
     }
@@ -319,10 +323,10 @@ fn place(order: &MountOrder, source: Option<&OwnedFd>, ours: &Ours, empty: &mut 
             sys::mount_setattr(&tree, READ_ONLY, true)?;
             attach(&tree, &target)
         }
-        MountKind::Mask => {
+        MountKind::Mask | MountKind::Empty => {
             let target = ours.find(place)?.ok_or(Errno::NOENT)?;
             let folder = is(&rustix::fs::fstat(&target)?, FileType::Directory);
-            attach(&empty.tree(folder)?, &target)
+            attach(&empty.tree(folder, order.kind == MountKind::Empty)?, &target)
         }
     }
 }

@@ -114,6 +114,7 @@ where
             let brings = input.env().values();
             let input = input.call();
             without_nul(&input.command)?;
+            named.shells.hand().warm();
             let mut resolved = named.shell.folder_of(input.cwd.as_deref(), caller)?;
             resolved.keys.push(shell_key(caller));
             let with = With { brings: &brings, in_live_shell: !input.restart };

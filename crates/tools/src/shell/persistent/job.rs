@@ -27,7 +27,7 @@ use super::shells::{Shells, Wanted};
 use super::sink::{Capture, Captured};
 use super::wait::Uncollected;
 use crate::files::failure;
-use crate::hand::{LaunchedFailure, Limit, named, ran_to_its_end, tell_appeared};
+use crate::hand::{LaunchedFailure, Limit, named, outermost, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::{brief, one_is_an_answer};
 use crate::shell::live::{Change, LiveShell as _};
@@ -248,7 +248,10 @@ impl Persistent {
             }
             Gone::During => LaunchedFailure::shell_lost().into(),
         })?;
-        tell_appeared(context, &self.shells.hand().virtual_places(appeared));
+        let mut appeared = self.shells.hand().virtual_places(appeared);
+        appeared.extend(live.look_again(self.shells.hand()).await);
+        outermost(&mut appeared);
+        tell_appeared(context, &appeared);
         let (stdout, stderr) = sink.back().map(Capture::finish).ok_or_else(LaunchedFailure::shell_lost)?;
         let mut now = live.now();
         now.command_count += 1;

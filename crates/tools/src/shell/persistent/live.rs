@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::sink::Tails;
-use crate::hand::{Masks, Seen};
+use crate::hand::{Emptied, Hand, Later, Masks, Seen};
 use crate::shell::live::Change;
 
 /// How often it is looked whether nobody has: often enough for a span of any length, and never so often that it costs.
@@ -39,7 +39,7 @@ struct Order {
 pub(super) struct Outcome {
     pub(super) end: Result<Finished, Died>,
     pub(super) sink: Box<dyn Ends>,
-    /// Guarded places, in the view, that are there since this command.
+    /// Guarded places, in the view, that are there since this command, besides those that run later.
     pub(super) appeared: Vec<PathBuf>,
     /// It was stopped because too little space was left where it writes.
     pub(super) breach: Option<DiskBreach>,
@@ -135,12 +135,16 @@ pub(super) struct Start {
     pub(super) program: Program,
     pub(super) mount_path: String,
     pub(super) masks: Arc<Masks>,
+    /// Secrets that it sees empty.
+    pub(super) emptied: Arc<Emptied>,
     /// What its commands can see, for telling what was kept from them.
     pub(super) seen: Seen,
     /// Its environment: what of it a command leaves as it is, is no change of the session's.
     pub(super) given: BTreeMap<String, SecretText>,
     pub(super) cwd: String,
     pub(super) env_keys: Vec<String>,
+    /// What existed of the places that run later before it started.
+    pub(super) later: Arc<Later>,
 }
 
 /// How long a shell may live without anybody who uses it.
@@ -157,6 +161,8 @@ pub(super) struct Live {
     pub(super) started_at: Timestamp,
     pub(super) posture: Posture,
     now: Mutex<Now>,
+    /// What existed of the places that run later when it was last looked. Held while somebody looks.
+    pub(super) later: tokio::sync::Mutex<Arc<Later>>,
     orders: mpsc::Sender<Order>,
     /// Asks it to end.
     close: CancellationToken,
@@ -187,8 +193,17 @@ impl Live {
         };
         let close = CancellationToken::new();
         let posture = shell.posture().clone();
-        let live =
-            Arc::new(Self { start, started_at, posture, now: Mutex::new(now), orders, close: close.clone(), over });
+        let later = tokio::sync::Mutex::new(Arc::clone(&start.later));
+        let live = Arc::new(Self {
+            start,
+            started_at,
+            posture,
+            now: Mutex::new(now),
+            later,
+            orders,
+            close: close.clone(),
+            over,
+        });
         let attended = async move {
             let over = attend(shell, received, &close, &*clock, &life).await;
             tell.send_replace(Some(over));
@@ -198,6 +213,15 @@ impl Live {
 
     pub(super) fn now(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What appeared of the places that run later since somebody last looked: also what a process made that outlived its
+    /// command. Whoever gets it must tell it.
+    pub(super) async fn look_again(&self, hand: &Hand) -> Vec<PathBuf> {
+        let mut before = self.later.lock().await;
+        let (now, appeared) = hand.appeared_since(&before).await;
+        *before = now;
+        appeared
     }
 
     /// Why it is gone; `None` while it lives.

@@ -13,6 +13,7 @@ use portcullis_base::{Clock, Entropy, IdGen, SessionId, ShellId};
 use portcullis_contract::{ShellFact, ToolContext, ToolFailure};
 use portcullis_event::fold::ShellStatus;
 use portcullis_pipeline::ShellBook;
+use portcullis_sandbox::hand::Unheld;
 use portcullis_sandbox::shell::{Program, Shell, StartError, Stream, line};
 use portcullis_sandbox::{MountTable, VirtualPath};
 use portcullis_secret::SecretText;
@@ -22,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::live::{Current, Life, Live, Now, Start};
 use super::wait::Uncollected;
 use super::words::{Small, preview};
-use crate::hand::{Hand, Reach, Seen, tell_unheld};
+use crate::hand::{Hand, Reach, Seen, appeared_words, outermost, tell_appeared, tell_unheld};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::{no_shell, unseen};
 
@@ -56,6 +57,8 @@ struct Inner {
     busy: Mutex<HashSet<SessionId>>,
     /// Counts what becomes of commands, so that it can be waited for.
     ends: watch::Sender<u64>,
+    /// What was found when a shell ended that no call ended: told by the next call of its session, or at the shutdown.
+    left_behind: Mutex<Vec<(SessionId, PathBuf)>>,
 }
 
 /// What a call wants of its session's shell.
@@ -81,6 +84,7 @@ impl Shells {
             closing: AtomicBool::new(false),
             busy: Mutex::default(),
             ends: watch::Sender::new(0),
+            left_behind: Mutex::default(),
         }))
     }
 
@@ -149,14 +153,23 @@ impl Shells {
         self.live().get(&session).filter(|live| live.over().is_none()).cloned()
     }
 
-    /// Ends all of them; nothing is started any more once this has begun.
-    pub async fn shutdown(&self) {
+    /// What was found when shells of a session ended, to be told now.
+    fn found_later(&self, session: SessionId) -> Vec<PathBuf> {
+        let mut left = self.0.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
+        left.extract_if(.., |(owner, _)| *owner == session).map(|(_, place)| place).collect()
+    }
+
+    /// Ends all of them; nothing is started any more once this has begun. What they left behind and no call has told is
+    /// given back, for a person.
+    pub async fn shutdown(&self) -> Vec<(SessionId, String)> {
         // Before the map is emptied: who comes later sees it, who came earlier is in the map.
         self.0.closing.store(true, Ordering::SeqCst);
         let all: Vec<Arc<Live>> = self.live().drain().map(|(_, live)| live).collect();
         futures_util::future::join_all(all.iter().map(|live| live.close())).await;
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        let left = std::mem::take(&mut *self.0.left_behind.lock().unwrap_or_else(PoisonError::into_inner));
+        left.into_iter().map(|(session, place)| (session, appeared_words(&place))).collect()
     }
 
     /// Takes a shell out that died of its command. If the session has another one by now, that is left alone, and
@@ -174,6 +187,10 @@ impl Shells {
         // Told as it was, if it was gone already.
         let reason = live.over().map_or_else(|| reason.to_owned(), |over| over.word().to_owned());
         live.close().await;
+        let mut appeared = live.look_again(self.hand()).await;
+        appeared.extend(self.found_later(context.caller().session_id));
+        outermost(&mut appeared);
+        tell_appeared(context, &appeared);
         let shell_id = live.start.id;
         context.shell(ShellFact::Closed { shell_id, reason });
         Some(shell_id)
@@ -188,16 +205,22 @@ impl Shells {
         wanted: Wanted,
     ) -> Result<Arc<Live>, ToolFailure> {
         let session = context.caller().session_id;
+        tell_appeared(context, &self.found_later(session));
         let known = self.live().get(&session).cloned();
         match known {
             Some(live) if wanted == Wanted::Any && live.over().is_none() => {
-                if !self.hand().masks_changed(context.caller(), &live.start.masks).await? {
+                let (caller, Start { masks, emptied, .. }) = (context.caller(), &live.start);
+                let why = if self.hand().masks_changed(caller, masks).await? {
+                    "a rule denies reading a file that it could see"
+                } else if self.hand().secrets_changed(caller, masks, emptied).await? {
+                    "there is a file that holds secrets and that it could see"
+                } else {
                     return Ok(live);
-                }
-                context.warn(
-                    "the shell was started anew because a rule denies reading a file that it could see; its folder and \
-                     exported variables are kept, functions and other variables are not",
-                );
+                };
+                context.warn(format!(
+                    "the shell was started anew because {why}; its folder and exported variables are kept, functions and \
+                     other variables are not"
+                ));
                 self.end(context, "rules").await;
             }
             Some(_) => {
@@ -230,15 +253,18 @@ impl Shells {
             program,
             mount_path: mount.unwrap_or_else(|| cwd.as_str().to_owned()),
             masks: Arc::clone(&plan.masks),
+            emptied: Arc::clone(&plan.emptied),
             seen: Seen::of(&plan, hand),
             given: given(&plan.launch.env),
             cwd: cwd.as_str().to_owned(),
             env_keys: plan.env_names.clone(),
+            later: plan.later.clone().unwrap_or_default(),
         };
         let broken = |error: StartError| ToolFailure::new("shell_not_started", error.to_string()).retryable(true);
         let own = line(&mut plan.launch).map_err(|error| broken(error.into()))?;
         let running = hand.launch(plan).await?;
-        let unheld = running.unheld().iter().map(|one| one.place().to_owned());
+        let guards = running.unheld().iter().filter(|one| !matches!(one, Unheld::Empty(_)));
+        let unheld = guards.map(|one| one.place().to_owned());
         tell_unheld(context, running.posture(), &hand.virtual_places(unheld));
         let shell = Shell::begin(running, own, program, Arc::clone(entropy)).await.map_err(broken)?;
         context.shell(ShellFact::Opened {
@@ -246,9 +272,21 @@ impl Shells {
             shell_path: program.path().to_owned(),
             cwd: start.cwd.clone(),
         });
-        let life = Life { session: context.caller().session_id, idle: self.0.idle, book: book.clone() };
+        let session = context.caller().session_id;
+        let life = Life { session, idle: self.0.idle, book: book.clone() };
         let (live, attended) = Live::new(shell, start, Arc::clone(clock), life);
-        self.0.tasks.spawn(attended);
+        let (ended, registry, hand) = (Arc::clone(&live), Arc::downgrade(&self.0), hand.clone());
+        self.0.tasks.spawn(async move {
+            attended.await;
+            let mut before = ended.later.lock().await;
+            let (now, appeared) = hand.appeared_since(&before).await;
+            // Before the lock is given back: whoever looks next finds either these or the places themselves.
+            if let Some(registry) = registry.upgrade() {
+                let mut left = registry.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
+                left.extend(appeared.into_iter().map(|place| (session, place)));
+            }
+            *before = now;
+        });
         let replaced = {
             let mut all = self.live();
             if self.0.closing.load(Ordering::SeqCst) {

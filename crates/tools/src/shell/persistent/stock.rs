@@ -63,6 +63,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
         .executor(executor("bash"))
         .keyed()
         .resolve(move |input: &BashInput, caller| {
+            named.shells.hand().warm();
             match input.line() {
                 Some(line) => without_nul(line)?,
                 None if input.restart == Some(true) => {}

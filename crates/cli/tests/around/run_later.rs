@@ -1,0 +1,252 @@
+//! Files that a program outside of the sandbox runs later: what exists of them is read-only for commands, what appears is
+//! told to the person, and no broad rule lets a tool write one.
+
+use serde_json::json;
+
+use crate::arena::{Arena, EVERYBODY, Who};
+use crate::common::Ran;
+
+/// One of each kind, at the root and deeper down. Each exists before the attack.
+const EXISTING: &[&str] = &[
+    ".envrc",
+    ".vscode/tasks.json",
+    ".idea/runConfigurations/a.xml",
+    ".husky/pre-commit",
+    ".npmrc",
+    ".cargo/config.toml",
+    ".cargo/config",
+    ".github/workflows/ci.yml",
+    ".gitlab-ci.yml",
+    "Jenkinsfile",
+    ".circleci/config.yml",
+    ".ssh/config",
+    ".bashrc",
+    ".claude/settings.json",
+    "all.code-workspace",
+    "packages/a/.envrc",
+    "packages/b/.npmrc",
+    "deep/er/repo/.git/config",
+    "deep/er/repo/.git/hooks/pre-commit",
+    "deep/er/repo/.git/info/attributes",
+    "linked/.git",
+    "bare/config",
+    "bare/hooks/post-update",
+    "scripts/hooks/pre-push",
+    "env/real.sh",
+    "node_modules/dep/.git/config",
+];
+
+/// Made by a command where nothing stood: a line that makes it, and the path that is told.
+const APPEARING: &[(&str, &str)] = &[
+    ("echo x > .envrc", "/workspace/.envrc"),
+    ("mkdir .vscode; echo x > .vscode/tasks.json", "/workspace/.vscode"),
+    ("mkdir -p a/b; mkdir -p t/.idea; mv t/.idea a/b/.idea", "/workspace/a/b/.idea"),
+    ("echo x > tmp; ln tmp .npmrc", "/workspace/.npmrc"),
+    ("mkdir d; ln -s ../x d/.envrc", "/workspace/d/.envrc"),
+    ("mkdir -p .github/workflows; echo x > .github/workflows/x.yml", "/workspace/.github/workflows"),
+    ("echo x > Jenkinsfile", "/workspace/Jenkinsfile"),
+    ("mkdir -p m/.cargo; echo x > m/.cargo/config.toml", "/workspace/m/.cargo/config.toml"),
+    ("mkdir -p n; echo 'gitdir: ../x' > n/.git", "/workspace/n/.git"),
+    ("mkdir -p o/.git/hooks; echo x > o/.git/config", "/workspace/o/.git"),
+    ("mkdir -p p/objects p/refs; echo x > p/HEAD", "/workspace/p"),
+    ("python3 -c \"import os; os.makedirs('q'); open('q/.husky','w')\"", "/workspace/q/.husky"),
+    ("mkdir -p r; echo x > r/.bashrc", "/workspace/r/.bashrc"),
+    ("mkdir -p node_modules/x/.git", "/workspace/node_modules/x/.git"),
+];
+
+fn arena_with_places(who: Who) -> Arena {
+    let arena = Arena::of(who);
+    for name in EXISTING {
+        arena.write(&format!("work/{name}"), "kept\n");
+    }
+    for name in ["deep/er/repo/.git/HEAD", "bare/HEAD", "bare/objects/x", "bare/refs/x"] {
+        arena.write(&format!("work/{name}"), "x\n");
+    }
+    arena.write("work/linked/.git", "gitdir: ../deep/er/repo/.git\n");
+    arena.write("work/deep/er/repo/.git/config", "[core]\n\thooksPath = ../../../scripts/hooks\n");
+    // A place that is a link: what it leads to runs.
+    let link = arena.path("work/env/.envrc");
+    std::os::unix::fs::symlink("real.sh", link).expect("a link");
+    arena
+}
+
+fn sh(arena: &Arena, command: &str) -> Ran {
+    arena.run(&["--approvals", "allow", "call", "shell_run", &json!({ "command": command }).to_string()])
+}
+
+/// Overwrites, removes and replaces each place, and each folder on the way to it.
+fn attack() -> String {
+    let mut lines = String::from("try() { \"$@\" 2>/dev/null; }\n");
+    for name in EXISTING {
+        lines.push_str(&format!(
+            "echo evil 2>/dev/null >> {name}; echo evil > new; try mv -f new {name}; try ln -f new {name}; try rm -f {name}\n"
+        ));
+        let folders: Vec<&str> = name.match_indices('/').map(|(at, _)| &name[..at]).collect();
+        for folder in folders.iter().rev() {
+            lines.push_str(&format!("try mv {folder} away && mkdir -p {folder} && echo evil > {name}\n"));
+        }
+    }
+    lines + "true\n"
+}
+
+fn changed(arena: &Arena) -> Vec<&'static str> {
+    let touched = |name: &&&str| {
+        let text = std::fs::read_to_string(arena.path(&format!("work/{name}"))).unwrap_or_default();
+        text.is_empty() || text.contains("evil")
+    };
+    EXISTING.iter().filter(touched).copied().collect()
+}
+
+#[test]
+fn l36_what_exists_of_the_places_is_read_only_for_commands_and_stays_where_it_is() {
+    for who in EVERYBODY {
+        let arena = arena_with_places(who);
+        sh(&arena, &attack()).ends(0);
+        assert_eq!(changed(&arena), Vec::<&str>::new(), "{who:?}");
+        // Work goes on beside them.
+        sh(&arena, "echo fine > packages/a/src.js; echo fine > bare/description; mkdir -p .github/x").ends(0);
+        assert_eq!(arena.read("work/packages/a/src.js"), "fine\n");
+
+        // Without the hand the same attack changes every one of them.
+        let control = arena_with_places(who);
+        let mut shell = control.as_this_person("/bin/sh");
+        assert!(shell.args(["-c", &attack()]).status().expect("it runs").success());
+        assert_eq!(changed(&control), EXISTING, "{who:?}");
+    }
+}
+
+#[test]
+fn l36_what_appears_is_told_to_the_person_by_its_name_with_what_runs_it() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        for some in APPEARING.chunks(5) {
+            let line: Vec<&str> = some.iter().map(|(line, _)| *line).collect();
+            let ran = sh(&arena, &line.join("; ")).ends(0);
+            for (line, path) in some {
+                assert!(ran.err.contains(&format!("{path} was not there before this command")), "{line}: {}", ran.err);
+            }
+        }
+        let quiet =
+            sh(&arena, "mkdir -p src .githubx; echo x > src/main.rs; echo x > envrc; echo x > .gitignore").ends(0);
+        assert!(!quiet.err.contains("was not there before"), "{}", quiet.err);
+        let ran = sh(&arena, "mkdir z; echo x > z/.envrc").ends(0);
+        ran.warns("direnv runs it when a shell enters the folder");
+    }
+}
+
+fn script(arena: &Arena, turns: &str) -> String {
+    arena.write("script.toml", turns);
+    format!("scripted:{}", arena.path("script.toml").display())
+}
+
+#[test]
+fn l36_a_run_its_session_and_the_next_ask_tell_what_appeared() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.configure(
+            "[[rules]]\naction = \"bash\"\nopaque = true\neffect = \"allow\"\n[[rules]]\naction = \"bash\"\neffect = \"allow\"\n",
+        );
+        let model = script(
+            &arena,
+            r#"
+[[turn]]
+calls = [{ name = "bash", input = { command = "f=rc; touch .env$f" } }]
+[[turn]]
+calls = [{ name = "write", input = { file_path = "a.txt", content = "x" } }]
+[[turn]]
+text = "done"
+"#,
+        );
+        let told = "/workspace/.envrc was not there before this command";
+        let ran = arena.run(&["run", "go", "--model", &model]).ends(3);
+        let at = |text: &str| ran.err.find(text).unwrap_or_else(|| panic!("`{text}` is not in {}", ran.err));
+        assert!(at("✓ bash") < at(told), "right below its call: {}", ran.err);
+        assert!(ran.err[at("waits for an answer")..].contains(told), "the ask that is shown tells it: {}", ran.err);
+        let session = ran.id("sesn_");
+        arena.run(&["sessions", "show", &session]).ends(0).says(told);
+        let ask = ran.id("ask_");
+        arena.run(&["approvals", "show", &ask]).ends(0).says("since the last answer").says(told);
+    }
+}
+
+/// A process that outlives its command, and a task that ends when nobody looks.
+#[test]
+fn l36_the_look_is_repeated_when_a_shell_ends() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let model = script(
+            &arena,
+            r#"
+[[turn]]
+calls = [{ name = "bash", input = { command = "(while [ ! -e go ]; do sleep 0.01; done; echo x > .envrc; touch made) >/dev/null 2>&1 & true" } }]
+[[turn]]
+calls = [{ name = "write", input = { file_path = "go", content = "x" } }]
+[[turn]]
+calls = [{ name = "read", input = { file_path = "a.txt" } }]
+[[turn]]
+text = "done"
+"#,
+        );
+        arena.write("work/a.txt", "x\n");
+        let ran = arena.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0);
+        // The process may lose the race against the end of its shell; then nothing appeared.
+        if arena.exists("work/made") {
+            ran.warns("/workspace/.envrc was not there before this command");
+        }
+    }
+}
+
+/// What `write` and `edit` may not do under a broad rule.
+const WRITTEN: &[&str] = &[
+    ".envrc",
+    "a/b/.envrc",
+    ".ENVRC",
+    ".vscode/settings.json",
+    ".github/workflows/ci.yml",
+    ".git/hooks/pre-commit",
+    ".git/config",
+    "vendor/x/.git/commondir",
+    ".npmrc",
+    ".cargo/config.toml",
+    ".ssh/authorized_keys",
+    "Jenkinsfile",
+    "x/.git",
+    "bare/config",
+    "bare/hooks/update",
+    "link",
+];
+
+#[test]
+fn l31_an_allow_of_everything_does_not_let_a_place_be_written_and_a_rule_that_names_it_does() {
+    let broad = "[[rules]]\naction = \"*\"\npath = \"/workspace/**\"\neffect = \"allow\"\n[[rules]]\naction = \"*\"\neffect = \"allow\"\n";
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.configure(broad);
+        for name in ["bare/HEAD", "bare/objects/x", "bare/refs/x"] {
+            arena.write(&format!("work/{name}"), "x\n");
+        }
+        std::os::unix::fs::symlink(".husky", arena.path("work/link")).expect("a link");
+        let write =
+            |name: &str| arena.run(&["call", "write", &json!({ "file_path": name, "content": "evil\n" }).to_string()]);
+        // The rule does what it says for every other file.
+        write("src/main.rs").ends(0);
+        let some = if who == Who::Root { WRITTEN } else { &WRITTEN[..6] };
+        for name in some {
+            write(name).ends(3).says("built_in:runs_later").says("runs later outside of the sandbox");
+            assert!(!arena.exists(&format!("work/{name}")) || *name == "link", "{name}");
+        }
+        for (rule, name) in
+            [("**/.envrc", ".envrc"), (".vscode/**", ".vscode/settings.json"), ("bare/config", "bare/config")]
+        {
+            arena.configure(&format!("{broad}[[rules]]\naction = \"write\"\npath = \"{rule}\"\neffect = \"allow\"\n"));
+            write(name).ends(0);
+            assert_eq!(arena.read(&format!("work/{name}")), "evil\n", "{rule}");
+        }
+        // A command that names the place as where it writes asks as well.
+        arena.configure(broad);
+        let line = json!({ "command": "echo evil > sub.txt > .npmrc" }).to_string();
+        arena.run(&["--profile", "code", "call", "bash", &line]).ends(3).says("runs later outside of the sandbox");
+        let line = json!({ "command": "echo fine > sub.txt" }).to_string();
+        arena.run(&["--profile", "code", "call", "bash", &line]).ends(0);
+    }
+}

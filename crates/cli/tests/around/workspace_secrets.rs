@@ -1,0 +1,175 @@
+//! Files of the workspace that hold secrets: every tool asks before it shows one, commands see it empty, and only a rule
+//! that names it opens it.
+
+use serde_json::json;
+
+use crate::arena::{Arena, EVERYBODY, Who};
+use crate::common::Ran;
+
+const CANARY: &str = "CANARY-7391";
+
+const NAMES: &[&str] = &[
+    ".env",
+    ".env.local",
+    "app/.ENV",
+    "deploy/.env.production",
+    "id_rsa",
+    "keys/id_ed25519",
+    "tls/server.pem",
+    "tls/server.key",
+    ".ssh/notes",
+    ".netrc",
+    ".npmrc",
+    ".aws/credentials",
+    ".kube/config",
+    ".docker/config.json",
+    "gha-creds-1.json",
+    ".password",
+    "db-password.txt",
+    "client_secret_2.json",
+    ".git-credentials",
+];
+
+fn arena_with_secrets(who: Who) -> Arena {
+    let arena = Arena::of(who);
+    for name in NAMES {
+        arena.write(&format!("work/{name}"), &format!("//registry/:_authToken={CANARY}\n"));
+    }
+    arena.write("work/src/main.rs", "fn main() {} // plain\n");
+    arena
+}
+
+fn call(arena: &Arena, tool: &str, input: &serde_json::Value) -> Ran {
+    arena.run(&["call", tool, &input.to_string()])
+}
+
+fn sh(arena: &Arena, command: &str) -> Ran {
+    arena.run(&["--approvals", "allow", "call", "shell_run", &json!({ "command": command }).to_string()])
+}
+
+fn unseen(ran: &Ran) {
+    assert!(!ran.out.contains(CANARY) && !ran.err.contains(CANARY), "{}{}", ran.out, ran.err);
+}
+
+const BROAD: &str = "[[rules]]\naction = \"*\"\npath = \"/workspace/**\"\neffect = \"allow\"\n";
+
+#[test]
+fn check34_reading_a_secret_asks_whatever_a_broad_rule_allows_and_a_rule_that_names_it_opens_it() {
+    for who in EVERYBODY {
+        let arena = arena_with_secrets(who);
+        arena.configure(BROAD);
+        let read = |name: &str| call(&arena, "read", &json!({ "file_path": name }));
+        read("src/main.rs").ends(0).says("plain");
+        let some = if who == Who::Root { NAMES } else { &NAMES[..5] };
+        for name in some {
+            let ran = read(name).ends(3).says("built_in:secrets");
+            unseen(&ran);
+        }
+        unseen(&call(&arena, "grep", &json!({ "pattern": "CANARY", "path": ".env" })).ends(3));
+        for (rule, name) in
+            [("**/.env", ".env"), ("gha-creds-*.json", "gha-creds-1.json"), ("tls/*.pem", "tls/server.pem")]
+        {
+            arena.configure(&format!("{BROAD}[[rules]]\naction = \"read\"\npath = \"{rule}\"\neffect = \"allow\"\n"));
+            read(name).ends(0).says(CANARY);
+            unseen(&read(".env.local").ends(3));
+        }
+    }
+}
+
+#[test]
+fn check34_a_search_shows_no_secret_and_a_listing_shows_names_alone() {
+    for who in EVERYBODY {
+        let arena = arena_with_secrets(who);
+        let ran = call(&arena, "grep", &json!({ "pattern": "CANARY|plain" })).ends(0).says("src/main.rs");
+        unseen(&ran);
+        call(&arena, "glob", &json!({ "pattern": "*", "limit": 100 }))
+            .ends(0)
+            .says(".env.local")
+            .says("gha-creds-1.json");
+        // The same search of files with other names finds them.
+        arena.write("work/plain.txt", CANARY);
+        call(&arena, "grep", &json!({ "pattern": "CANARY" })).ends(0).says("plain.txt");
+    }
+}
+
+/// Every way to the content that a command has.
+fn attempts() -> String {
+    let mut lines = String::new();
+    for name in NAMES {
+        lines.push_str(&format!(
+            "cat {name}; ln {name} l; cat l; mv {name} m; cat m; cp {name} c; cat c; chmod 777 {name}; \
+             python3 -c \"print(open('{name}').read())\"; echo x >> {name}; rm -f {name} l m c\n"
+        ));
+    }
+    lines
+        + "grep -r CANARY . ; find . -type f -exec cat {} + ; tar c . | grep -a CANARY; mv tls t2; cat t2/*; mv t2 tls; true"
+}
+
+#[test]
+fn check34_commands_see_secrets_empty_and_cannot_move_change_or_link_them() {
+    for who in EVERYBODY {
+        let arena = arena_with_secrets(who);
+        let ran = sh(&arena, &attempts()).ends(0);
+        unseen(&ran);
+        let ran = sh(&arena, "cat .env tls/server.key && test ! -s gha-creds-1.json && ls .ssh | wc -l").ends(0);
+        unseen(&ran);
+        for name in NAMES {
+            assert!(arena.read(&format!("work/{name}")).contains(CANARY), "{who:?} {name}");
+        }
+        // It is told which.
+        let told = sh(&arena, "true").ends(0);
+        told.warns("files that hold secrets are shown empty to commands").warns("/workspace/.aws/credentials");
+        // Looking alone does not open them either.
+        for line in ["cat .password", "cat gha-creds-1.json", "grep -r CANARY .", "cat .npmrc", "head tls/server.pem"] {
+            unseen(&call(&arena, "bash", &json!({ "command": line })));
+        }
+        // A rule opens one to commands too, and the control: outside of the hand all of it is read.
+        arena.configure("[[rules]]\naction = \"read\"\npath = \"**/.env\"\neffect = \"allow\"\n");
+        sh(&arena, "cat .env").ends(0).says(CANARY);
+        unseen(&sh(&arena, "cat .env.local").ends(0));
+        let outside =
+            arena.as_this_person("/bin/sh").args(["-c", "cat .env.local tls/server.key"]).output().expect("it runs");
+        assert!(String::from_utf8_lossy(&outside.stdout).contains(CANARY));
+    }
+}
+
+#[test]
+fn check34_what_git_tracks_is_open_and_no_command_can_make_it_so() {
+    for who in EVERYBODY {
+        let arena = arena_with_secrets(who);
+        let git = |words: &[&str]| {
+            let done = arena.as_this_person("git").args(words).output().expect("git runs");
+            assert!(done.status.success(), "{done:?}");
+        };
+        git(&["init", "-q", "."]);
+        git(&["add", "-f", "tls/server.pem"]);
+        call(&arena, "read", &json!({ "file_path": "tls/server.pem" })).ends(0).says(CANARY);
+        sh(&arena, "cat tls/server.pem").ends(0).says(CANARY);
+        // In the hand the file is empty, and what git notes of it there is not true of the real one.
+        sh(&arena, "git add -f .env .netrc tls/server.key; git update-index --add .password; true").ends(0);
+        for name in [".env", ".netrc", "tls/server.key", ".password"] {
+            unseen(&call(&arena, "read", &json!({ "file_path": name })).ends(3));
+        }
+    }
+}
+
+#[test]
+fn check34_what_is_public_is_shown() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.write("work/ca.pem", "-----BEGIN CERTIFICATE-----\nPUBLIC-1\n-----END CERTIFICATE-----\n");
+        arena.write("work/.npmrc", "save-exact=true # PUBLIC-1\n");
+        arena.write("work/.env.example", "KEY=PUBLIC-1\n");
+        arena.write("work/src/password.rs", "// PUBLIC-1\n");
+        arena.write("work/node_modules/x/key.pem", "PUBLIC-1\n");
+        for name in ["ca.pem", ".npmrc", ".env.example", "src/password.rs", "node_modules/x/key.pem"] {
+            call(&arena, "read", &json!({ "file_path": name })).ends(0).says("PUBLIC-1");
+        }
+        let ran = sh(&arena, "cat ca.pem .npmrc .env.example src/password.rs node_modules/x/key.pem").ends(0);
+        assert_eq!(ran.out.matches("PUBLIC-1").count(), 5, "{}", ran.out);
+        assert!(!ran.err.contains("shown empty"), "{}", ran.err);
+        // With a key in it a file of the same name is a secret.
+        arena.write("work/ca.pem", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n");
+        call(&arena, "read", &json!({ "file_path": "ca.pem" })).ends(3);
+    }
+}

@@ -1,0 +1,333 @@
+//! One index of the mounted trees: where the few names stand that somebody looks for, and where git folders are.
+//!
+//! A tree is listed once. Afterwards each folder costs one `stat`: what it holds is listed anew only if its time of change
+//! moved, which no program can set back. A folder that changed a moment ago is not believed, because two changes may bear
+//! the same time.
+//!
+//! Links are found and never followed. Whoever acts on what was found meets links again and must not follow them either.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::handle::kind_of;
+use crate::{Kind, Mount, MountTable};
+
+/// How deep a tree is looked through. Nobody works in a folder that lies deeper.
+const DEPTH_MAX: usize = 200;
+
+/// A folder that changed within this time before it was listed is listed again: file systems keep times of coarse steps.
+const UNSURE: Duration = Duration::from_millis(100);
+
+/// Bytes of entries asked for at once.
+const BUFFER: usize = 32 << 10;
+
+/// What every git folder holds, whatever it is called.
+const GIT_FOLDER: [&str; 3] = ["HEAD", "objects", "refs"];
+
+/// Something that was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighted {
+    /// The virtual path of its mount.
+    pub mount: String,
+    /// From there to it; empty for the mount itself.
+    pub beneath: PathBuf,
+    /// Links are [`Kind::Other`].
+    pub kind: Kind,
+    /// It is a git folder by what it holds, or is called `.git`.
+    pub git: bool,
+}
+
+/// An index of trees by names. Looking costs one `stat` a folder where nothing has changed.
+pub struct TreeIndex {
+    /// Whether somebody looks for this name.
+    wanted: fn(&OsStr) -> bool,
+    trees: Mutex<Vec<(String, Folder)>>,
+}
+
+impl TreeIndex {
+    /// Nothing is looked at yet.
+    #[must_use]
+    pub fn new(wanted: fn(&OsStr) -> bool) -> Self {
+        Self { wanted, trees: Mutex::default() }
+    }
+
+    /// Whether nobody has looked yet.
+    #[must_use]
+    pub fn is_cold(&self) -> bool {
+        self.trees.try_lock().is_ok_and(|trees| trees.is_empty())
+    }
+
+    /// Where the wanted names and git folders stand now, folders before what is in them.
+    ///
+    /// # Errors
+    /// If a mount cannot be listed.
+    pub fn look(&self, table: &MountTable) -> io::Result<Vec<Sighted>> {
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = Vec::new();
+        for mount in table.mounts() {
+            let root = mount.root().as_str();
+            let known = trees.iter().position(|(known, _)| known == root).map(|at| trees.swap_remove(at).1);
+            let mut look = Look {
+                wanted: self.wanted,
+                mount,
+                root: mount.dir().as_fd().try_clone_to_owned()?,
+                buffer: Vec::new(),
+            };
+            let tree = look
+                .folder(known, &mut PathBuf::new(), 0)
+                .ok_or_else(|| io::Error::other(format!("{root} cannot be listed")))?;
+            look.gather(&tree, &mut PathBuf::new(), &mut out);
+            trees.push((root.to_owned(), tree));
+        }
+        Ok(out)
+    }
+}
+
+impl std::fmt::Debug for TreeIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TreeIndex").finish_non_exhaustive()
+    }
+}
+
+/// What stands at a place beneath a mount, a link at its end not followed.
+#[must_use]
+pub fn kind_at(mount: &Mount, beneath: &Path) -> Option<(Kind, (u64, u64))> {
+    let place = if beneath.as_os_str().is_empty() { Path::new(".") } else { beneath };
+    let stat = rustix::fs::statat(mount.dir(), place, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some((kind_of(&stat), (stat.st_dev, stat.st_ino)))
+}
+
+/// Which folder it is, as it was when it was listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    object: (u64, u64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(stat: &Stat) -> Self {
+        let nanos = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
+        Self { object: (stat.st_dev, stat.st_ino), changed: (stat.st_ctime, nanos) }
+    }
+
+    /// Whether whatever changes the folder after `now` gives it another time.
+    fn is_sure(&self, now: Duration) -> bool {
+        let part = |value: i64| u64::try_from(value).unwrap_or(0);
+        let changed = Duration::from_secs(part(self.changed.0)) + Duration::from_nanos(part(self.changed.1));
+        changed + UNSURE < now
+    }
+}
+
+/// A folder that was listed.
+struct Folder {
+    /// None if it must be listed again.
+    stamp: Option<Stamp>,
+    wanted: Vec<(OsString, Kind)>,
+    folders: Vec<(OsString, Folder)>,
+    git: bool,
+}
+
+struct Look<'m> {
+    wanted: fn(&OsStr) -> bool,
+    mount: &'m Mount,
+    root: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl Look<'_> {
+    /// The folder as it is now. `None` if it is not there, or cannot be listed.
+    fn folder(&mut self, known: Option<Folder>, at: &mut PathBuf, depth: usize) -> Option<Folder> {
+        let here = if depth == 0 { Path::new(".") } else { at.as_path() };
+        let mut folder = match known {
+            Some(known) if known.stamp.is_some() && known.stamp == self.stamp(here) => known,
+            known => self.list(here, known)?,
+        };
+        if depth >= DEPTH_MAX {
+            folder.folders.clear();
+        }
+        let inside = std::mem::take(&mut folder.folders);
+        for (name, known) in inside {
+            at.push(&name);
+            // One that cannot be listed now may be opened later, which its own folder does not tell.
+            let now = self.folder(Some(known), at, depth + 1).unwrap_or_else(Folder::unseen);
+            folder.folders.push((name, now));
+            at.pop();
+        }
+        Some(folder)
+    }
+
+    fn stamp(&self, place: &Path) -> Option<Stamp> {
+        let stat = rustix::fs::statat(&self.root, place, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(Stamp::of(&stat))
+    }
+
+    fn open(&self, place: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.root, place, flags, Mode::empty(), within) {
+            Err(Errno::NOSYS) => rustix::fs::openat(&self.root, place, flags, Mode::empty()),
+            other => other,
+        }
+    }
+
+    /// Lists a folder. What is known of the folders in it is kept for them to be compared with.
+    fn list(&mut self, place: &Path, known: Option<Folder>) -> Option<Folder> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let dir = self.open(place).ok()?;
+        let stamp = Stamp::of(&rustix::fs::fstat(&dir).ok()?);
+        let mut before = known.map(|known| known.folders).unwrap_or_default();
+        let mut folder =
+            Folder { stamp: stamp.is_sure(now).then_some(stamp), wanted: Vec::new(), folders: Vec::new(), git: false };
+        let mut marks = 0;
+        self.buffer.reserve(BUFFER);
+        let mut entries = RawDir::new(&dir, self.buffer.spare_capacity_mut());
+        let of_git = place.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
+        while let Some(entry) = entries.next() {
+            // What cannot be listed to its end is listed again the next time.
+            let Ok(entry) = entry else {
+                folder.stamp = None;
+                break;
+            };
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if matches!(name.as_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).map_or(Kind::Other, |stat| kind_of(&stat))
+                }
+                FileType::Directory => Kind::Directory,
+                FileType::RegularFile => Kind::File,
+                _ => Kind::Other,
+            };
+            marks += usize::from(GIT_FOLDER.iter().any(|mark| name.eq_ignore_ascii_case(mark)));
+            if (self.wanted)(name) {
+                folder.wanted.push((name.to_owned(), kind));
+            }
+            // In a git folder nobody works; what decides there is looked for by its names.
+            if kind == Kind::Directory && !of_git {
+                let known = before.iter().position(|(known, _)| known == name).map(|at| before.swap_remove(at).1);
+                folder.folders.push((name.to_owned(), known.unwrap_or_else(Folder::unseen)));
+            }
+        }
+        folder.git = of_git || marks == GIT_FOLDER.len();
+        if folder.git {
+            folder.folders.retain(|(name, _)| !name.eq_ignore_ascii_case("objects"));
+        }
+        Some(folder)
+    }
+
+    fn gather(&self, folder: &Folder, at: &mut PathBuf, out: &mut Vec<Sighted>) {
+        let mut add = |beneath: PathBuf, kind, git| {
+            out.push(Sighted { mount: self.mount.root().as_str().to_owned(), beneath, kind, git });
+        };
+        if folder.git {
+            add(at.clone(), Kind::Directory, true);
+        }
+        for (name, kind) in &folder.wanted {
+            add(at.join(name), *kind, false);
+        }
+        for (name, inside) in &folder.folders {
+            at.push(name);
+            self.gather(inside, at, out);
+            at.pop();
+        }
+    }
+}
+
+impl Folder {
+    fn unseen() -> Self {
+        Self { stamp: None, wanted: Vec::new(), folders: Vec::new(), git: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::TreeOwner;
+
+    fn names(index: &TreeIndex, table: &MountTable) -> Vec<String> {
+        let mut all: Vec<String> = index
+            .look(table)
+            .expect("listed")
+            .into_iter()
+            .map(|found| format!("{}{}", found.beneath.display(), if found.git { " (git)" } else { "" }))
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn rc(name: &OsStr) -> bool {
+        name.to_str().is_some_and(|name| name.ends_with("rc"))
+    }
+
+    /// Looks until no folder would be listed again.
+    fn until_believed(index: &TreeIndex, table: &MountTable) {
+        fn is_believed(folder: &Folder) -> bool {
+            folder.stamp.is_some() && folder.folders.iter().all(|(_, inside)| is_believed(inside))
+        }
+        loop {
+            index.look(table).expect("listed");
+            if index.trees.lock().expect("no panic").iter().all(|(_, tree)| is_believed(tree)) {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn what_changes_in_a_tree_is_found_by_the_next_look() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| tree.path().join(name);
+        fs::create_dir_all(at("a/b/c")).expect("folders");
+        fs::write(at("a/b/.envrc"), "x").expect("written");
+        let table = MountTable::workspace(tree.path(), TreeOwner::PersonsTree).expect("a mount");
+        let index = TreeIndex::new(rc);
+        assert_eq!(names(&index, &table), ["a/b/.envrc"]);
+        until_believed(&index, &table);
+        assert_eq!(names(&index, &table), ["a/b/.envrc"]);
+        fs::write(at("a/b/c/.npmrc"), "x").expect("written");
+        assert_eq!(names(&index, &table), ["a/b/.envrc", "a/b/c/.npmrc"]);
+        fs::rename(at("a/b"), at("a/d")).expect("renamed");
+        assert_eq!(names(&index, &table), ["a/d/.envrc", "a/d/c/.npmrc"]);
+        fs::remove_dir_all(at("a")).expect("removed");
+        assert_eq!(names(&index, &table), Vec::<String>::new());
+    }
+
+    /// The time of modification is what a program can set.
+    #[test]
+    fn a_time_that_was_set_back_hides_no_change() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let table = MountTable::workspace(tree.path(), TreeOwner::PersonsTree).expect("a mount");
+        let index = TreeIndex::new(rc);
+        until_believed(&index, &table);
+        fs::write(tree.path().join(".bashrc"), "x").expect("written");
+        let old = fs::FileTimes::new().set_modified(UNIX_EPOCH).set_accessed(UNIX_EPOCH);
+        fs::File::open(tree.path()).expect("opened").set_times(old).expect("set");
+        assert_eq!(names(&index, &table), [".bashrc"]);
+    }
+
+    #[test]
+    fn git_folders_are_found_whatever_they_are_called_and_links_are_not_followed() {
+        let tree = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| tree.path().join(name);
+        for folder in ["bare/objects", "bare/refs", "half/objects", "x/.git/sub"] {
+            fs::create_dir_all(at(folder)).expect("folders");
+        }
+        fs::write(at("bare/HEAD"), "ref: refs/heads/x").expect("written");
+        fs::write(at("half/HEAD"), "ref: refs/heads/x").expect("written");
+        fs::write(at("x/.git/sub/.envrc"), "x").expect("written");
+        std::os::unix::fs::symlink(at("bare"), at("link")).expect("a link");
+        let table = MountTable::workspace(tree.path(), TreeOwner::PersonsTree).expect("a mount");
+        assert_eq!(names(&TreeIndex::new(rc), &table), ["bare (git)", "x/.git (git)"]);
+    }
+}
