@@ -267,7 +267,7 @@ async fn keep_diff(
     diff: &str,
     facts: &mut Append,
 ) -> Result<ArtifactRef, RetainError> {
-    let diff = session.gate.redactor.redact_text(diff);
+    let diff = session.gate.seen.redact_text(diff);
     let lines = Some(diff.lines().count() as u64);
     let label = |id| Label { id, kind: ArtifactKind::Diff, mime: "text/x-diff", lines, complete: true };
     keep(session, question, label, diff.into_owned().into_bytes(), facts).await

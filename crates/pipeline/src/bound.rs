@@ -127,10 +127,7 @@ pub(crate) fn retention_failed(observed: &mut Observed, error: &RetainError) {
 }
 
 fn redact(session: &SessionShared, observed: &mut Observed) {
-    let redactor = &session.gate.redactor;
-    if redactor.is_empty() {
-        return;
-    }
+    let redactor = &session.gate.seen;
     observed.summary = redactor.redact_text(&observed.summary).into_owned();
     observed.title = redactor.redact_text(&observed.title).into_owned();
     for warning in &mut observed.warnings {
@@ -204,7 +201,7 @@ impl<'a> Channel<'a> {
         for part in content {
             match part {
                 Content::Text { text } => {
-                    let text = session.gate.redactor.redact_text(&text).into_owned();
+                    let text = session.gate.seen.redact_text(&text).into_owned();
                     let window: Arc<dyn Window> = Arc::new(text.into_bytes());
                     channel.parts.push(Part { source: "output".to_owned(), window, stream: None, complete: true });
                 }

@@ -21,13 +21,11 @@ impl PathRules {
         Self { gate }
     }
 
-    /// Text that a tool is about to cut, with known secrets masked: of half a secret nobody could tell later that it
+    /// Text that a tool is about to cut, with secrets and keys masked: of half a secret nobody could tell later that it
     /// is one (L69).
     #[must_use]
     pub fn masked<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
-        self.gate
-            .upgrade()
-            .map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.redactor.redact_bytes(text).into_owned()))
+        self.gate.upgrade().map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.seen.redact_bytes(text).into_owned()))
     }
 
     /// The rules as they stand now, for one call that was let through with `named` and reads under

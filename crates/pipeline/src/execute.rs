@@ -142,7 +142,7 @@ fn host(session: &SessionShared, invocation: &Invocation, line: Line) -> Invocat
         session_id: session.key.session,
         intent_id: invocation.authorized.validated.visible.intent.id,
         invocation_id: invocation.id,
-        redactor: Arc::clone(&gate.redactor),
+        redactor: Arc::clone(&gate.seen),
         // The start of an inert call is not in the log while it runs, so nothing of it can follow there.
         newest: (semantics.stream_progress && !semantics.inert()).then(Arc::<Newest>::default),
     });

@@ -92,7 +92,11 @@ pub(crate) struct GateInner {
     registry: Registry,
     policy: RwLock<Arc<Policy>>,
     pub(crate) sealer: Sealer,
+    /// Masks known secrets, in whatever is written.
     pub(crate) redactor: Arc<Redactor>,
+    /// Masks values that look like keys as well, in what tools bring back. Inputs stay as they are: a call must run with
+    /// what was proposed.
+    pub(crate) seen: Arc<Redactor>,
     pub(crate) variables: BTreeMap<String, SecretText>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdGen>,
@@ -209,6 +213,7 @@ impl Gate {
             registry: parts.registry,
             policy: RwLock::new(Arc::new(parts.policy)),
             sealer: parts.sealer,
+            seen: Arc::new(parts.redactor.and_keys()),
             redactor: Arc::new(parts.redactor),
             variables: parts.variables,
             clock: parts.clock,

@@ -1,7 +1,7 @@
 //! Evidence a tool handed over: kept, or named nowhere. An event never refers to an artifact that is not
 //! there (S13), so an id whose bytes could not be kept is taken out of everything the call said.
 
-use portcullis_base::SideEffect;
+use portcullis_base::{ArtifactKind, SideEffect};
 use portcullis_contract::Content;
 use portcullis_contract::seam::Kept;
 use portcullis_event::Observed;
@@ -29,7 +29,12 @@ pub(crate) async fn keep_handed_over(
     for item in kept {
         let mime = session.tidy(&item.mime, MIME_MAX);
         let label = Label { id: item.id, kind: item.kind, mime: &mime, lines: None, complete: true };
-        let bytes = session.gate.redactor.redact_bytes(&item.bytes).into_owned();
+        let redactor = match item.kind {
+            // A change is taken back with these bytes: a marker in them would end up in the file.
+            ArtifactKind::File => &session.gate.redactor,
+            _ => &session.gate.seen,
+        };
+        let bytes = redactor.redact_bytes(&item.bytes).into_owned();
         match evidence.keep(label, bytes, facts).await {
             Ok(artifact) => observed.artifacts.push(artifact),
             Err(error) => {

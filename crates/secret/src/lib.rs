@@ -15,13 +15,14 @@ mod key_file;
 mod redactor;
 mod seal;
 mod sensitive;
+mod shapes;
 mod stream;
 mod value;
 
 pub use forms::MIN_REDACTED_BYTES;
 pub use key::SealingKey;
 pub use key_file::KeyFileError;
-pub use redactor::{Redactor, RedactorError};
+pub use redactor::{Redactor, RedactorError, markers};
 pub use seal::{Aad, OpenError, SealError, Sealed, Sealer};
 pub use sensitive::{RestoreError, marks_sensitive, redact_sensitive, restore_sensitive};
 pub use stream::RedactingStream;

@@ -12,6 +12,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
 use crate::forms::{FAMILIES, Form, forms};
+use crate::shapes;
 use crate::stream::RedactingStream;
 use crate::{MASK, MIN_REDACTED_BYTES};
 
@@ -40,34 +41,81 @@ pub struct Redactor {
     search: Option<Arc<Search>>,
 }
 
-/// One expression for each family of shapes, over all secrets.
+/// What is looked for.
+#[derive(Clone, Default)]
 pub(crate) struct Search {
+    /// One expression for each family of shapes of the known secrets, over all of them.
     families: Vec<Regex>,
+    /// Bytes of the longest possible match of these.
     longest: usize,
+    /// Whether values that look like a key count, too.
+    keys: bool,
+}
+
+/// A place to mask.
+pub(crate) struct Match {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// What it looks like; `None`: a known secret.
+    pub(crate) label: Option<&'static str>,
+}
+
+impl Match {
+    /// What stands there instead.
+    pub(crate) fn mask(&self) -> Cow<'static, str> {
+        self.label.map_or(Cow::Borrowed(MASK), |label| Cow::Owned(marker(label)))
+    }
+}
+
+/// What stands where a value stood that looks like a key.
+fn marker(label: &str) -> String {
+    format!("[redacted: {label}]")
+}
+
+/// Which markers of [`Redactor::and_keys`] stand in `text`, and how often each: a text that goes into a file must not
+/// carry one, because the file holds the value that the marker hides.
+#[must_use]
+pub fn markers(text: &str) -> Vec<(String, usize)> {
+    if !text.contains("[redacted: ") {
+        return Vec::new();
+    }
+    let all: BTreeSet<&str> = shapes::labels().collect();
+    let counted = all.into_iter().map(marker).map(|marker| (text.matches(&marker).count(), marker));
+    counted.filter(|(times, _)| *times > 0).map(|(times, marker)| (marker, times)).collect()
 }
 
 impl Search {
-    /// Bytes of the longest possible match.
-    pub(crate) fn longest(&self) -> usize {
-        self.longest
-    }
-
     fn any(&self, text: &[u8]) -> bool {
-        self.families.iter().any(|family| family.is_match(text))
+        self.families.iter().any(|family| family.is_match(text)) || (self.keys && shapes::any(text))
     }
 
-    /// Every match that starts before `end`, overlapping ones too, by start.
-    pub(crate) fn matches(&self, text: &[u8], end: usize) -> Vec<(usize, usize)> {
+    /// The places in `text` by start, overlapping ones too, and how many bytes of it are decided: all where it has
+    /// `ended`. `before` is the byte ahead of it.
+    pub(crate) fn decide(&self, text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Match>, usize) {
+        // Of a known secret that starts before this everything is here.
+        let mut decided = if ended { text.len() } else { text.len() - self.longest.saturating_sub(1).min(text.len()) };
         let mut out = Vec::new();
+        if self.keys {
+            let (values, undecided) = shapes::values(text, before, ended);
+            decided = decided.min(undecided);
+            for value in values.into_iter().rev() {
+                // What says that it is a value and the value itself are decided together.
+                if value.known_from < decided && decided <= value.start {
+                    decided = value.known_from;
+                }
+                out.push(Match { start: value.start, end: value.end, label: Some(value.label) });
+            }
+        }
         for family in &self.families {
             let mut from = 0;
-            while let Some(found) = family.find_at(text, from).filter(|found| found.start() < end) {
-                out.push((found.start(), found.end()));
+            while let Some(found) = family.find_at(text, from).filter(|found| found.start() < decided) {
+                out.push(Match { start: found.start(), end: found.end(), label: None });
                 from = found.start() + 1;
             }
         }
-        out.sort_unstable();
-        out
+        out.retain(|found| found.start < decided);
+        out.sort_unstable_by_key(|found| (found.start, found.end));
+        (out, decided)
     }
 }
 
@@ -113,7 +161,15 @@ impl Redactor {
         };
         let families = families.iter().filter(|family| !family.is_empty()).map(compile);
         let families = families.collect::<Result<_, _>>()?;
-        Ok(Self { search: Some(Arc::new(Search { families, longest })) })
+        Ok(Self { search: Some(Arc::new(Search { families, longest, keys: false })) })
+    }
+
+    /// Masks what this one masks, and each value that looks like a key of a known issuer or is a private key block, with
+    /// words that say what stood there. For what tools bring back from the world; what somebody typed stays as it is.
+    #[must_use]
+    pub fn and_keys(&self) -> Self {
+        let search = self.search.as_deref().cloned().unwrap_or_default();
+        Self { search: Some(Arc::new(Search { keys: true, ..search })) }
     }
 
     /// Whether there is nothing to mask.

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::MASK;
 use crate::redactor::Search;
 
-/// Masks what is pushed through it. Holds back fewer bytes than the longest shape of a secret, so
-/// that one split over chunks is caught; [`Self::finish`] gives out the rest.
+/// Masks what is pushed through it. Holds back fewer bytes than the longest shape of a known secret, and the
+/// beginning of what may become a key, so that one split over chunks is caught; [`Self::finish`] gives out the rest.
+#[derive(Clone)]
 pub struct RedactingStream {
     search: Option<Arc<Search>>,
     /// Bytes in which a match may still start.
     held: Vec<u8>,
+    /// The byte ahead of them.
+    before: Option<u8>,
     /// How many of the held bytes a mask already given out covers. A match that begins at or before
     /// its end widens it instead of adding a second mask.
     covered: Option<usize>,
@@ -18,7 +20,7 @@ pub struct RedactingStream {
 
 impl RedactingStream {
     pub(crate) fn new(search: Option<Arc<Search>>) -> Self {
-        Self { search, held: Vec::new(), covered: None }
+        Self { search, held: Vec::new(), before: None, covered: None }
     }
 
     /// Takes in `bytes` and gives out what is decided.
@@ -27,23 +29,21 @@ impl RedactingStream {
             return bytes.to_vec();
         };
         self.held.extend_from_slice(bytes);
-        // Of a match that starts before this everything is here.
-        let decided = (self.held.len() + 1).saturating_sub(search.longest());
-        self.advance(&search, decided)
+        self.advance(&search, false)
     }
 
     /// Gives out what was held back; the stream has ended.
     pub fn finish(mut self) -> Vec<u8> {
         match self.search.take() {
             None => Vec::new(),
-            Some(search) => self.advance(&search, self.held.len()),
+            Some(search) => self.advance(&search, true),
         }
     }
 
     /// What would be given out if the stream ended here; it goes on as before.
     #[must_use]
     pub fn peek(&self) -> Vec<u8> {
-        Self { search: self.search.clone(), held: self.held.clone(), covered: self.covered }.finish()
+        self.clone().finish()
     }
 
     /// How many bytes are held back at present.
@@ -52,20 +52,21 @@ impl RedactingStream {
         self.held.len()
     }
 
-    /// Decides every held byte before `decided`.
-    fn advance(&mut self, search: &Search, decided: usize) -> Vec<u8> {
+    /// Decides as many of the held bytes as can be.
+    fn advance(&mut self, search: &Search, ended: bool) -> Vec<u8> {
+        let (matches, decided) = search.decide(&self.held, self.before, ended);
         let mut out = Vec::with_capacity(decided);
         // Everything before `done` has been given out or masked.
         let mut done = self.covered.unwrap_or(0);
         let mut masking = self.covered.is_some();
-        for (start, end) in search.matches(&self.held, decided) {
-            if !(masking && start <= done) {
-                out.extend_from_slice(&self.held[done..start]);
-                out.extend_from_slice(MASK.as_bytes());
+        for found in matches {
+            if !(masking && found.start <= done) {
+                out.extend_from_slice(&self.held[done..found.start]);
+                out.extend_from_slice(found.mask().as_bytes());
                 masking = true;
-                done = end;
+                done = found.end;
             }
-            done = done.max(end);
+            done = done.max(found.end);
         }
         self.covered = if masking && done >= decided {
             Some(done - decided)
@@ -73,6 +74,7 @@ impl RedactingStream {
             out.extend_from_slice(&self.held[done.min(decided)..decided]);
             None
         };
+        self.before = decided.checked_sub(1).map(|last| self.held[last]).or(self.before);
         self.held.drain(..decided);
         out
     }

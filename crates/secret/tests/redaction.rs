@@ -135,6 +135,35 @@ proptest! {
     }
 
     #[test]
+    fn a_stream_masks_keys_like_the_whole_however_it_is_cut(
+        known in proptest::collection::vec("[ab1]{6,9}|AKIA[A-Z]{3}|ghp_[ab]{4}", 0..3),
+        text in "[ab1 =\n\"-]{0,80}",
+        planted in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..6),
+        cuts in proptest::collection::vec(1usize..40, 0..80),
+    ) {
+        let mut text = text;
+        for (which, place) in planted {
+            let keys = keys();
+            let (_, key) = &keys[which.index(keys.len())];
+            let from = place.index(3).min(1) * place.index(key.len());
+            text.insert_str(place.index(text.len() + 1), &key[from..]);
+        }
+        let redactor = Redactor::new(&known).expect("small secrets").and_keys();
+        let mut stream = redactor.stream();
+        let mut got = Vec::new();
+        let mut rest = text.as_bytes();
+        for cut in cuts {
+            let (chunk, later) = rest.split_at(cut.min(rest.len()));
+            got.extend(stream.push(chunk));
+            rest = later;
+        }
+        got.extend(stream.push(rest));
+        got.extend(stream.finish());
+        let whole = redactor.redact_bytes(text.as_bytes());
+        prop_assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(&whole));
+    }
+
+    #[test]
     fn l69_a_value_holds_no_secret_at_any_depth(
         secret in "[a-z]{6,10}", key in "[A-Z]{0,3}", depth in 0usize..6,
     ) {
@@ -240,4 +269,92 @@ fn speed_of_a_search_grows_with_the_text_and_not_with_the_secrets() {
         // A wide margin: debug builds on a busy machine. Trying each secret at each place would still show.
         assert!(first < std::time::Duration::from_secs(20), "{name}: {first:?}");
     }
+}
+
+/// Values that look like keys, made up here, with the words that stand in their place.
+fn keys() -> Vec<(&'static str, String)> {
+    let letters: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    let of = |prefix: &str, len: usize| format!("{prefix}{}", letters.repeat(8).split_at(len).0);
+    let block = |kind: &str, end: &str| {
+        let lines: String =
+            letters.repeat(8).as_bytes().chunks(64).map(|l| String::from_utf8_lossy(l) + "\n").collect();
+        format!("-----BEGIN {kind}-----\n{lines}-----{end} {kind}-----")
+    };
+    vec![
+        ("aws key", "AKIA2QWERTYUIOPASDFG".to_owned()),
+        ("aws key", "ASIA2QWERTYUIOPASDFG".to_owned()),
+        ("github token", of("ghp_", 36)),
+        ("github token", of("gho_", 36)),
+        ("github token", of("ghs_", 36)),
+        ("github token", of("github_pat_", 82)),
+        ("gitlab token", of("glpat-", 20)),
+        ("anthropic key", of("sk-ant-api03-", 93)),
+        ("api key", of("sk-proj-", 120)),
+        ("api key", of("sk-", 48)),
+        ("slack token", "xoxb-123456789012-abcdefGHIJ".to_owned()),
+        ("stripe key", of("sk_live_", 24)),
+        ("google key", of("AIza", 35)),
+        ("google token", of("ya29.", 60)),
+        ("npm token", of("npm_", 36)),
+        ("pypi token", of("pypi-AgEIcHlwaS5vcmc", 100)),
+        ("hugging face token", of("hf_", 34)),
+        ("docker token", of("dckr_pat_", 27)),
+        ("vault token", of("hvs.", 90)),
+        ("private key", block("RSA PRIVATE KEY", "END")),
+        ("private key", block("OPENSSH PRIVATE KEY", "END")),
+        ("private key", block("PRIVATE KEY", "END").replace('\n', "\\n")),
+    ]
+}
+
+#[test]
+fn keys_of_known_issuers_are_masked_with_words_that_say_what_stood_there() {
+    let redactor = Redactor::none().and_keys();
+    for (label, key) in keys() {
+        for (before, after) in
+            [("", ""), ("KEY=", "\n"), ("\"", "\","), ("  12\t", " # live\n"), ("https://u:", "@host/")]
+        {
+            let text = format!("{before}{key}{after}");
+            assert_eq!(redactor.redact_text(&text), format!("{before}[redacted: {label}]{after}"), "{text}");
+        }
+        let marker = format!("a [redacted: {label}] b [redacted: {label}]");
+        assert_eq!(portcullis_secret::markers(&marker), [(format!("[redacted: {label}]"), 2)]);
+    }
+    let value = "aB3/".repeat(9) + "wXyZ";
+    for (name, gap) in
+        [("aws_secret_access_key", " = "), ("AWS_SECRET_ACCESS_KEY", "="), ("\"SecretAccessKey\"", ": \"")]
+    {
+        let text = format!("{name}{gap}{value}\n");
+        assert_eq!(redactor.redact_text(&text), format!("{name}{gap}[redacted: aws secret key]\n"));
+    }
+    let mut value = json!({"a": [keys()[0].1.clone()], "n": 12});
+    redactor.redact_value(&mut value);
+    assert_eq!(value, json!({"a": ["[redacted: aws key]"], "n": 12}));
+}
+
+#[test]
+fn what_only_looks_a_little_like_a_key_stays() {
+    let redactor = Redactor::none().and_keys();
+    for text in [
+        "ghp_[A-Za-z0-9]{36}",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "sk-ant-...",
+        "export OPENAI_API_KEY=sk-your-key-here",
+        "task-0123456789abcdefghijklmnopqrstuvwxyz",
+        "MAKIA2QWERTYUIOPASDFG AKIA2QWERTYUIOPASDFGH",
+        "aws_secret_access_key = os.environ['AWS_SECRET_ACCESS_KEY']",
+        "-----BEGIN CERTIFICATE-----\nMIIBszCCARygAwIBAgIUQWxsIHRoZSBzYW1lLCBhbGwgZ29uZQ\n-----END CERTIFICATE-----",
+        "if line == \"-----BEGIN RSA PRIVATE KEY-----\" { return Err(Refused) }",
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    ] {
+        assert_eq!(redactor.redact_text(text), text);
+    }
+    assert!(portcullis_secret::markers("a list [redacted] and [redacted: by law]").is_empty());
+}
+
+#[test]
+fn live_output_is_held_back_by_a_token_at_most() {
+    let mut stream = Redactor::none().and_keys().stream();
+    assert_eq!(stream.push(b"Compiling one v1.0\nCompiling t"), b"Compiling one v1.0\nCompiling t");
+    assert_eq!(stream.push(b"wo ghp_abc"), b"wo ");
+    assert_eq!(stream.push(b" and off."), b"ghp_abc and off.");
 }

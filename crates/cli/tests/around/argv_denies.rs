@@ -306,15 +306,15 @@ fn a_deny_that_matches_thousands_of_files_keeps_commands_running() {
     let (mixed, full) = (arena.path("work/mixed"), arena.path("work/full/deep"));
     std::fs::create_dir_all(&mixed).and_then(|()| std::fs::create_dir_all(&full)).expect("made");
     for n in 0..2_500 {
-        std::fs::write(mixed.join(format!("{n}.key")), "hidden\n").expect("written");
+        std::fs::write(mixed.join(format!("{n}.data")), "hidden\n").expect("written");
         for m in 0..8 {
-            std::fs::write(full.join(format!("{n}-{m}.key")), "hidden\n").expect("written");
+            std::fs::write(full.join(format!("{n}-{m}.data")), "hidden\n").expect("written");
         }
     }
     arena.write("work/mixed/open.txt", "readable\n");
-    let line = "cat mixed/open.txt; cat mixed/7.key full/deep/9-3.key; ls full";
+    let line = "cat mixed/open.txt; cat mixed/7.data full/deep/9-3.data; ls full";
     run(&arena, line).says("hidden");
-    arena.configure("[[rules]]\nid = \"keys\"\naction = \"*\"\npath = \"**/*.key\"\neffect = \"deny\"\n");
+    arena.configure("[[rules]]\nid = \"data\"\naction = \"*\"\npath = \"**/*.data\"\neffect = \"deny\"\n");
     let ran = run(&arena, line);
     assert!(ran.out.contains("readable") && !ran.out.contains("hidden"), "{}{}", ran.out, ran.err);
 }

@@ -173,3 +173,79 @@ fn check34_what_is_public_is_shown() {
         call(&arena, "read", &json!({ "file_path": "ca.pem" })).ends(3);
     }
 }
+
+const AWS: &str = "AKIA2QWERTYUIOPASDFG";
+const GITHUB: &str = "ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6";
+
+/// Files of the person that hold this text, below one folder.
+fn holding(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("listed").map(|entry| entry.expect("an entry").path()) {
+        if entry.is_dir() {
+            found.extend(holding(&entry, text));
+        } else if std::fs::read(&entry).expect("read").windows(text.len()).any(|part| part == text.as_bytes()) {
+            found.push(entry);
+        }
+    }
+    found
+}
+
+#[test]
+fn check34_keys_in_plain_files_reach_neither_the_model_nor_the_log_and_no_marker_is_written_back() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let content = format!("[s3]\nid = \"{AWS}\"\nregion = \"eu\"\ntoken = {GITHUB}\n");
+        arena.write("work/app.toml", &content);
+        let mut ways = vec![("read", json!({ "file_path": "app.toml" })), ("grep", json!({ "pattern": "id|token" }))];
+        ways.extend(
+            ["cat app.toml", "head -3 app.toml", "grep -rn AKIA ."].map(|line| ("bash", json!({ "command": line }))),
+        );
+        for line in
+            ["cat app.toml; cat app.toml >&2", "for w in $(cat app.toml); do printf %s $w; sleep 0.01; echo; done"]
+        {
+            ways.push(("shell_run", json!({ "command": line })));
+            ways.push(("shell_exec", json!({ "command": line })));
+        }
+        for (tool, input) in &ways {
+            for json in [false, true] {
+                let mut args = vec!["--approvals", "allow"];
+                args.extend(json.then_some("--json"));
+                let input = input.to_string();
+                args.extend(["call", tool, input.as_str()]);
+                let ran = arena.run(&args).ends(0);
+                let all = format!("{}{}", ran.out, ran.err);
+                assert!(!all.contains(AWS) && !all.contains(GITHUB), "{who:?} {tool} {input}: {all}");
+                assert!(all.contains("[redacted: aws key]"), "{who:?} {tool} {input}: {all}");
+            }
+        }
+        for key in [AWS, GITHUB] {
+            assert_eq!(holding(&arena.home(), key), Vec::<std::path::PathBuf>::new(), "{who:?}");
+            assert_eq!(holding(&arena.workspace(), key).len(), 1, "{who:?}: the search finds it where it stands");
+        }
+
+        let with = |tool: &str, input: serde_json::Value| {
+            arena.run(&["--approvals", "allow", "call", tool, &input.to_string()])
+        };
+        with("read", json!({ "file_path": "app.toml" })).ends(0);
+        let marker = "[redacted: aws key]";
+        let whole = content.replace(AWS, marker).replace(GITHUB, "[redacted: github token]");
+        for (tool, input) in [
+            ("write", json!({ "file_path": "app.toml", "content": whole })),
+            ("write", json!({ "file_path": "copy.toml", "content": whole })),
+            (
+                "edit",
+                json!({ "file_path": "app.toml", "old_string": format!("id = \"{marker}\""), "new_string": "id = 1" }),
+            ),
+            (
+                "edit",
+                json!({ "file_path": "app.toml", "old_string": "region", "new_string": format!("old = {marker}\nregion") }),
+            ),
+        ] {
+            with(tool, input).ends(1).warns(marker).warns("a secret value was kept from you");
+        }
+        assert_eq!(arena.read("work/app.toml"), content, "{who:?}");
+        assert!(!arena.exists("work/copy.toml"));
+        with("edit", json!({ "file_path": "app.toml", "old_string": "\"eu\"", "new_string": "\"us\"" })).ends(0);
+        assert_eq!(arena.read("work/app.toml"), content.replace("\"eu\"", "\"us\""), "{who:?}: the values stay");
+    }
+}

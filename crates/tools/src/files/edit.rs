@@ -10,11 +10,12 @@ use portcullis_event::fold::Baseline;
 use portcullis_sandbox::{
     self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, Written, replace_literal,
 };
+use portcullis_secret::markers;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::write::{changed, not_read, report, require_whole, unread};
+use super::write::{changed, not_read, report, require_values, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
 use crate::diff::unified;
@@ -137,7 +138,8 @@ fn work_out(
         return Err(changed(place));
     }
     let replacement = replace_literal(&old, &input.old_string, &input.new_string, input.replace_all.0)
-        .map_err(|error| cannot_edit(place, &error))?;
+        .map_err(|error| cannot_edit(place, &error, &input.old_string))?;
+    require_values(place, old.text(), replacement.after.text())?;
     require_read(place, &old, &baseline, &replacement, coverage)?;
     Ok(Edit { before, old, replacement })
 }
@@ -165,8 +167,14 @@ fn require_read(
     }
 }
 
-fn cannot_edit(place: &sandbox::Resolved, error: &EditError) -> Precondition {
-    let text = format!("`{}`: {error}", shown(place));
+fn cannot_edit(place: &sandbox::Resolved, error: &EditError, old_string: &str) -> Precondition {
+    let mut text = format!("`{}`: {error}", shown(place));
+    if let Some((marker, _)) = markers(old_string).into_iter().next() {
+        text.push_str(&format!(
+            ". `{marker}` stands where a secret value was kept from you; the value itself is in the file: choose an old_string \
+             without it"
+        ));
+    }
     match (error, error.reason()) {
         (EditError::Ambiguous { .. }, _) => Precondition::ambiguous(text),
         (EditError::EmptyOld, _) => Precondition::schema("/old_string", text),

@@ -110,6 +110,7 @@ async fn check(
         vec![("creates".to_owned(), creates.to_string()), ("bytes".to_owned(), bytes)]
     };
     if place.kind().is_none() {
+        require_values(&place, "", &input.content)?;
         let (bytes, content) = (input.content.len(), Arc::clone(&input));
         let diff = diff_of(bytes as u64, move || unified(shown(&place), None, &content.content).shown());
         return Ok(Prepared { diff: Some(diff), facts: facts(true, bytes), ..Prepared::default() });
@@ -129,6 +130,7 @@ async fn check(
         }
         require_whole(&place, &old, &baseline, coverage)?;
         let new = mode.over(&old, &content.content).into_owned();
+        require_values(&place, old.text(), &new)?;
         let bytes = new.len();
         let compare = move || {
             let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
@@ -168,6 +170,22 @@ pub(super) fn not_read(place: &sandbox::Resolved) -> Precondition {
 /// The file is not what was delivered.
 pub(super) fn changed(place: &sandbox::Resolved) -> Precondition {
     Precondition::stale(format!("`{}` changed since it was read; read it again", shown(place)))
+}
+
+/// Refuses a text with more markers in it than the file has: the file holds the values that the model was not shown, and
+/// the markers would take their place.
+pub(super) fn require_values(place: &sandbox::Resolved, old: &str, new: &str) -> Result<(), Precondition> {
+    let had = |marker: &str| old.matches(marker).count();
+    let Some((marker, _)) = portcullis_secret::markers(new).into_iter().find(|(marker, times)| *times > had(marker))
+    else {
+        return Ok(());
+    };
+    let text = format!(
+        "`{marker}` would be written into `{}`. That marker stands where a secret value was kept from you; the value itself \
+         is in the file. Leave that part of the file as it is: `edit` the lines around it",
+        shown(place)
+    );
+    Err(Precondition::failed(Reason::ContentMismatch, text))
 }
 
 pub(super) fn require_whole(

@@ -1,7 +1,7 @@
 //! What rules and the runtime close to every command: found on the mounts anew at each launch.
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_contract::{Caller, ToolFailure};
@@ -9,6 +9,7 @@ use portcullis_policy::{DeniedPath, DeniedProgram, PathPattern};
 use portcullis_sandbox::MountTable;
 use portcullis_sandbox::matching::{self, Found};
 
+use super::fold::{FOLDED_FROM, PLACES_MAX, fold};
 use super::view::Shown;
 use super::{Hand, Reach};
 use crate::files::other_names::Patterns;
@@ -18,12 +19,6 @@ const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];
 
 /// The same for commands that only read, and that nobody was asked about.
 const ONLY_READING: &[&str] = &["read", "bash"];
-
-/// Masks of one view. Each is a mount at up to two places, and a kernel has 100,000 mounts for a command.
-const MASKS_MAX: usize = 20_000;
-
-/// From so many masks on, a folder of which everything is closed is closed as one.
-const FOLDED_FROM: usize = 2_000;
 
 /// Under these actions a command is run: who denies a program under one of them means the program as well.
 const RUNNING: &[&str] = &["shell_run", "shell_exec", "bash"];
@@ -107,55 +102,17 @@ impl Masks {
         self.found.dedup_by(|a, b| (&a.mount, &a.beneath) == (&b.mount, &b.beneath));
     }
 
-    /// Puts a folder in the place of what lies in it, where all of that is closed. The folder then cannot be listed.
-    fn fold(&mut self, mounts: &MountTable) {
-        use std::os::unix::fs::MetadataExt as _;
-        loop {
-            let mut folders: HashMap<(&str, &Path), usize> = HashMap::new();
-            for found in &self.found {
-                if let Some(folder) = found.beneath.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                    *folders.entry((&found.mount, folder)).or_default() += 1;
-                }
-            }
-            let closed = |(mount, folder): (&str, &Path), count: usize| {
-                let mount = mounts.mounts().find(|known| known.root().as_str() == mount)?;
-                let place = mount.host_place()?.join(folder);
-                // What appears there meanwhile is closed with it.
-                let whole = count > 1 && std::fs::read_dir(&place).ok()?.count() <= count;
-                whole.then(|| place.metadata().ok()).flatten().map(|meta| (meta.dev(), meta.ino()))
-            };
-            let whole: HashMap<(String, PathBuf), (u64, u64)> = folders
-                .into_iter()
-                .filter_map(|(at, count)| Some(((at.0.to_owned(), at.1.to_owned()), closed(at, count)?)))
-                .collect();
-            if whole.is_empty() {
-                return;
-            }
-            let key = |found: &Found| Some((found.mount.clone(), found.beneath.parent()?.to_owned()));
-            let (inside, mut left): (Vec<Found>, Vec<Found>) = std::mem::take(&mut self.found)
-                .into_iter()
-                .partition(|found| key(found).is_some_and(|at| whole.contains_key(&at)));
-            let mut made: HashSet<(String, PathBuf)> = HashSet::new();
-            for found in &inside {
-                let Some(at) = key(found).filter(|at| made.insert(at.clone())) else { continue };
-                let object = whole[&at];
-                left.push(Found { mount: at.0, beneath: at.1, which: found.which, object });
-            }
-            self.folded.extend(inside);
-            self.found = left;
-        }
-    }
-
     fn tidied(mut self, mounts: &MountTable) -> Result<Self, ToolFailure> {
         self.tidy();
         if self.found.len() > FOLDED_FROM {
-            self.fold(mounts);
+            // A folder that is closed as one cannot be listed.
+            self.folded = fold(&mut self.found, mounts);
             self.tidy();
         }
-        if self.found.len() > MASKS_MAX {
+        if self.found.len() > PLACES_MAX {
             let rule = self.found.last().and_then(|found| self.rules.get(found.which).cloned().flatten());
             return Err(ToolFailure::sandbox_unavailable(format!(
-                "rules deny reading {} files and folders here (rule `{}` among them), and at most {MASKS_MAX} can be kept \
+                "rules deny reading {} files and folders here (rule `{}` among them), and at most {PLACES_MAX} can be kept \
                  from a command; name the folders they lie in instead",
                 self.found.len(),
                 rule.unwrap_or_default()

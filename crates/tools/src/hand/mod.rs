@@ -7,6 +7,7 @@
 mod denial;
 mod environment;
 mod failure;
+mod fold;
 mod git;
 mod guards;
 mod later;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use portcullis_contract::{Caller, Resource, ToolFailure};
@@ -11,6 +11,7 @@ use portcullis_policy::secrets;
 use portcullis_sandbox::matching::{self, Found, Wanted};
 use portcullis_sandbox::tree::Sighted;
 
+use super::fold::{PLACES_MAX, fold};
 use super::view::{Shown, join};
 use super::{Hand, Masks};
 use crate::files::class;
@@ -18,8 +19,8 @@ use crate::files::class;
 /// Under these actions a command is said to read.
 const READING: &[&str] = &["read"];
 
-/// Files that one view shows empty. Each is a mount, and a launch with more would take seconds.
-const EMPTIED_MAX: usize = 1_000;
+/// Paths that a walk is led to one by one. For more of them everything is walked.
+const ANCHORS_MAX: usize = 64;
 
 /// Files that one warning names.
 const NAMED: usize = 8;
@@ -31,18 +32,31 @@ const SESSIONS: usize = 1_024;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Emptied {
     found: Vec<Found>,
+    /// What lies in folders that are shown empty as a whole.
+    folded: Vec<Found>,
 }
 
 /// Exactly these paths.
-struct Exactly(Vec<String>);
+struct Exactly {
+    paths: HashSet<String>,
+    anchors: Vec<String>,
+}
+
+impl Exactly {
+    fn of(paths: HashSet<String>) -> Self {
+        let few = paths.len() <= ANCHORS_MAX;
+        let anchors = if few { paths.iter().cloned().collect() } else { vec![String::new()] };
+        Self { paths, anchors }
+    }
+}
 
 impl Wanted for Exactly {
     fn is(&self, path: &str) -> Option<usize> {
-        self.0.iter().position(|wanted| wanted == path)
+        self.paths.contains(path).then_some(0)
     }
 
     fn anchors(&self) -> &[String] {
-        &self.0
+        &self.anchors
     }
 }
 
@@ -54,7 +68,7 @@ impl Emptied {
     /// Virtual paths, sorted.
     fn paths(&self) -> Vec<String> {
         let path = |found: &Found| join(found.mount.as_ref(), &found.beneath).display().to_string();
-        let mut all: Vec<String> = self.found.iter().map(path).collect();
+        let mut all: Vec<String> = self.found.iter().chain(&self.folded).map(path).collect();
         all.sort();
         all
     }
@@ -70,8 +84,9 @@ impl Hand {
         since: &Emptied,
     ) -> Result<bool, ToolFailure> {
         let now = self.emptied(caller, masks, &[], self.sighted().await?).await?;
-        let same = |a: &Found, b: &Found| (&a.mount, &a.beneath, a.object) == (&b.mount, &b.beneath, b.object);
-        Ok(!now.found.iter().all(|mine| since.found.iter().any(|theirs| same(mine, theirs))))
+        let key = |one: &Found| (one.mount.clone(), one.beneath.clone(), one.object);
+        let known: HashSet<_> = since.found.iter().chain(&since.folded).map(key).collect();
+        Ok(!now.found.iter().all(|one| known.contains(&key(one))))
     }
 
     /// What a command of this caller sees empty now, besides what is closed to it.
@@ -92,22 +107,22 @@ impl Hand {
         }
         let hand = self.clone();
         let open = self.0.rules.now(caller, READING, "/workspace");
-        let closed: HashSet<String> = masks.closed().map(|(path, _)| path.display().to_string()).collect();
+        let closed: HashSet<PathBuf> = masks.closed().map(|(path, _)| path).collect();
         crate::off_thread(move || {
             let cannot = |error: std::io::Error| {
                 let text = format!("the files that hold secrets cannot be found, so no command may run: {error}");
                 ToolFailure::sandbox_unavailable(text)
             };
-            let mut paths = Vec::new();
+            let mut paths = HashSet::new();
             for one in sighted.iter().filter(|one| !one.git) {
                 let Some(mount) = hand.mounts().mounts().find(|mount| mount.root().as_str() == one.mount) else {
                     continue;
                 };
                 let names = class::beginning_at(mount, &one.beneath);
                 for (path, class) in names {
-                    let masked = closed.iter().any(|closed| path == *closed || path.starts_with(&format!("{closed}/")));
+                    let masked = Path::new(&path).ancestors().any(|around| closed.contains(around));
                     if !masked && !decided.contains(&path) && !open.may_show(&path, class) {
-                        paths.push(path);
+                        paths.insert(path);
                     }
                 }
             }
@@ -115,15 +130,16 @@ impl Hand {
                 return Ok(Emptied::default());
             }
             // Other names of the same files too.
-            let found = matching::find(hand.mounts(), &Exactly(paths)).map_err(cannot)?;
-            if found.len() > EMPTIED_MAX {
+            let mut found = matching::find(hand.mounts(), &Exactly::of(paths)).map_err(cannot)?;
+            let folded = fold(&mut found, hand.mounts());
+            if found.len() > PLACES_MAX {
                 return Err(ToolFailure::sandbox_unavailable(format!(
-                    "{} files here look as if they held secrets, and at most {EMPTIED_MAX} can be kept from a command; \
+                    "{} files here look as if they held secrets, and at most {PLACES_MAX} can be kept from a command; \
                      write a rule that allows reading those that do not (`action = \"read\"`, `path = …`)",
                     found.len()
                 )));
             }
-            Ok(Emptied { found })
+            Ok(Emptied { found, folded })
         })
         .await
     }

@@ -1,0 +1,259 @@
+//! Values that look like a key whoever issued it: an issuer's prefix and enough characters that vary, or a private key
+//! block. They stand in files of a workspace, where nobody declared them as a secret.
+//!
+//! The search works on a stream: it says from which byte on it cannot decide yet. That is the beginning of a prefix or of
+//! a value at the very end, so live output is held back by a token at most, and by a key block while one is open.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+/// What may follow the prefix.
+enum Body {
+    /// A run of characters.
+    Run(Run),
+    /// A name, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
+    Named(Run),
+    /// Lines up to `-----END …-----`.
+    Block,
+}
+
+/// From `least` to `most` characters that are `of` one kind. Of a longer run `most` are masked; where both numbers are
+/// equal, a longer run is another thing.
+#[derive(Clone, Copy)]
+struct Run {
+    of: fn(u8) -> bool,
+    least: usize,
+    most: usize,
+}
+
+struct Shape {
+    label: &'static str,
+    starts: &'static [&'static str],
+    body: Body,
+}
+
+/// Characters between the name of a value and the value.
+const SEPARATORS: usize = 8;
+/// A token of an issuer is shorter; what is longer is data.
+const TOKEN_MAX: usize = 4 << 10;
+/// An RSA key of 16,384 bits takes 13 KB.
+const BLOCK_MAX: usize = 16 << 10;
+/// Bytes of a key block that is worth masking: shorter ones are examples in documents.
+const BLOCK_MIN: usize = 64;
+/// Different characters in a real value. `xxxxxxxxxxxxxxxxxxxx` is an example in a document.
+const VARIED: usize = 8;
+
+fn alnum(b: u8) -> bool {
+    b.is_ascii_alphanumeric()
+}
+fn word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b == b'_'
+}
+fn dashed(b: u8) -> bool {
+    word(b) || b == b'-'
+}
+fn dotted(b: u8) -> bool {
+    dashed(b) || b == b'.'
+}
+fn upper(b: u8) -> bool {
+    b.is_ascii_uppercase() || b.is_ascii_digit()
+}
+fn base64(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=')
+}
+
+const fn run(
+    label: &'static str,
+    starts: &'static [&'static str],
+    of: fn(u8) -> bool,
+    least: usize,
+    most: usize,
+) -> Shape {
+    Shape { label, starts, body: Body::Run(Run { of, least, most }) }
+}
+
+/// The shapes. Of two prefixes that begin alike the longer stands first.
+static SHAPES: &[Shape] = &[
+    run("aws key", &["AKIA", "ASIA", "ABIA", "ACCA"], upper, 16, 16),
+    Shape {
+        label: "aws secret key",
+        starts: &["aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "secretAccessKey", "SecretAccessKey"],
+        body: Body::Named(Run { of: base64, least: 40, most: 40 }),
+    },
+    run("github token", &["github_pat_"], word, 22, TOKEN_MAX),
+    run("github token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], word, 36, TOKEN_MAX),
+    run("gitlab token", &["glpat-", "gldt-", "glrt-", "glptt-"], dotted, 20, TOKEN_MAX),
+    run("anthropic key", &["sk-ant-"], dashed, 20, TOKEN_MAX),
+    run("api key", &["sk-proj-", "sk-svcacct-", "sk-admin-", "sk-or-v1-"], dashed, 20, TOKEN_MAX),
+    run("api key", &["sk-"], alnum, 32, TOKEN_MAX),
+    run("slack token", &["xoxb-", "xoxa-", "xoxp-", "xoxr-", "xoxs-", "xapp-"], dashed, 20, TOKEN_MAX),
+    run("slack webhook", &["hooks.slack.com/services/"], |b| dashed(b) || b == b'/', 20, TOKEN_MAX),
+    run("stripe key", &["sk_live_", "rk_live_", "sk_test_", "rk_test_", "whsec_"], base64, 16, TOKEN_MAX),
+    run("google key", &["AIza"], dashed, 35, 35),
+    run("google secret", &["GOCSPX-"], dashed, 28, TOKEN_MAX),
+    run("google token", &["ya29."], dotted, 20, TOKEN_MAX),
+    run("npm token", &["npm_"], alnum, 36, TOKEN_MAX),
+    run("pypi token", &["pypi-AgE"], dashed, 50, TOKEN_MAX),
+    run("hugging face token", &["hf_"], alnum, 30, TOKEN_MAX),
+    run("docker token", &["dckr_pat_"], dashed, 24, TOKEN_MAX),
+    run("digitalocean token", &["dop_v1_", "doo_v1_", "dor_v1_"], alnum, 64, TOKEN_MAX),
+    run("vault token", &["hvs.", "hvb."], dashed, 24, TOKEN_MAX),
+    run("sendgrid key", &["SG."], dotted, 66, TOKEN_MAX),
+    run("age key", &["AGE-SECRET-KEY-1"], upper, 50, TOKEN_MAX),
+    Shape {
+        label: "azure key",
+        starts: &["AccountKey", "SharedAccessKey"],
+        body: Body::Named(Run { of: base64, least: 43, most: TOKEN_MAX }),
+    },
+    Shape {
+        label: "private key",
+        starts: &[
+            "-----BEGIN PRIVATE KEY-----",
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "-----BEGIN EC PRIVATE KEY-----",
+            "-----BEGIN DSA PRIVATE KEY-----",
+            "-----BEGIN OPENSSH PRIVATE KEY-----",
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----",
+            "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+        ],
+        body: Body::Block,
+    },
+];
+
+static STARTS: LazyLock<Regex> = LazyLock::new(|| {
+    let all: Vec<String> = SHAPES.iter().flat_map(|shape| shape.starts).map(|start| regex::escape(start)).collect();
+    Regex::new(&all.join("|")).expect("escaped literals are an expression")
+});
+
+/// Where a value stands in the text.
+pub(crate) struct Value {
+    /// The first byte that says what it is: of its name where it has one, else its own.
+    pub(crate) known_from: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) label: &'static str,
+}
+
+/// What a prefix turned out to be.
+enum Is {
+    Value {
+        start: usize,
+        end: usize,
+    },
+    Nothing,
+    /// The text ends before it can be said.
+    Open,
+}
+
+/// Whether there may be any.
+pub(crate) fn any(text: &[u8]) -> bool {
+    STARTS.is_match(text)
+}
+
+/// What a marker of this module says stands in its place, in order of the table.
+pub(crate) fn labels() -> impl Iterator<Item = &'static str> {
+    SHAPES.iter().map(|shape| shape.label)
+}
+
+/// The values in `text` by start, overlapping ones too, and the first byte that is not decided: the length of the text
+/// where it has `ended`. `before` is the byte ahead of the text.
+pub(crate) fn values(text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Value>, usize) {
+    let mut found = Vec::new();
+    let mut undecided = if ended { text.len() } else { text.len() - begun(text) };
+    let mut at = 0;
+    while let Some(start) = STARTS.find_at(text, at).map(|found| found.start()) {
+        let ahead = start.checked_sub(1).map(|place| text[place]).or(before);
+        at = start + 1;
+        for (shape, prefix) in starting(&text[start..]) {
+            match judge(shape, text, start, prefix, ahead, ended) {
+                Is::Value { start: value, end } => {
+                    found.push(Value { known_from: start, start: value, end, label: shape.label });
+                }
+                Is::Open => undecided = undecided.min(start),
+                Is::Nothing => continue,
+            }
+            break;
+        }
+    }
+    (found, undecided)
+}
+
+/// How many bytes at the end of `text` may be the beginning of a prefix.
+fn begun(text: &[u8]) -> usize {
+    let longest = SHAPES.iter().flat_map(|shape| shape.starts).map(|start| start.len()).max().unwrap_or(0);
+    let part = |len: &usize| {
+        let end = &text[text.len() - len..];
+        SHAPES
+            .iter()
+            .flat_map(|shape| shape.starts)
+            .any(|start| start.len() > *len && start.as_bytes().starts_with(end))
+    };
+    (1..longest.min(text.len() + 1)).rev().find(part).unwrap_or(0)
+}
+
+/// The shapes whose prefix stands at the start of `text`, each with the length of that prefix.
+fn starting(text: &[u8]) -> impl Iterator<Item = (&'static Shape, usize)> {
+    SHAPES.iter().filter_map(move |shape| {
+        let start = shape.starts.iter().find(|start| text.starts_with(start.as_bytes()))?;
+        Some((shape, start.len()))
+    })
+}
+
+fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<u8>, ended: bool) -> Is {
+    let body = start + prefix;
+    match shape.body {
+        // Inside a longer word it is by chance.
+        Body::Run(_) if ahead.is_some_and(dashed) => Is::Nothing,
+        Body::Run(run) => value(text, start, body, run, ended),
+        Body::Named(run) => {
+            let separators = text[body..].iter().take(SEPARATORS).take_while(|b| b" \t=:\"'\\".contains(b)).count();
+            let value_at = body + separators;
+            match separators {
+                _ if value_at == text.len() && !ended => Is::Open,
+                0 => Is::Nothing,
+                _ => value(text, value_at, value_at, run, ended),
+            }
+        }
+        Body::Block => block(text, start, body, ended),
+    }
+}
+
+/// A run at `body`, masked from `start` on.
+fn value(text: &[u8], start: usize, body: usize, run: Run, ended: bool) -> Is {
+    let len = text[body..].iter().take(run.most + 1).take_while(|b| (run.of)(**b)).count();
+    if body + len == text.len() && len <= run.most && !ended {
+        return Is::Open;
+    }
+    if len < run.least || (run.least == run.most && len > run.most) || !varied(&text[body..body + len]) {
+        return Is::Nothing;
+    }
+    Is::Value { start, end: body + len.min(run.most) }
+}
+
+fn varied(value: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    value.iter().for_each(|b| seen[usize::from(*b)] = true);
+    seen.iter().filter(|seen| **seen).count() >= VARIED
+}
+
+/// A key block: to the end of its last line, or as far as it looks like one where that line is missing.
+fn block(text: &[u8], start: usize, body: usize, ended: bool) -> Is {
+    let inside = &text[body..text.len().min(body + BLOCK_MAX)];
+    let find =
+        |from: usize, what: &[u8]| inside[from..].windows(what.len()).position(|w| w == what).map(|at| from + at);
+    let closing = find(0, b"-----END ");
+    let end = closing.and_then(|at| find(at + b"-----END ".len(), b"-----"));
+    if end.is_none() && inside.len() < BLOCK_MAX && !ended {
+        return Is::Open;
+    }
+    let len = match end {
+        Some(at) => at + b"-----".len(),
+        None => inside.iter().take_while(|b| base64(**b) || b.is_ascii_whitespace() || **b == b'\\').count(),
+    };
+    let written = &inside[..closing.unwrap_or(len)];
+    if written.len() < BLOCK_MIN || !varied(written) {
+        return Is::Nothing;
+    }
+    Is::Value { start, end: body + len }
+}
