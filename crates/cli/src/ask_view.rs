@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use crate::ask::{self, Ask};
 use crate::ask_facts::{added, fact, input, is_long, resources, resources_beside};
 pub use crate::ask_kept::diff;
+use crate::choice::Choice;
+use crate::pages::Pages;
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::run::screen;
 use crate::world::World;
@@ -187,6 +189,22 @@ impl Whole {
                 .await
                 .is_ok_and(|runtime| runtime.gate().policy().revision() != asked.policy_revision);
         Ok(Self { ask, asked, diff, outdated })
+    }
+
+    /// What can be chosen once these pages were shown, and what else is offered. Nobody allows what nobody could be shown,
+    /// or what was not shown to its end.
+    pub fn choices(&self, pages: &Pages, besides: &[Choice]) -> Vec<Choice> {
+        let mut offered = Vec::new();
+        if !pages.at_end() {
+            offered.push(Choice::NextPage);
+        } else if self.diff.is_ok() {
+            offered.push(Choice::Once);
+            if self.asked.grantable.is_some() {
+                offered.extend([Choice::Session, Choice::Project]);
+            }
+        }
+        offered.extend_from_slice(besides);
+        offered
     }
 
     /// For a program.

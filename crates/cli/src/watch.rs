@@ -24,6 +24,9 @@ use crate::terminal;
 use crate::typing::Input;
 use crate::world::{LOOK_AGAIN, World};
 
+/// What a watch offers besides an allow.
+const BESIDES: &[Choice] = &[Choice::No, Choice::Skip, Choice::Leave];
+
 /// What ends a wait.
 enum Woke {
     Changed,
@@ -126,7 +129,7 @@ impl Watch<'_> {
         let whole = Whole::load(self.world, ask).await?;
         let mut pages = Pages::of(&whole.text(self.world, false), Size::of_terminal());
         self.term.print(&pages.next())?;
-        let mut chooser = Chooser::new(offered(&whole, &pages));
+        let mut chooser = Chooser::new(whole.choices(&pages, BESIDES));
         self.term.note(&styled(BOLD, &chooser.line()));
         chooser.appeared(Instant::now());
         loop {
@@ -152,7 +155,7 @@ impl Watch<'_> {
                 }
                 Step::NextPage => {
                     self.term.print(&pages.next())?;
-                    chooser = Chooser::new(offered(&whole, &pages));
+                    chooser = Chooser::new(whole.choices(&pages, BESIDES));
                     self.term.note(&styled(BOLD, &chooser.line()));
                     chooser.appeared(Instant::now());
                     continue;
@@ -195,21 +198,6 @@ impl Watch<'_> {
             typed.apply(input);
         }
     }
-}
-
-/// What can be chosen. Nobody allows what nobody could be shown, or what was not shown to its end.
-fn offered(whole: &Whole, pages: &Pages) -> Vec<Choice> {
-    let mut offered = Vec::new();
-    if !pages.at_end() {
-        offered.push(Choice::NextPage);
-    } else if whole.diff.is_ok() {
-        offered.push(Choice::Once);
-        if whole.asked.grantable.is_some() {
-            offered.extend([Choice::Session, Choice::Project]);
-        }
-    }
-    offered.extend([Choice::No, Choice::Skip, Choice::Leave]);
-    offered
 }
 
 /// Shows an ask that is longer than the screen to its end, before an allow that was typed as a command. `false` if the

@@ -19,6 +19,9 @@ use crate::typing::Input;
 use crate::world::{LOOK_AGAIN, World, key};
 use crate::{person, terminal};
 
+/// What a run offers besides an allow.
+const BESIDES: &[Choice] = &[Choice::No, Choice::Because];
+
 /// What became of a question.
 pub enum Answered {
     /// Somebody here said this.
@@ -90,7 +93,7 @@ impl<'a> Question<'a> {
         let whole = Whole::load(world, ask).await?;
         let mut pages = Pages::of(&whole.text(world, false), Size::of_terminal());
         screen.print(&pages.next());
-        let chooser = Chooser::new(offered(&whole, &pages));
+        let chooser = Chooser::new(whole.choices(&pages, BESIDES));
         Ok(Self { world, screen, whole, pages, chooser, because: false, told_of_words: false, looked: None })
     }
 
@@ -149,7 +152,7 @@ impl<'a> Question<'a> {
             Step::Cleared => self.draw(typed),
             Step::NextPage => {
                 self.screen.print(&self.pages.next());
-                self.chooser = Chooser::new(offered(&self.whole, &self.pages));
+                self.chooser = Chooser::new(self.whole.choices(&self.pages, BESIDES));
             }
             Step::Selected(choice) => self.select(typed, choice),
             Step::Confirmed(choice) => return self.confirmed(typed, choice),
@@ -241,21 +244,6 @@ impl<'a> Question<'a> {
         self.draw(typed);
         Some(said(Reply::DenyWithFeedback, Some(words)))
     }
-}
-
-/// What can be chosen. Nobody allows what nobody could be shown, or what was not shown to its end.
-fn offered(whole: &Whole, pages: &Pages) -> Vec<Choice> {
-    let mut offered = Vec::new();
-    if !pages.at_end() {
-        offered.push(Choice::NextPage);
-    } else if whole.diff.is_ok() {
-        offered.push(Choice::Once);
-        if whole.asked.grantable.is_some() {
-            offered.extend([Choice::Session, Choice::Project]);
-        }
-    }
-    offered.extend([Choice::No, Choice::Because]);
-    offered
 }
 
 fn said(reply: Reply, words: Option<String>) -> Answered {

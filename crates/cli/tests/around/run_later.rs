@@ -1,10 +1,13 @@
 //! Files that a program outside of the sandbox runs later: what exists of them is read-only for commands, what appears is
 //! told to the person, and no broad rule lets a tool write one.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use serde_json::json;
 
 use crate::arena::{Arena, EVERYBODY, Who};
-use crate::common::Ran;
+use crate::common::{Ran, comes, until};
 
 /// One of each kind, at the root and deeper down. Each exists before the attack.
 const EXISTING: &[&str] = &[
@@ -188,11 +191,19 @@ text = "done"
 "#,
         );
         arena.write("work/a.txt", "x\n");
-        let ran = arena.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0);
-        // The process may lose the race against the end of its shell; then nothing appeared.
-        if arena.exists("work/made") {
-            ran.warns("/workspace/.envrc was not there before this command");
-        }
+        // On a terminal the run waits for the next words, and its shell lives.
+        let line = format!("{} run --model {model} --approvals allow", arena.path("portcullis").display());
+        let mut command = arena.as_this_person("/usr/bin/script");
+        command.args(["-qfec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
+        let mut child = command.spawn().expect("`script` (util-linux) runs");
+        let (mut keys, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        keys.write_all(b"go\r").expect("typed");
+        until(&mut out, "done");
+        comes("the process that outlived its command has made its files", || arena.exists("work/made"));
+        keys.write_all(b"/quit\r").expect("typed");
+        until(&mut out, "/workspace/.envrc was not there before this command");
+        drop(keys);
+        assert!(child.wait().expect("it ends").success());
     }
 }
 
