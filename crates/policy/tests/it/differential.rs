@@ -72,6 +72,11 @@ fn commands(node: Node<'_>, source: &str, out: &mut Vec<Vec<String>>) {
                     commands(child, source, out);
                     continue;
                 }
+                // The grammar takes the `-2` of `head -2<a` for a descriptor; for a shell it is a word.
+                let descriptor = child.child_by_field_name("descriptor").map(text).filter(|word| word.starts_with('-'));
+                if let Some(last) = out.last_mut() {
+                    last.extend(descriptor);
+                }
                 // Words after the first target are those of the command, whichever way the grammar hangs them.
                 let mut cursor = child.walk();
                 let words = child.named_children(&mut cursor).filter(|word| word.kind() != "file_descriptor").skip(1);
@@ -496,4 +501,11 @@ fn the_generated_lines_are_often_read_only() {
         }
     }
     assert!(accepted >= 200 && compared * 10 >= accepted * 8, "{compared} of {accepted} compared");
+}
+
+#[test]
+fn an_option_before_a_redirection_is_a_word_to_both_parsers() {
+    let line = "head -2<0 a.txt";
+    let plan = read_only(line).expect("it only reads");
+    assert_eq!(objection(line, &plan), None);
 }
