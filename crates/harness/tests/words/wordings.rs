@@ -345,7 +345,7 @@ fn l76_what_is_only_proposed_is_not_accused() {
 #[test]
 fn a_long_answer_costs_little() {
     for word in ["fixed ", "`a.rs` created ", "tests pass ", "was ", "I ", "⟦", "- a: ", "all tests but "] {
-        let answer = word.repeat(200_000 / word.len());
+        let answer = word.repeat(50_000 / word.len());
         let before = std::time::Instant::now();
         let _ = claims(&failing(), &answer);
         assert!(before.elapsed().as_secs() < 20, "{word}: {:?}", before.elapsed());
