@@ -18,6 +18,9 @@ pub enum Live<'a> {
     Thinking(&'a str),
     /// The model's message is whole.
     MessageEnd,
+    /// The request failed after some of its text or thinking was told. Those pieces belong to no message, and the log does
+    /// not have them. If the model is asked again, the next [`Live::Asking`] begins the message anew.
+    BrokeOff,
     /// Again for a call that was held back behind one that waited: its id is the same.
     CallBegan {
         call_id: &'a str,

@@ -1,5 +1,6 @@
 //! `run`: a model at work in this workspace, until it is done or somebody must answer.
 
+mod answer;
 pub mod asks;
 pub mod changes;
 pub mod drive;
@@ -126,7 +127,9 @@ async fn once(
     if drive.term.interactive() && terminal::in_front() {
         drive.typed = Some(Typed::new(&drive.term));
     }
-    let outcome = talk::see_through(drive).await?;
+    let outcome = talk::see_through(drive).await;
+    drive.screen.unfinished();
+    let outcome = outcome?;
     let later = drive.typed.as_mut().map(|typed| std::mem::take(&mut typed.later)).unwrap_or_default();
     // Nobody else may be given what is typed from here on, either.
     if let Some(typed) = &mut drive.typed {

@@ -2,7 +2,7 @@
 //! that happened (`docs/run-json.md`).
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use portcullis_event::facts::FinalChecked;
 use portcullis_pipeline::Progress;
 use serde_json::{Value, json};
 
+use super::answer::Coming;
 use super::live::LiveTail;
 use crate::output_tail;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, safe_line, styled};
@@ -36,6 +37,8 @@ pub struct Screen {
     moving: bool,
     /// The line being typed can be drawn.
     draws: bool,
+    /// Text is shown while it comes: standard output is a terminal. Elsewhere it holds whole answers alone.
+    streams: bool,
     paper: Mutex<Paper>,
 }
 
@@ -54,6 +57,8 @@ struct Paper {
     live: LiveTail,
     /// Text that waits for the end of its line.
     held: String,
+    /// The answer that comes.
+    coming: Coming,
     /// The wakes that ran here.
     wakes: HashSet<WakeId>,
     /// Calls that began and have not ended. One that waited for an answer ends without its input.
@@ -88,7 +93,14 @@ impl Paper {
 
 impl Screen {
     pub fn new(term: Term, aloud: bool) -> Self {
-        Self { term, aloud, moving: !term.json, draws: term.draws(), paper: Mutex::default() }
+        Self {
+            term,
+            aloud,
+            moving: !term.json,
+            draws: term.draws(),
+            streams: io::stdout().is_terminal(),
+            paper: Mutex::default(),
+        }
     }
 
     pub fn is_json(&self) -> bool {
@@ -313,6 +325,46 @@ impl Screen {
         self.draw(&mut paper);
     }
 
+    /// The model is asked. A person sees where the answer that broke off ends and the new one begins.
+    fn asked(&self) {
+        let broke_off = self.paper().coming.begins();
+        match broke_off {
+            Some(_) if self.streams => {
+                self.print(&styled(DIM, "the answer above broke off; the model is asked again:"))
+            }
+            Some(chars) => self.line(&styled(
+                DIM,
+                &format!(
+                    "an answer broke off after {chars} characters, which are not printed; the model is asked again"
+                ),
+            )),
+            None => {}
+        }
+        self.busy(Some("waiting for the model".to_owned()));
+    }
+
+    /// The answer that came is whole.
+    fn whole(&self) {
+        let text = self.paper().coming.ends();
+        if !self.streams {
+            self.text(&text);
+        }
+        let mut paper = self.paper();
+        self.end_line(&mut paper);
+        self.draw(&mut paper);
+    }
+
+    /// Tells what came of an answer that never was whole, where it was not shown while it came.
+    pub fn unfinished(&self) {
+        let text = self.paper().coming.take_unfinished();
+        if !self.streams && !text.is_empty() {
+            let lines: String = safe(&text).lines().map(|line| format!("\n  │ {line}")).collect();
+            self.needed(&format!(
+                "the last answer broke off. What came of it is neither on standard output nor in the log:{lines}"
+            ));
+        }
+    }
+
     /// Whether a call begins that has not begun before.
     fn begins(&self, call_id: &str, input: &str) -> bool {
         let begun = &mut self.paper().begun;
@@ -397,13 +449,15 @@ impl Watcher for Screen {
             return;
         }
         match live {
-            Live::Text(text) => self.text(text),
-            Live::Asking { .. } => self.busy(Some("waiting for the model".to_owned())),
-            Live::MessageEnd => {
-                let mut paper = self.paper();
-                self.end_line(&mut paper);
-                self.draw(&mut paper);
+            Live::Text(text) => {
+                self.paper().coming.push(text);
+                if self.streams {
+                    self.text(text);
+                }
             }
+            Live::Asking { .. } => self.asked(),
+            Live::MessageEnd => self.whole(),
+            Live::BrokeOff => self.paper().coming.breaks_off(),
             Live::CallBegan { tool, input, .. } => {
                 self.busy(Some(format!("running {}", safe_line(&titled(tool, input), INPUT_CHARS))));
             }
@@ -534,6 +588,7 @@ fn document(live: Live<'_>) -> Option<Value> {
         Live::Text(text) => json!({"type": "text", "text": text}),
         Live::Thinking(text) => json!({"type": "thinking", "text": text}),
         Live::MessageEnd => json!({"type": "message_end"}),
+        Live::BrokeOff => json!({"type": "message_broken_off"}),
         Live::CallBegan { call_id, tool, input } => {
             json!({"type": "call", "call_id": call_id, "tool": tool, "input": input})
         }

@@ -40,6 +40,7 @@ mod read_only_hand;
 mod retention;
 mod rm;
 mod run;
+mod run_answers;
 mod run_faults;
 mod run_kills;
 mod run_output;

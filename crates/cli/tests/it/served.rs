@@ -8,21 +8,39 @@ use serde_json::Value;
 
 use crate::common::{Ran, World};
 
+/// What a request is answered with.
+pub enum Reply {
+    Whole(String),
+    /// This much, and then the connection is closed.
+    Half(String),
+    /// This much, and then nothing more.
+    Silent(String),
+}
+
 /// A provider that gives every request the same stream. Its address, and the bodies that came.
 fn provider(stream: &'static str) -> (String, Receiver<Value>) {
+    provider_of(std::iter::repeat_with(|| Reply::Whole(stream.to_owned())))
+}
+
+/// A provider that gives one request after another these replies.
+pub fn provider_of<R: Iterator<Item = Reply> + Send + 'static>(
+    replies: impl IntoIterator<IntoIter = R>,
+) -> (String, Receiver<Value>) {
+    let mut replies = replies.into_iter();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     let (send, bodies) = channel();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
-            serve(&connection.expect("a connection"), stream, &send);
+            let Some(reply) = replies.next() else { return };
+            serve(&connection.expect("a connection"), &reply, &send);
         }
     });
     (address, bodies)
 }
 
 /// One request of a connection, which ends with its answer.
-fn serve(mut connection: &TcpStream, stream: &str, send: &Sender<Value>) {
+fn serve(mut connection: &TcpStream, reply: &Reply, send: &Sender<Value>) {
     let mut reader = BufReader::new(connection);
     let mut length = 0;
     loop {
@@ -42,7 +60,15 @@ fn serve(mut connection: &TcpStream, stream: &str, send: &Sender<Value>) {
     // The test may have ended.
     let _ = send.send(serde_json::from_slice(&body).expect("JSON"));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
-    let _ = write!(connection, "{head}content-length: {}\r\n\r\n{stream}", stream.len());
+    let (stream, missing) = match reply {
+        Reply::Whole(stream) => (stream, 0),
+        Reply::Half(stream) | Reply::Silent(stream) => (stream, 1_000),
+    };
+    let _ = write!(connection, "{head}content-length: {}\r\n\r\n{stream}", stream.len() + missing);
+    if matches!(reply, Reply::Silent(_)) {
+        // Until the other side leaves.
+        let _ = connection.read(&mut [0; 1]);
+    }
 }
 
 const REFUSAL: &str = r#"event: message_start

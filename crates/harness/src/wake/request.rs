@@ -93,6 +93,7 @@ impl Wake<'_> {
                     // a failure like any other (5.7). A store that takes nothing is no failure of the model.
                     Err(Halt::PersistFailed(error @ (StoreError::TooLarge { .. } | StoreError::OverLimit(_)))) => {
                         self.facts = Append::new();
+                        self.harness.watcher.see(Live::BrokeOff);
                         self.request_failed(turn.turn_id, start, message_id, "not_kept");
                         let text = format!("the model's answer could not be kept: {error}");
                         Ok(Asked::Failed(ModelError::new(Failure::InvalidResponse, text)))
@@ -210,6 +211,9 @@ impl Wake<'_> {
             () = self.interrupt_comes() => Heard::Interrupted,
         };
         voice.rest();
+        if matches!(heard, Heard::Failed(_)) && voice.has_told() {
+            self.harness.watcher.see(Live::BrokeOff);
+        }
         heard
     }
 
@@ -228,15 +232,16 @@ impl Wake<'_> {
         // A server's own words may be in them: ids, names, reasons (L69).
         let warn = |text: &str| self.harness.watcher.see(Live::Warning(&self.session.gate().masked(text)));
         answer.warnings.iter().for_each(|warning| warn(warning));
-        self.harness.watcher.see(Live::MessageEnd);
-        if let Some(cut) = cut_short(&answer.stop) {
-            warn(&cut);
-        }
         let Kept { parts, calls, masked_calls } = self.kept(answer.parts);
         let carried = match parts.is_empty() {
             true => None,
             false => Some(self.session.carry(&mut self.facts, turn.turn_id, json!(parts)).await?),
         };
+        // Not before it can be kept: an answer that is too much fails its request.
+        self.harness.watcher.see(Live::MessageEnd);
+        if let Some(cut) = cut_short(&answer.stop) {
+            self.harness.watcher.see(Live::Warning(&self.session.gate().masked(&cut)));
+        }
         let end = ModelRequestEnd {
             model_request_start_id: start,
             turn_id: turn.turn_id,

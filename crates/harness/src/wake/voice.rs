@@ -3,6 +3,7 @@
 //! A secret may come in pieces. So a word is told when it has ended: no secret that is one word is told in halves, and
 //! nobody waits for more than that.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_model::Delta;
@@ -25,11 +26,13 @@ pub(super) struct Voice {
     gate: Gate,
     /// The word that is coming.
     held: Mutex<(Kind, String)>,
+    /// Some of this answer was told.
+    told: AtomicBool,
 }
 
 impl Voice {
     pub(super) fn new(watcher: Arc<dyn Watcher>, gate: Gate) -> Self {
-        Self { watcher, gate, held: Mutex::new((Kind::Text, String::new())) }
+        Self { watcher, gate, held: Mutex::new((Kind::Text, String::new())), told: AtomicBool::new(false) }
     }
 
     pub(super) fn hear(&self, delta: Delta<'_>) {
@@ -65,10 +68,16 @@ impl Voice {
         self.tell(held.0, &std::mem::take(&mut held.1));
     }
 
+    /// Whether the watcher was told any of this answer.
+    pub(super) fn has_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed)
+    }
+
     fn tell(&self, kind: Kind, words: &str) {
         if words.is_empty() {
             return;
         }
+        self.told.store(true, Ordering::Relaxed);
         let masked = self.gate.masked(words);
         match kind {
             Kind::Text => self.watcher.see(Live::Text(&masked)),
