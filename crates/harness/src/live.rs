@@ -48,6 +48,9 @@ pub enum Live<'a> {
     },
     Compacted {
         messages: usize,
+        /// The tokens that a conversation may have because nothing is known of the model: neither its window nor a budget
+        /// is configured. `None` where one of them is.
+        assumed: Option<u64>,
     },
     Checked(&'a FinalChecked),
 }

@@ -476,13 +476,7 @@ impl Watcher for Screen {
             Live::Heard { words } => {
                 self.line(&styled(DIM, &format!("heard: {}", render::count(words as u64, "message"))))
             }
-            Live::Compacted { messages: 0 } => {
-                self.line(&styled(DIM, "the conversation is shown to the model in fewer words; the log has it all"));
-            }
-            Live::Compacted { messages } => self.line(&styled(
-                DIM,
-                &format!("the conversation grew long: {messages} messages gave way to a summary; the log has them all"),
-            )),
+            Live::Compacted { messages, assumed } => self.line(&styled(DIM, &compacted(messages, assumed))),
             // It does not run: somebody must answer first.
             Live::Waiting { .. } => self.busy(None),
             Live::WakeBegan { .. } | Live::Thinking(_) | Live::Checked(_) => {}
@@ -581,6 +575,21 @@ pub fn verdict(checked: &FinalChecked) -> String {
     text
 }
 
+/// What became of a conversation that grew long, and how to let it grow longer where the model's window is not known.
+fn compacted(messages: usize, assumed: Option<u64>) -> String {
+    let mut text = match messages {
+        0 => "the conversation is shown to the model in fewer words; the log has it all".to_owned(),
+        _ => format!("the conversation grew long: {messages} messages gave way to a summary; the log has them all"),
+    };
+    if let Some(tokens) = assumed {
+        text.push_str(&format!(
+            ". The context window of this model is not known, and {tokens} tokens are assumed for a conversation: set \
+             `window = N` under `[model]` in the configuration to the tokens that the model can read"
+        ));
+    }
+    text
+}
+
 fn document(live: Live<'_>) -> Option<Value> {
     Some(match live {
         Live::WakeBegan { wake_id } => json!({"type": "wake", "wake_id": wake_id}),
@@ -597,7 +606,9 @@ fn document(live: Live<'_>) -> Option<Value> {
         }
         Live::Warning(text) => json!({"type": "warning", "text": text}),
         Live::Heard { words } => json!({"type": "heard", "messages": words}),
-        Live::Compacted { messages } => json!({"type": "compacted", "messages": messages}),
+        Live::Compacted { messages, assumed } => {
+            json!({"type": "compacted", "messages": messages, "assumed_tokens": assumed})
+        }
         Live::Checked(checked) => json!({"type": "checked", "verdict": checked.verdict, "claims": checked.claims}),
         Live::HandedOver { event_id, tool } => json!({"type": "custom_tool_use", "event_id": event_id, "tool": tool}),
         // The ask is told with its facts and commands when it is somebody's turn.

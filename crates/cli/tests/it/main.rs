@@ -49,6 +49,7 @@ mod run_talk;
 mod run_terminal;
 mod run_typing;
 mod run_undo;
+mod run_window;
 mod sandbox_actions;
 mod search;
 mod searches;

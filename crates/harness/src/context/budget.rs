@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Half of the window: the other half is for what a wake adds, and for thinking.
 const WINDOW_SHARE: u64 = 2;
 /// Where nobody knows the window.
-const FALLBACK: u64 = 16_000;
+pub(crate) const FALLBACK: u64 = 16_000;
 /// What a budget leaves beside the prompt and the new message (H38).
 const LEAST_ROOM: u64 = 2_000;
 /// Headroom below which it presses, and below which it presses hard.

@@ -36,7 +36,7 @@ use crate::verify::{CallFact, verifications_of};
 pub use budget::{
     ContextBudget, HistoryCounts, HistoryWeight, Level, Named, Pressure, SystemWeight, ToolsWeight, Weight,
 };
-pub(crate) use budget::{Weighed, budget, room_of, tokens};
+pub(crate) use budget::{FALLBACK, Weighed, budget, room_of, tokens};
 pub(crate) use cut::kept_middle;
 pub(crate) use history::{Folded, calls_of, open, said};
 pub(crate) use media::{has_media, media_of};

@@ -5,7 +5,7 @@ use portcullis_pipeline::Halt;
 use serde_json::json;
 
 use super::Wake;
-use crate::context::{budget, guided, kept_middle, room_of, tokens};
+use crate::context::{FALLBACK, budget, guided, kept_middle, room_of, tokens};
 use crate::live::Live;
 
 /// Which part of the budget must have come since a compaction before the next one is worth it.
@@ -16,6 +16,9 @@ const REFUSED_SHARE: u64 = 2;
 
 /// Where nobody knows the window, only refusals tell of it: each try is half of the one before.
 const SHRINKS_WITHOUT_WINDOW: u32 = 4;
+
+/// What a person can do about it.
+const WINDOW_UNKNOWN: &str = ". How much the model can read is not known: set `window` under `[model]` to its tokens";
 
 impl Wake<'_> {
     /// Whether a refusal is answered with a shorter conversation: once, until the model has answered. What the provider
@@ -68,7 +71,8 @@ impl Wake<'_> {
         if let Some(most) = fitting.cut_to {
             let text = format!(
                 "the newest results and answers are longer than the model can read: each is shown to it with at most {most} \
-                 bytes from here on; the log has them whole"
+                 bytes from here on; the log has them whole{}",
+                if self.assumed().is_some() { WINDOW_UNKNOWN } else { "" }
             );
             self.harness.watcher.see(Live::Warning(&text));
         }
@@ -91,9 +95,15 @@ impl Wake<'_> {
         let after = self.context.conversation.messages().len();
         let messages = before.saturating_sub(after);
         if messages > 0 || cut_to.is_none() {
-            self.harness.watcher.see(Live::Compacted { messages });
+            self.harness.watcher.see(Live::Compacted { messages, assumed: self.assumed() });
         }
         Ok(())
+    }
+
+    /// The tokens that are assumed to fit, where nothing says how many do.
+    fn assumed(&self) -> Option<u64> {
+        let said = self.harness.settings.token_budget.or(self.harness.model.window());
+        said.is_none().then_some(FALLBACK)
     }
 
     pub(super) fn token_budget(&self, system: &str, message: usize) -> u64 {
