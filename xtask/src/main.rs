@@ -41,7 +41,7 @@ Usage: cargo xtask COMMAND [ARGS]
   bench [ARGS...]    the measurements, in release mode (package `portcullis-bench`)
   simulate [ARGS...] simulated worlds from seeds, in release mode (package `portcullis-simulation`)
   soak [ARGS...]     the test suite with PORTCULLIS_SOAK=1, for which tests multiply their counts; `soak suite` runs it
-                     ten times, `soak builds` measures real builds in the hand
+                     ten times, `soak builds` measures real builds in the hand, `soak models` runs LiteLLM and llama.cpp
   help               this text
 
 `cargo xtask COMMAND --help` says more about one of them.";

@@ -24,6 +24,7 @@ Runs the tests with PORTCULLIS_SOAK=1.
 Usage: cargo xtask soak [ARGS...]
        cargo xtask soak suite
        cargo xtask soak builds
+       cargo xtask soak models
 
 Tests that repeat something (property cases, kills, races, seeds) read PORTCULLIS_SOAK and multiply their counts; the
 others run as ever. ARGS go to the runner (cargo nextest if installed, else cargo test), for example a name to run only
@@ -35,6 +36,9 @@ stops after the first run that fails and prints which tests failed.
 
 `soak builds` measures real builds (cargo, npm, pytest, go, make) inside the hand and outside, and prints a table.
 Toolchains that are not installed are named in it.
+
+`soak models` runs `portcullis run` with servers that others wrote: LiteLLM's proxy and llama.cpp. It needs python3 and a
+package index, and installs them below the target directory once (about 1 GB).
 
 Property tests draw other cases each time, from a seed that is printed. PROPTEST_RNG_SEED in the environment brings them
 again, here and in `cargo xtask test`.
@@ -49,7 +53,8 @@ pub fn run(args: &[String]) -> Result<()> {
         Some("builds") if args.len() == 1 => {
             return process::run(suite::build_times(&repo).env("PORTCULLIS_SOAK", "1"));
         }
-        Some("suite" | "builds") => bail!("`cargo xtask soak {}` takes no more words", args[0]),
+        Some("models") if args.len() == 1 => return process::run(&mut suite::others_models(&repo)),
+        Some("suite" | "builds" | "models") => bail!("`cargo xtask soak {}` takes no more words", args[0]),
         _ => {}
     }
     let only_otel = args == ["otel"];

@@ -77,6 +77,15 @@ pub fn build_times(repo: &Repo) -> Command {
     command
 }
 
+/// The command for the tests with servers that others wrote, by cargo's own runner: what is installed first takes longer
+/// than nextest lets a test take.
+pub fn others_models(repo: &Repo) -> Command {
+    let mut command = repo.cargo();
+    command.args(["test", "--package", "portcullis-cli", "--test", "it", "--locked", "--"]);
+    command.args(["--nocapture", "others::"]).env("PORTCULLIS_SOAK_MODELS", "1");
+    command
+}
+
 fn runner(repo: &Repo) -> Command {
     let mut command = repo.cargo();
     if process::works(repo.cargo().args(["nextest", "--version"])) {

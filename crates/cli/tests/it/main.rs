@@ -29,6 +29,7 @@ mod newcomers;
 mod operator;
 #[cfg(feature = "otel")]
 mod otel;
+mod others;
 mod pairs;
 mod persistent_shell;
 mod places;

@@ -32,22 +32,22 @@ pub fn provider_of<R: Iterator<Item = Reply> + Send + 'static>(
     let (send, bodies) = channel();
     std::thread::spawn(move || {
         for connection in listener.incoming() {
-            let Some(reply) = replies.next() else { return };
-            serve(&connection.expect("a connection"), &reply, &send);
+            serve(&connection.expect("a connection"), &mut replies, &send);
         }
     });
     (address, bodies)
 }
 
-/// One request of a connection, which ends with its answer.
-fn serve(mut connection: &TcpStream, reply: &Reply, send: &Sender<Value>) {
+/// One request of a connection, which ends with its answer. Only what posts something asks a model.
+fn serve(mut connection: &TcpStream, replies: &mut impl Iterator<Item = Reply>, send: &Sender<Value>) {
     let mut reader = BufReader::new(connection);
-    let mut length = 0;
+    let (mut length, mut posts) = (0, false);
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).expect("a line") == 0 {
             return;
         }
+        posts |= line.starts_with("POST ");
         if let Some(said) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
             length = said.trim().parse().expect("a number");
         }
@@ -55,12 +55,17 @@ fn serve(mut connection: &TcpStream, reply: &Reply, send: &Sender<Value>) {
             break;
         }
     }
+    if !posts {
+        let _ = write!(connection, "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+        return;
+    }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).expect("a body");
     // The test may have ended.
     let _ = send.send(serde_json::from_slice(&body).expect("JSON"));
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
-    let (stream, missing) = match reply {
+    let reply = replies.next().expect("a reply for every request");
+    let (stream, missing) = match &reply {
         Reply::Whole(stream) => (stream, 0),
         Reply::Half(stream) | Reply::Silent(stream) => (stream, 1_000),
     };
