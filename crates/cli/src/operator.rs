@@ -36,7 +36,8 @@ pub async fn new(
     let words = message.map(words).transpose()?;
     let world = World::open(settings, term)?;
     let runtime = world.runtime(&folder, "portcullis sessions")?;
-    let named = name.or_else(|| words.as_deref().map(|words| render::safe_line(words, NAME_CHARS)));
+    let named =
+        name.or_else(|| words.as_deref().map(|words| render::safe_line(&runtime.gate().masked(words), NAME_CHARS)));
     let session = custom_tools::session(&runtime, named.as_deref().unwrap_or("session"), &custom).await?;
     let event = match &words {
         Some(words) => Some(runtime.say(session, &person::login(), words).await?),

@@ -28,6 +28,8 @@ use crate::spool::{Captured, CapturedBytes};
 
 /// Warnings of one call that are shown.
 const WARNINGS: usize = 32;
+/// Characters of a title: one line on a screen.
+const TITLE_CHARS: usize = 72;
 
 pub(crate) async fn bound(session: &SessionShared, settled: Settled, facts: &mut Append) -> Observed {
     let Settled { invocation, exit: _, mut observed, mut content, streams, kept, refused, shell } = settled;
@@ -85,7 +87,11 @@ fn brief(session: &SessionShared, observed: &mut Observed, content: &mut Option<
         }
         observed.summary = session.tidy(&observed.summary, SUMMARY_MAX);
     }
-    observed.title = session.tidy(&observed.title, ERROR_MAX);
+    // Masked above: half a secret could not be told from other text.
+    if let Some((cut, _)) = observed.title.char_indices().nth(TITLE_CHARS) {
+        observed.title.truncate(cut);
+        observed.title.push('…');
+    }
     let more = observed.warnings.len().saturating_sub(WARNINGS);
     observed.warnings.truncate(WARNINGS);
     for warning in &mut observed.warnings {

@@ -307,6 +307,7 @@ impl RuntimeBuilder {
                 coverage: portcullis_tools::CoverageRule::Region,
                 rules: gate.path_rules(),
                 profile: self.profile,
+                own: hand.own_writes(),
             };
             let tools = portcullis_tools::file_tools(files.clone())?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);

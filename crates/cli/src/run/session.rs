@@ -36,7 +36,7 @@ pub async fn open(
         return Ok((runtime, session));
     }
     let custom = custom_tools::read(args.custom_tools.as_deref())?;
-    let session = custom_tools::session(&runtime, &title(named), &custom).await?;
+    let session = custom_tools::session(&runtime, &title(&runtime.gate().masked(named)), &custom).await?;
     Ok((runtime, session))
 }
 

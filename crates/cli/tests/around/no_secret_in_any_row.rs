@@ -13,6 +13,8 @@ use crate::arena::{Arena, EVERYBODY};
 use crate::common::Ran;
 
 const KEY: &str = "sk-ant-a1b2c3d4e5f6g7h8i9j0-planted-by-a-test";
+/// What would be left of it where a text is cut before it is masked.
+const PART: &str = "sk-ant-a1b2";
 
 /// The binary with the key in its environment, as a person who uses that provider has it.
 fn knowing(arena: &Arena, args: &[&str]) -> Ran {
@@ -58,6 +60,12 @@ fn l69_a_secret_said_anywhere_stands_in_no_column_of_any_table() {
             .ends(0)
             .id("sesn_");
         knowing(&arena, &["sessions", "send", &session, &prompt]);
+        // However far before it a text begins that is cut.
+        for lead in (4..80).step_by(9) {
+            let prompt = format!("{} {KEY}", "x".repeat(lead));
+            knowing(&arena, &["sessions", "new", &prompt]).ends(0);
+            knowing(&arena, &["call", "bash", &json!({"command": format!("echo {prompt}")}).to_string()]);
+        }
         knowing(&arena, &["sessions", "interrupt", &session, "--note", KEY]);
         knowing(&arena, &["sessions", "fork", &session, "--at", "2"]);
         knowing(&arena, &["call", "read", &json!({"file_path": "notes.txt"}).to_string()]);
@@ -81,7 +89,11 @@ fn l69_a_secret_said_anywhere_stands_in_no_column_of_any_table() {
         assert!(columns.is_empty(), "{who:?}: {columns:?}");
         for session in sessions(&arena) {
             let log = knowing(&arena, &["sessions", "export", &session, "--with-artifacts"]).ends(0);
-            assert!(!log.out.contains(KEY), "{who:?}: the export of {session} holds the secret:\n{}", around(&log.out));
+            assert!(
+                !log.out.contains(PART),
+                "{who:?}: the export of {session} holds the secret:\n{}",
+                around(&log.out)
+            );
         }
         let mut files = Vec::new();
         files_with_the_secret(&data, &mut files);
@@ -98,7 +110,7 @@ fn sessions(arena: &Arena) -> Vec<String> {
 }
 
 fn around(text: &str) -> &str {
-    let at = text.find(KEY).unwrap_or(0);
+    let at = text.find(PART).unwrap_or(0);
     &text[text.floor_char_boundary(at.saturating_sub(300))..text.ceil_char_boundary((at + 100).min(text.len()))]
 }
 
@@ -110,7 +122,7 @@ fn columns_with_the_secret(database: &Path) -> Vec<String> {
         asked.query_map([], |row| row.get(0)).expect("asked").map(|name| name.expect("a name")).collect()
     };
     let holds = |value: ValueRef<'_>| match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.windows(PART.len()).any(|part| part == PART.as_bytes()),
         _ => false,
     };
     let mut found = Vec::new();
@@ -135,7 +147,7 @@ fn files_with_the_secret(folder: &Path, found: &mut Vec<String>) {
         let path = entry.path();
         if path.is_dir() {
             files_with_the_secret(&path, found);
-        } else if fs::read(&path).is_ok_and(|bytes| bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes())) {
+        } else if fs::read(&path).is_ok_and(|bytes| bytes.windows(PART.len()).any(|part| part == PART.as_bytes())) {
             found.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
         }
     }

@@ -207,6 +207,33 @@ text = "done"
     }
 }
 
+#[test]
+fn l36_what_appeared_cannot_be_changed_by_the_next_command_of_the_same_shell() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let lines = [
+            "mkdir .husky .vscode; echo first > .husky/pre-commit; echo first > .vscode/tasks.json; git init -q sub; export KEPT=yes",
+            "echo second > .husky/pre-commit; rm -rf .vscode; mv .husky h2; echo x > sub/.git/hooks/post-commit; echo $KEPT > kept",
+            "echo third >> .vscode/tasks.json; git -C sub config core.fsmonitor ./x",
+        ];
+        let calls = lines.map(|line| {
+            format!(
+                "[[turn]]\ncalls = [{{ name = \"bash\", arguments = {:?} }}]\n",
+                json!({ "command": line }).to_string()
+            )
+        });
+        let model = script(&arena, &(calls.concat() + "[[turn]]\ntext = \"done\"\n"));
+        let ran = arena.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0);
+        for place in [".husky/pre-commit", ".vscode/tasks.json"] {
+            assert_eq!(arena.read(&format!("work/{place}")), "first\n", "{who:?}: {}{}", ran.out, ran.err);
+        }
+        assert!(!arena.exists("work/sub/.git/hooks/post-commit"), "{who:?}: {}", ran.err);
+        assert!(!arena.read("work/sub/.git/config").contains("fsmonitor"), "{who:?}: {}", ran.err);
+        assert_eq!(arena.read("work/kept"), "yes\n", "exported variables outlast the restart");
+        ran.warns("the shell was started anew because there is a file that runs later");
+    }
+}
+
 /// What `write` and `edit` may not do under a broad rule.
 const WRITTEN: &[&str] = &[
     ".envrc",

@@ -118,7 +118,7 @@ fn check34_commands_see_secrets_empty_and_cannot_move_change_or_link_them() {
         }
         // It is told which.
         let told = sh(&arena, "true").ends(0);
-        told.warns("files that hold secrets are shown empty to commands").warns("/workspace/.aws/credentials");
+        told.warns("files that may hold secrets are shown empty to commands").warns("/workspace/.aws/credentials");
         // Looking alone does not open them either.
         for line in ["cat .password", "cat gha-creds-1.json", "grep -r CANARY .", "cat .npmrc", "head tls/server.pem"] {
             unseen(&call(&arena, "bash", &json!({ "command": line })));
@@ -150,6 +150,62 @@ fn check34_what_git_tracks_is_open_and_no_command_can_make_it_so() {
         for name in [".env", ".netrc", "tls/server.key", ".password"] {
             unseen(&call(&arena, "read", &json!({ "file_path": name })).ends(3));
         }
+    }
+}
+
+fn git(arena: &Arena, words: &[&str]) -> String {
+    let run = arena
+        .as_this_person("/usr/bin/git")
+        .current_dir(arena.workspace())
+        .args(["-c", "user.name=a", "-c", "user.email=a@a"])
+        .args(words)
+        .output()
+        .expect("git runs");
+    String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr)
+}
+
+#[test]
+fn check34_no_file_is_committed_empty_because_of_its_name() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let text = "reset: \"Old words\"\n";
+        for name in ["locales/password_reset.yml", "dirty_password.yml"] {
+            arena.write(&format!("work/{name}"), text);
+        }
+        git(&arena, &["init", "-q"]);
+        git(&arena, &["add", "-A"]);
+        git(&arena, &["commit", "-qm", "one"]);
+        let commit =
+            "git add -A locales k8s && git -c user.name=a -c user.email=a@a commit -qm two && cat locales/*.yml k8s/*";
+        let edit = json!({ "file_path": "locales/password_reset.yml", "old_string": "Old", "new_string": "New" });
+        let write = json!({ "file_path": "k8s/db-credentials.yaml", "content": "user: app\n" });
+        let calls = [
+            ("read", json!({ "file_path": "locales/password_reset.yml" })),
+            ("edit", edit),
+            ("write", write),
+            ("read", json!({ "file_path": "k8s/db-credentials.yaml" })),
+            ("bash", json!({ "command": commit })),
+        ];
+        let turns = calls.map(|(tool, input)| {
+            format!("[[turn]]\ncalls = [{{ name = \"{tool}\", arguments = {:?} }}]\n", input.to_string())
+        });
+        arena.write("script.toml", &(turns.concat() + "[[turn]]\ntext = \"done\"\n"));
+        let model = format!("scripted:{}", arena.path("script.toml").display());
+        let ran = arena.run(&["run", "go", "--model", &model, "--approvals", "allow"]).ends(0);
+        let told = format!("{}{}", ran.out, ran.err);
+        assert_eq!(git(&arena, &["show", "HEAD:locales/password_reset.yml"]), "reset: \"New words\"\n", "{told}");
+        assert_eq!(git(&arena, &["show", "HEAD:k8s/db-credentials.yaml"]), "user: app\n", "{told}");
+        // Changed by a person: git cannot prove that it is in the repository, and no command may take it for empty.
+        arena.write("work/dirty_password.yml", "reset: \"canary\"\n");
+        let ran = sh(&arena, "cat dirty_password.yml; git add -A; git commit -qam three; git stash; true");
+        let ran = ran.ends(0).warns("closed to commands").warns("dirty_password.yml may hold secrets");
+        assert!(!ran.out.contains("canary"), "{}", ran.out);
+        assert_eq!(git(&arena, &["show", "HEAD:dirty_password.yml"]), text);
+        assert_eq!(git(&arena, &["show", ":dirty_password.yml"]), text);
+        assert_eq!(arena.read("work/dirty_password.yml"), "reset: \"canary\"\n");
+        // What a person puts into a file that the model made is the person's.
+        arena.write("work/k8s/db-credentials.yaml", CANARY);
+        unseen(&call(&arena, "read", &json!({ "file_path": "k8s/db-credentials.yaml" })).ends(3));
     }
 }
 

@@ -3,13 +3,16 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass};
+use portcullis_base::Risk;
+use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, ToolFailure};
 use portcullis_policy::places::{self, Place};
 use portcullis_policy::secrets::{self, Look};
 use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, Mount, MountTable};
 
-use super::{FileTools, tracked};
+use super::own::OwnWrites;
+use super::tracked::{self, Tracked};
+use super::{FileTools, sandbox};
 
 /// What makes a folder a git folder, whatever it is called.
 const GIT_FOLDER: [&str; 3] = ["HEAD", "objects", "refs"];
@@ -29,8 +32,28 @@ impl FileTools {
     /// Whether what stands at this canonical path holds secrets.
     pub(crate) fn secret_at(&self, canonical: &str) -> Option<ResourceClass> {
         let (mount, beneath) = beneath(&self.mounts, canonical)?;
-        secret(mount, &beneath, canonical)
+        let candidate = Candidate::at(mount, &beneath, canonical.to_owned())?;
+        secrets_among(vec![candidate], &self.own).pop().map(|secret| secret.class)
     }
+
+    /// Writes a file with `write`. What was open before is open afterwards, and so is what was not there.
+    pub(super) fn writing<T>(
+        &self,
+        place: &sandbox::Resolved,
+        write: impl FnOnce() -> Result<(sandbox::Written, T), ToolFailure>,
+    ) -> Result<(sandbox::Written, T), ToolFailure> {
+        let canonical = place.path().as_str();
+        let open = secrets::secret(canonical).is_some() && self.secret_at(canonical).is_none();
+        let (written, made) = write()?;
+        if open
+            && let Some((mount, beneath)) = beneath(&self.mounts, canonical)
+            && let Some(meta) = mount.host_place().and_then(|host| host.join(beneath).symlink_metadata().ok())
+        {
+            self.own.add(&meta, written.size, written.mtime);
+        }
+        Ok((written, made))
+    }
+
     /// What a call that writes names, with what each of them is.
     pub(crate) fn to_write(&self, mut resolved: Resolved) -> Resolved {
         for resource in &mut resolved.resources {
@@ -41,26 +64,57 @@ impl FileTools {
     }
 }
 
-/// Whether what stands at `beneath` the mount, whose virtual path is `canonical`, holds secrets: by its name, by its
-/// content where the name does not tell, and not if git tracks it as it is.
-pub(crate) fn secret(mount: &Mount, beneath: &Path, canonical: &str) -> Option<ResourceClass> {
-    let found = secrets::secret(canonical)?;
-    let (kind, _) = kind_at(mount, beneath)?;
-    let counts = match (kind, found.look) {
-        (Kind::Directory, _) => found.pattern.ends_with('/'),
-        (Kind::Other, _) => false,
-        (Kind::File, Look::NameTells) => true,
-        // What cannot be read cannot be shown to be public.
-        (Kind::File, Look::RegistryToken) => content(mount, beneath).is_none_or(|text| holds_token(&text)),
-        (Kind::File, Look::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
-    };
-    let tracked = || mount.host_place().is_some_and(|host| tracked::is_tracked(&host.join(beneath)));
-    (counts && !tracked()).then(|| ResourceClass::Secret(found.pattern.to_owned()))
+/// What may hold secrets: by its name, and by its content where the name does not tell.
+pub(crate) struct Candidate {
+    /// Its virtual path.
+    pub(crate) path: String,
+    class: ResourceClass,
+    host: Option<PathBuf>,
 }
 
-/// The secrets that a name which was sighted leads to, with their virtual paths: itself, or what its folder holds at the
-/// rest of a longer name (`credentials` of `.aws/credentials`).
-pub(crate) fn beginning_at(mount: &Mount, beneath: &Path) -> Vec<(String, ResourceClass)> {
+/// A file or folder that holds secrets.
+pub(crate) struct Secret {
+    pub(crate) path: String,
+    pub(crate) class: ResourceClass,
+    /// Git's index names it. Shown empty, it would be committed empty.
+    pub(crate) listed: bool,
+}
+
+impl Candidate {
+    /// What stands at `beneath` the mount, whose virtual path is `path`.
+    fn at(mount: &Mount, beneath: &Path, path: String) -> Option<Self> {
+        let found = secrets::secret(&path)?;
+        let (kind, _) = kind_at(mount, beneath)?;
+        let counts = match (kind, found.look) {
+            (Kind::Directory, _) => found.pattern.ends_with('/'),
+            (Kind::Other, _) => false,
+            (Kind::File, Look::NameTells) => true,
+            // What cannot be read cannot be shown to be public.
+            (Kind::File, Look::RegistryToken) => content(mount, beneath).is_none_or(|text| holds_token(&text)),
+            (Kind::File, Look::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
+        };
+        let class = ResourceClass::Secret(found.pattern.to_owned());
+        counts.then(|| Self { path, class, host: mount.host_place().map(|host| host.join(beneath)) })
+    }
+}
+
+/// Those that are none by what git or this process knows of them are left out: git tracks them as they are, or the file tools
+/// wrote them.
+pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: &OwnWrites) -> Vec<Secret> {
+    let hosts: Vec<PathBuf> = candidates.iter().map(|one| one.host.clone().unwrap_or_default()).collect();
+    let tracked = tracked::look(&hosts);
+    let all = candidates.into_iter().zip(tracked);
+    all.filter(|(one, tracked)| {
+        let meta = one.host.as_ref().and_then(|host| host.symlink_metadata().ok());
+        *tracked != Tracked::AsItIs && !meta.is_some_and(|meta| meta.is_file() && own.has(&meta))
+    })
+    .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == Tracked::Listed })
+    .collect()
+}
+
+/// What a name which was sighted leads to: itself, or what its folder holds at the rest of a longer name (`credentials` of
+/// `.aws/credentials`).
+pub(crate) fn beginning_at(mount: &Mount, beneath: &Path) -> Vec<Candidate> {
     let root = mount.root().as_str().trim_end_matches('/');
     let name = beneath.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let rest = secrets::SECRETS.iter().filter_map(|secret| {
@@ -68,11 +122,7 @@ pub(crate) fn beginning_at(mount: &Mount, beneath: &Path) -> Vec<(String, Resour
         first.eq_ignore_ascii_case(name).then(|| beneath.join(rest))
     });
     let places = std::iter::once(beneath.to_owned()).chain(rest);
-    let classed = places.filter_map(|place| {
-        let path = format!("{root}/{}", place.to_str()?);
-        secret(mount, &place, &path).map(|class| (path, class))
-    });
-    classed.collect()
+    places.filter_map(|place| Candidate::at(mount, &place, format!("{root}/{}", place.to_str()?))).collect()
 }
 
 fn content(mount: &Mount, beneath: &Path) -> Option<String> {
@@ -132,7 +182,10 @@ fn in_git_folder(mounts: &MountTable, resource: &Resource) -> Option<&'static Pl
 }
 
 /// The access with the places that it writes and that run later, for the person who is asked.
-pub(super) fn with_places(mut request: AccessRequest) -> AccessRequest {
+pub(crate) fn with_places(mut request: AccessRequest) -> AccessRequest {
+    if !request.risk.contains(&Risk::Write) {
+        return request;
+    }
     let told = |resource: &Resource| match &resource.class {
         Some(ResourceClass::RunsLater(pattern)) => Place::by_pattern(pattern),
         _ => places::runs_later(&resource.canonical),

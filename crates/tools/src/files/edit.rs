@@ -201,7 +201,8 @@ fn edit(
     let plan = WritePlan { content: &after, expect: Expect::Sha256(before), create_parents: false };
     let after_text = String::from_utf8_lossy(&after);
     let change = || unified(shown(&place), Some(&String::from_utf8_lossy(&old.to_bytes())), &after_text);
-    let (mut written, change) = sandbox::write_file_while(&place, &plan, change).map_err(failure)?;
+    let (mut written, change) =
+        parts.writing(&place, || sandbox::write_file_while(&place, &plan, change).map_err(failure))?;
     replaced.take(std::mem::take(&mut written.replaced));
     let first_changed_line = replacement.hunks.first().map_or(1, |hunk| hunk.first);
     context.file(fact(&place, before, &written, replacement.after.line_count(), replacement.hunks, full));

@@ -5,6 +5,7 @@ mod edit;
 pub(crate) mod glob;
 mod grep;
 pub(crate) mod other_names;
+mod own;
 mod read;
 mod tracked;
 mod write;
@@ -20,6 +21,8 @@ use portcullis_contract::{
 use portcullis_event::fold::Baseline;
 use portcullis_pipeline::{BaselineBook, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
+
+pub use own::OwnWrites;
 
 use crate::{Profile, tool_name};
 
@@ -48,6 +51,8 @@ pub struct FileTools {
     pub rules: PathRules,
     /// What holds where no rule speaks.
     pub profile: Profile,
+    /// What this process wrote; the hand of the same workspace knows it, too.
+    pub own: OwnWrites,
 }
 
 /// `read`, `write`, `edit`, `glob` and `grep` over these mounts.

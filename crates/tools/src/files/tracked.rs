@@ -1,9 +1,10 @@
 //! Whether git tracks a file as it is: then whoever has the repository has it too.
 //!
-//! The index of git is a file of the workspace, which commands can write. An entry counts only if everything that git
-//! noted of the file is true, its time of change to the nanosecond among it: git itself takes such a file as unchanged, and
-//! a command that was shown an empty file in its place could not know it.
+//! The index of git is a file of the workspace, which commands can write. An entry proves something only if everything that
+//! git noted of the file is true, its time of change to the nanosecond among it: git itself takes such a file as unchanged,
+//! and a command that was shown an empty file in its place could not know it.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,44 @@ const INDEX_MAX: u64 = 64 << 20;
 const STAT_BYTES: usize = 40;
 const HASHES: [usize; 2] = [20, 32];
 
-/// Whether the file at this host path is tracked and unchanged since git last looked.
-pub(super) fn is_tracked(file: &Path) -> bool {
-    let Some((root, index)) = repository(file) else { return false };
-    let (Ok(meta), Ok(beneath)) = (file.symlink_metadata(), file.strip_prefix(&root)) else { return false };
-    let Some(bytes) =
-        fs::metadata(&index).ok().filter(|meta| meta.len() <= INDEX_MAX).and_then(|_| fs::read(&index).ok())
-    else {
-        return false;
-    };
-    let wanted = beneath.as_os_str().as_encoded_bytes();
-    HASHES.iter().any(|hash| entry(&bytes, *hash, wanted).is_some_and(|stat| stat == stat_of(&meta)) && meta.len() > 0)
+/// What the index of its repository says of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tracked {
+    No,
+    /// There is an entry, and the file was changed since. Or a command made the entry: nobody can tell.
+    Listed,
+    /// It is the file that git last looked at.
+    AsItIs,
+}
+
+/// What the indexes say of these files, by host paths. Each index is read once.
+pub(crate) fn look(files: &[PathBuf]) -> Vec<Tracked> {
+    let mut answers = vec![Tracked::No; files.len()];
+    let mut repositories: HashMap<PathBuf, HashMap<Vec<u8>, usize>> = HashMap::new();
+    for (which, file) in files.iter().enumerate() {
+        if let Some((root, index)) = repository(file)
+            && let Ok(beneath) = file.strip_prefix(&root)
+        {
+            repositories.entry(index).or_default().insert(beneath.as_os_str().as_encoded_bytes().to_owned(), which);
+        }
+    }
+    for (index, wanted) in repositories {
+        let small = fs::metadata(&index).ok().filter(|meta| meta.is_file() && meta.len() <= INDEX_MAX);
+        let Some(bytes) = small.and_then(|_| fs::read(&index).ok()) else { continue };
+        for hash in HASHES {
+            let _ = entries(&bytes, hash, |path, noted| {
+                let Some(which) = wanted.get(path) else { return };
+                let file = files[*which].symlink_metadata();
+                let same = file.is_ok_and(|meta| meta.len() > 0 && stat_of(&meta) == noted);
+                if same {
+                    answers[*which] = Tracked::AsItIs;
+                } else if answers[*which] == Tracked::No {
+                    answers[*which] = Tracked::Listed;
+                }
+            });
+        }
+    }
+    answers
 }
 
 /// The working tree that a file lies in, and its index.
@@ -56,8 +84,8 @@ fn stat_of(meta: &fs::Metadata) -> [u32; 6] {
     ]
 }
 
-/// The metadata of the entry with this path; versions 2 to 4 of the format.
-fn entry(index: &[u8], hash: usize, wanted: &[u8]) -> Option<[u32; 6]> {
+/// Gives `each` the path and the metadata of every entry; versions 2 to 4 of the format. `None` where the bytes are none.
+fn entries(index: &[u8], hash: usize, mut each: impl FnMut(&[u8], [u32; 6])) -> Option<()> {
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     let version = number(4).filter(|_| index.starts_with(b"DIRC"))?;
     let (mut at, mut path) = (12, Vec::new());
@@ -79,12 +107,10 @@ fn entry(index: &[u8], hash: usize, wanted: &[u8]) -> Option<[u32; 6]> {
             // Padded with NULs to a multiple of eight bytes.
             at = start + (at - start).next_multiple_of(8);
         }
-        if path == wanted {
-            let field = |n: usize| number(start + 4 * n);
-            return Some([field(0)?, field(1)?, field(2)?, field(3)?, field(5)?, field(9)?]);
-        }
+        let field = |n: usize| number(start + 4 * n);
+        each(&path, [field(0)?, field(1)?, field(2)?, field(3)?, field(5)?, field(9)?]);
     }
-    None
+    Some(())
 }
 
 /// A number as version 4 writes it, and how many bytes it takes.
@@ -103,6 +129,10 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    fn of(file: PathBuf) -> Tracked {
+        look(&[file])[0]
+    }
 
     fn git(tree: &Path, words: &[&str]) {
         let done = Command::new("git").current_dir(tree).args(words).env("HOME", tree).output().expect("git runs");
@@ -127,13 +157,15 @@ mod tests {
                 git(tree.path(), &["add", "-N", "conf/.env.local"]);
             }
             for name in ["a", "conf/.env", "conf/deep/server.pem", "z"] {
-                assert!(is_tracked(&at(name)), "{version} {name}");
+                assert_eq!(of(at(name)), Tracked::AsItIs, "{version} {name}");
             }
-            assert!(!is_tracked(&at("conf/.env.local")), "{version}");
-            assert!(!is_tracked(&at("none")), "{version}");
+            // Only the intention to add it is there.
+            let added = if version == "3" { Tracked::Listed } else { Tracked::No };
+            assert_eq!(of(at("conf/.env.local")), added, "{version}");
+            assert_eq!(of(at("none")), Tracked::No, "{version}");
             // Changed since: what git knows is not what stands there.
             fs::write(at("conf/.env"), "other").expect("written");
-            assert!(!is_tracked(&at("conf/.env")), "{version}");
+            assert_eq!(of(at("conf/.env")), Tracked::Listed, "{version}");
         }
     }
 
@@ -148,8 +180,8 @@ mod tests {
         fs::copy(at("real"), at(".env")).expect("copied");
         git(tree.path(), &["add", "-f", ".env"]);
         fs::rename(at("away"), at(".env")).expect("renamed back");
-        assert!(!is_tracked(&at(".env")));
+        assert_eq!(of(at(".env")), Tracked::Listed);
         fs::write(at(".git/index"), b"DIRC\0\0\0\x02\xff\xff\xff\xff").expect("written");
-        assert!(!is_tracked(&at(".env")));
+        assert_eq!(of(at(".env")), Tracked::No);
     }
 }

@@ -273,7 +273,8 @@ fn write(
     let plan = WritePlan { content: content.as_bytes(), expect, create_parents: true };
     let old = before.as_deref().map(String::from_utf8_lossy);
     let change = || unified(shown(&place), old.as_deref(), &content);
-    let (mut written, change) = sandbox::write_file_while(&place, &plan, change).map_err(failure)?;
+    let (mut written, change) =
+        parts.writing(&place, || sandbox::write_file_while(&place, &plan, change).map_err(failure))?;
     replaced.take(std::mem::take(&mut written.replaced));
     let total_lines = page::count_lines(content.strip_prefix(BOM).unwrap_or(&content).as_bytes());
     context.file(FileFact::Written {

@@ -70,6 +70,8 @@ pub(crate) struct Seen {
     closed: Vec<Closed>,
     /// Places of the view that are kept as they are.
     guarded: Vec<PathBuf>,
+    /// Places of the view that may hold secrets, which are empty or closed.
+    secrets: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     network: Network,
     /// The home in memory, where anything may be made.
@@ -83,6 +85,7 @@ impl Seen {
             shown: plan.shown.clone(),
             closed: plan.closed.clone(),
             guarded: plan.launch.view.guards.iter().map(|guard| guard.place.clone()).collect(),
+            secrets: plan.secrets.clone(),
             hidden: hand.settings().hidden.clone(),
             network: plan.network,
             home: plan.launch.view.home.clone(),
@@ -140,6 +143,9 @@ impl Seen {
                 format!("rule `{rule}` denies reading {path}, so it stays where it is; change the rule to allow it");
             return Some(Denial { reason: Reason::PathHidden, text });
         }
+        if let Some(secret) = self.secret(&named) {
+            return Some(secret);
+        }
         self.guarded.iter().find(|place| named.starts_with(place) || place.starts_with(&named))?;
         let text = format!(
             "{} is kept as it is, for it decides what runs outside of the sandbox; change it there, or give what is needed \
@@ -147,6 +153,18 @@ impl Seen {
             self.virtual_name(&named)
         );
         Some(Denial { reason: Reason::ReadOnlyMount, text })
+    }
+
+    /// A file that may hold secrets, or a folder on the way to one.
+    fn secret(&self, named: &Path) -> Option<Denial> {
+        let secret = self.secrets.iter().find(|place| named.starts_with(place) || place.starts_with(named))?;
+        let name = self.virtual_name(secret);
+        let text = format!(
+            "{name} may hold secrets, so commands see nothing of it and cannot change, move or remove it; `write` and `edit` \
+             change it, and a rule (action = \"read\", path = \"**/{}\", effect = \"allow\") opens it to commands",
+            secret.file_name().unwrap_or_default().to_string_lossy()
+        );
+        Some(Denial { reason: Reason::PathHidden, text })
     }
 
     /// As it was written, if it is a place of the view by its own name.
@@ -164,6 +182,10 @@ impl Seen {
                 }
                 None => format!("{path} belongs to the runtime, so no command sees it"),
             });
+        }
+        if let Some(secret) = self.secret(&named).filter(|_| self.secrets.iter().any(|place| named.starts_with(place)))
+        {
+            return Some(secret);
         }
         let is_shown = |place: &PathBuf| named.starts_with(place) || place.starts_with(&named);
         let own = self.shown.iter().chain(&self.home).any(is_shown)
@@ -211,6 +233,7 @@ mod tests {
                 rule: Some("no-env".to_owned()),
             }],
             guarded: vec!["/workspace/app/.git/config".into(), "/workspace/app/.git/hooks".into()],
+            secrets: vec!["/workspace/app/keys/.env.local".into()],
             hidden: vec!["/etc/hostname".into()],
             network,
             home: None,
@@ -219,6 +242,20 @@ mod tests {
 
     fn names(network: Network, stderr: &str) -> Vec<String> {
         named(&seen(network), stderr.as_bytes(), None).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn check34_a_file_that_may_hold_secrets_is_named_with_the_ways_to_it() {
+        for line in [
+            "bash: keys/.env.local: Permission denied",
+            "rm: cannot remove 'keys/.env.local': Device or resource busy",
+            "mv: cannot move 'keys' to 'k2': Device or resource busy",
+            "sed: cannot rename ./sedX: Read-only file system: '/workspace/app/keys/.env.local'",
+        ] {
+            let told = names(Network::Disabled, line);
+            assert!(told.iter().any(|text| text.contains("keys/.env.local may hold secrets")), "{line}: {told:?}");
+        }
+        assert!(names(Network::Disabled, "cat: keys/other: Permission denied").is_empty());
     }
 
     #[test]

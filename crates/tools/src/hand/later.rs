@@ -62,7 +62,7 @@ impl Hand {
     ///
     /// # Errors
     /// If a mount cannot be listed.
-    pub(super) async fn sighted(&self) -> Result<Arc<Vec<Sighted>>, ToolFailure> {
+    pub(crate) async fn sighted(&self) -> Result<Arc<Vec<Sighted>>, ToolFailure> {
         let hand = self.clone();
         let looked = crate::off_thread(move || hand.0.tree.look(hand.mounts())).await;
         looked.map(Arc::new).map_err(|error| {
@@ -97,6 +97,11 @@ impl Hand {
             let beneath: PathBuf = target.names().iter().map(|name| name.as_str()).collect();
             later.add(target.mount(), &beneath, false);
         }
+    }
+
+    /// Whether there is a place that a command launched with `since` could change.
+    pub(crate) fn places_changed(&self, since: &Later, sighted: &[Sighted]) -> bool {
+        !self.later(sighted).found.iter().all(|one| since.found.contains(one))
     }
 
     /// What is there now and was not at the time of `before`, by virtual paths, outermost first. What cannot be looked at

@@ -32,6 +32,8 @@ use portcullis_sandbox::MountTable;
 use portcullis_sandbox::hand::{Host, Launcher, Limits, Network, Running};
 use portcullis_sandbox::tree::TreeIndex;
 
+use crate::files::OwnWrites;
+
 pub use denial::Denial;
 pub(crate) use denial::{Seen, named};
 pub(crate) use later::{Later, appeared_words, outermost, tell_appeared};
@@ -149,6 +151,8 @@ struct Parts {
     settings: HandSettings,
     /// Where names stand that need a guard.
     tree: TreeIndex,
+    /// What the file tools wrote.
+    own: OwnWrites,
     /// What each session was told of files that it saw empty.
     told_empty: Mutex<HashMap<SessionId, HashSet<String>>>,
 }
@@ -170,6 +174,7 @@ impl Hand {
             book,
             settings,
             tree: TreeIndex::new(looked_for),
+            own: OwnWrites::default(),
             told_empty: Mutex::default(),
         }))
     }
@@ -178,6 +183,12 @@ impl Hand {
     #[must_use]
     pub fn settings(&self) -> &HandSettings {
         &self.0.settings
+    }
+
+    /// What the file tools of the same workspace write, for them to say.
+    #[must_use]
+    pub fn own_writes(&self) -> OwnWrites {
+        self.0.own.clone()
     }
 
     /// What starts them.

@@ -37,6 +37,8 @@ pub struct Plan {
     /// Places of the view that are shown, for naming denials.
     pub(super) shown: Vec<PathBuf>,
     pub(super) closed: Vec<Closed>,
+    /// Places of the view that may hold secrets.
+    pub(super) secrets: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -74,6 +76,7 @@ impl Plan {
             network: self.network,
             shown: self.shown.clone(),
             closed: self.closed.clone(),
+            secrets: self.secrets.clone(),
         }
     }
 }
@@ -144,9 +147,10 @@ impl Hand {
             later = Some(found);
         }
         guards.extend(ours::held(self, &shown)?);
+        let secrets = emptied.empty(&shown).chain(emptied.closed(&shown)).collect();
         launch.view = View {
-            masks: closed.iter().map(|closed| closed.place.clone()).collect(),
-            empty: emptied.places(&shown),
+            masks: closed.iter().map(|closed| closed.place.clone()).chain(emptied.closed(&shown)).collect(),
+            empty: emptied.empty(&shown).collect(),
             pinned: masks.pinned(&shown).collect(),
             guards,
             tmp: shown.tmp.clone().map_or_else(|| View::default().tmp, Tmp::Folder),
@@ -165,6 +169,7 @@ impl Hand {
             network,
             shown,
             closed,
+            secrets,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Files that hold secrets and that no rule opens: every command sees them empty, whatever it was allowed to do. A person
 //! or a rule can show one with `read`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -36,23 +36,27 @@ pub(crate) struct Emptied {
     folded: Vec<Found>,
 }
 
-/// Exactly these paths.
+/// What a find is: shown empty, or closed.
+const EMPTY: usize = 0;
+const CLOSED: usize = 1;
+
+/// Exactly these paths, each as one of the two.
 struct Exactly {
-    paths: HashSet<String>,
+    paths: HashMap<String, usize>,
     anchors: Vec<String>,
 }
 
 impl Exactly {
-    fn of(paths: HashSet<String>) -> Self {
+    fn of(paths: HashMap<String, usize>) -> Self {
         let few = paths.len() <= ANCHORS_MAX;
-        let anchors = if few { paths.iter().cloned().collect() } else { vec![String::new()] };
+        let anchors = if few { paths.keys().cloned().collect() } else { vec![String::new()] };
         Self { paths, anchors }
     }
 }
 
 impl Wanted for Exactly {
     fn is(&self, path: &str) -> Option<usize> {
-        self.paths.contains(path).then_some(0)
+        self.paths.get(path).copied()
     }
 
     fn anchors(&self) -> &[String] {
@@ -61,14 +65,25 @@ impl Wanted for Exactly {
 }
 
 impl Emptied {
-    pub(super) fn places(&self, shown: &Shown) -> Vec<PathBuf> {
-        self.found.iter().flat_map(|found| shown.places_of(&found.mount, &found.beneath)).collect()
+    /// Places of a view that are shown empty.
+    pub(super) fn empty<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+        self.places(shown, EMPTY)
     }
 
-    /// Virtual paths, sorted.
-    fn paths(&self) -> Vec<String> {
-        let path = |found: &Found| join(found.mount.as_ref(), &found.beneath).display().to_string();
-        let mut all: Vec<String> = self.found.iter().chain(&self.folded).map(path).collect();
+    /// Places of a view that cannot be opened: git would commit an empty file.
+    pub(super) fn closed<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+        self.places(shown, CLOSED)
+    }
+
+    fn places<'s>(&'s self, shown: &'s Shown, which: usize) -> impl Iterator<Item = PathBuf> + 's {
+        let found = self.found.iter().filter(move |found| found.which == which);
+        found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
+    }
+
+    /// Virtual paths, sorted, each with what it is.
+    fn paths(&self) -> Vec<(String, usize)> {
+        let path = |found: &Found| (join(found.mount.as_ref(), &found.beneath).display().to_string(), found.which);
+        let mut all: Vec<(String, usize)> = self.found.iter().chain(&self.folded).map(path).collect();
         all.sort();
         all
     }
@@ -82,8 +97,9 @@ impl Hand {
         caller: &Caller,
         masks: &Masks,
         since: &Emptied,
+        sighted: Arc<Vec<Sighted>>,
     ) -> Result<bool, ToolFailure> {
-        let now = self.emptied(caller, masks, &[], self.sighted().await?).await?;
+        let now = self.emptied(caller, masks, &[], sighted).await?;
         let key = |one: &Found| (one.mount.clone(), one.beneath.clone(), one.object);
         let known: HashSet<_> = since.found.iter().chain(&since.folded).map(key).collect();
         Ok(!now.found.iter().all(|one| known.contains(&key(one))))
@@ -113,17 +129,20 @@ impl Hand {
                 let text = format!("the files that hold secrets cannot be found, so no command may run: {error}");
                 ToolFailure::sandbox_unavailable(text)
             };
-            let mut paths = HashSet::new();
+            let mut candidates = Vec::new();
             for one in sighted.iter().filter(|one| !one.git) {
                 let Some(mount) = hand.mounts().mounts().find(|mount| mount.root().as_str() == one.mount) else {
                     continue;
                 };
-                let names = class::beginning_at(mount, &one.beneath);
-                for (path, class) in names {
-                    let masked = Path::new(&path).ancestors().any(|around| closed.contains(around));
-                    if !masked && !decided.contains(&path) && !open.may_show(&path, class) {
-                        paths.insert(path);
-                    }
+                candidates.extend(class::beginning_at(mount, &one.beneath));
+            }
+            candidates.retain(|one| {
+                !decided.contains(&one.path) && !Path::new(&one.path).ancestors().any(|around| closed.contains(around))
+            });
+            let mut paths = HashMap::new();
+            for secret in class::secrets_among(candidates, &hand.0.own) {
+                if !open.may_show(&secret.path, secret.class) {
+                    paths.insert(secret.path, if secret.listed { CLOSED } else { EMPTY });
                 }
             }
             if paths.is_empty() {
@@ -151,27 +170,42 @@ impl Hand {
             sessions.clear();
         }
         let told = sessions.entry(caller.session_id).or_default();
-        let new: Vec<String> = emptied.paths().into_iter().filter(|path| told.insert(path.clone())).collect();
-        let first = new.first()?;
-        let named = new.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = match new.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let count = if new.len() == 1 {
-            "1 file that holds secrets is".to_owned()
-        } else {
-            format!("{} files that hold secrets are", new.len())
-        };
+        let new: Vec<(String, usize)> =
+            emptied.paths().into_iter().filter(|(path, _)| told.insert(path.clone())).collect();
+        let (first, _) = new.first()?;
+        let rule = format!("a rule (action = \"read\", path = \"{first}\", effect = \"allow\") opens it to both");
         if !full {
+            let all: Vec<&String> = new.iter().map(|(path, _)| path).collect();
             return Some(format!(
-                "files that hold secrets can be read by commands at this isolation level: {named}{more}; only level `full` \
-                 shows them empty (`portcullis doctor` says what is missing for it)"
+                "files that hold secrets can be read by commands at this isolation level: {}; only level `full` keeps them \
+                 from commands (`portcullis doctor` says what is missing for it)",
+                listed(&all)
             ));
         }
-        Some(format!(
-            "{count} shown empty to commands: {named}{more}; `read` asks before it shows one, and a rule (action = \"read\", \
-             path = \"{first}\", effect = \"allow\") opens it to both"
-        ))
+        let of = |kind: usize| new.iter().filter(|(_, which)| *which == kind).map(|(path, _)| path).collect::<Vec<_>>();
+        let mut told = Vec::new();
+        for (paths, how) in [
+            (of(EMPTY), "shown empty to commands"),
+            (
+                of(CLOSED),
+                "closed to commands, because git's index names it and does not prove that it is in the repository",
+            ),
+        ] {
+            match paths.len() {
+                0 => {}
+                1 => told.push(format!("1 file that may hold secrets is {how}: {}", listed(&paths))),
+                many => told.push(format!("{many} files that may hold secrets are {how}: {}", listed(&paths))),
+            }
+        }
+        Some(format!("{}; `read` asks before it shows one, and {rule}", told.join("; ")))
     }
+}
+
+/// The first of them, and how many more there are.
+fn listed(paths: &[&String]) -> String {
+    let mut text = paths.iter().take(NAMED).map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
+    if paths.len() > NAMED {
+        text.push_str(&format!(" and {} more", paths.len() - NAMED));
+    }
+    text
 }

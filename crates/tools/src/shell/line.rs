@@ -1,6 +1,6 @@
 //! What is known of a command line before it runs: where it would run, what it would touch, and how its status is meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_base::{EnvKey, Reason, Risk, RiskSet};
 use portcullis_contract::{
@@ -12,6 +12,7 @@ use portcullis_secret::SecretText;
 use serde_json::Value;
 
 use super::{HOME, ShellTools, program};
+use crate::files::class;
 use crate::search::scope;
 
 /// The fact that says why a line is opaque although it was analysed.
@@ -55,7 +56,17 @@ impl ShellTools {
         };
         let names = |program: &str| program::names(&self.files.mounts, cwd, program);
         let analysis = command::analyse(line).linked(&names);
-        let mut requests = analysis.requests(&Action::new(action), line, &by_mounts);
+        let requests = analysis.requests(&Action::new(action), line, &by_mounts).into_iter();
+        let mut requests: Vec<AccessRequest> = requests.map(class::with_places).collect();
+        let words = analysis.commands.iter().flat_map(|argv| argv.iter().skip(1));
+        let secrets: BTreeSet<String> =
+            words.map(|word| by_mounts(word).canonical).filter(|path| self.files.secret_at(path).is_some()).collect();
+        if let Some(first) = requests.first_mut() {
+            for path in secrets {
+                let why = "may hold secrets, so this command does not see what is in it";
+                *first = first.clone().fact("kept_from_it", format!("{path} {why}"));
+            }
+        }
         let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
         if untold.peek().is_some() {
             let whole = AccessRequest::new(Action::new(action), Resource::opaque(line), RiskSet::from([Risk::Execute]));
@@ -129,12 +140,11 @@ pub(super) fn streams(output: &Value) -> Vec<Content> {
     parts
 }
 
-/// The first line of a command, cut.
+/// The first line of a command.
 pub(super) fn brief(command: &str) -> String {
-    const MOST: usize = 60;
-    let line = command.trim().lines().next().unwrap_or_default();
-    let cut: String = line.chars().take(MOST).collect();
-    if cut.len() < command.trim().len() { format!("{cut}…") } else { cut }
+    let command = command.trim();
+    let line = command.lines().next().unwrap_or_default();
+    if line.len() < command.len() { format!("{line}…") } else { line.to_owned() }
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
     let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
     let parts = FileTools {
         profile: Profile::Managed,
+        own: portcullis_tools::OwnWrites::default(),
         mounts: Arc::new(mounts),
         baselines: BaselineBook::default(),
         coverage: CoverageRule::Region,

@@ -168,6 +168,7 @@ impl World {
         });
         let files = FileTools {
             profile: Profile::Managed,
+            own: portcullis_tools::OwnWrites::default(),
             mounts: Arc::new(mounts),
             baselines: baselines.clone(),
             coverage: self.coverage,

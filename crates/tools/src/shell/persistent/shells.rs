@@ -209,11 +209,14 @@ impl Shells {
         let known = self.live().get(&session).cloned();
         match known {
             Some(live) if wanted == Wanted::Any && live.over().is_none() => {
-                let (caller, Start { masks, emptied, .. }) = (context.caller(), &live.start);
+                let (caller, Start { masks, emptied, later, .. }) = (context.caller(), &live.start);
+                let sighted = self.hand().sighted().await?;
                 let why = if self.hand().masks_changed(caller, masks).await? {
                     "a rule denies reading a file that it could see"
-                } else if self.hand().secrets_changed(caller, masks, emptied).await? {
+                } else if self.hand().secrets_changed(caller, masks, emptied, Arc::clone(&sighted)).await? {
                     "there is a file that holds secrets and that it could see"
+                } else if self.hand().places_changed(later, &sighted) {
+                    "there is a file that runs later outside of the sandbox and that it could change"
                 } else {
                     return Ok(live);
                 };
