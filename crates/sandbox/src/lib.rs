@@ -29,6 +29,7 @@ mod parents;
 mod read;
 mod resolve;
 pub mod shell;
+mod small_file;
 mod temp;
 mod text;
 pub mod tree;
@@ -47,6 +48,7 @@ pub use read::{
     would_allow,
 };
 pub use resolve::Resolved;
+pub use small_file::{read_small, read_small_beneath};
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;
 pub use walk::{Entry, PassedOver, Visitor, Walk};
