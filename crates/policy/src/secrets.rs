@@ -180,6 +180,12 @@ pub fn secret(path: &str) -> Option<&'static SecretName> {
     found(&names_of(path)).map(|(secret, _)| secret)
 }
 
+/// Whether a file of this name holds secrets in every folder, also in those that package managers fill.
+#[must_use]
+pub fn outlasts_renames(name: &str) -> bool {
+    secret(&format!("/vendor/{name}")).is_some()
+}
+
 /// What a rule must name to speak of it.
 pub(crate) fn hit(path: &str) -> Option<Hit> {
     let (secret, at) = found(&names_of(path))?;

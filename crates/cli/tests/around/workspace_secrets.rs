@@ -1,6 +1,8 @@
 //! Files of the workspace that hold secrets: every tool asks before it shows one, commands see it empty, and only a rule
 //! that names it opens it.
 
+use std::os::unix::ffi::OsStringExt as _;
+
 use serde_json::json;
 
 use crate::arena::{Arena, EVERYBODY, Who};
@@ -303,5 +305,61 @@ fn check34_keys_in_plain_files_reach_neither_the_model_nor_the_log_and_no_marker
         assert!(!arena.exists("work/copy.toml"));
         with("edit", json!({ "file_path": "app.toml", "old_string": "\"eu\"", "new_string": "\"us\"" })).ends(0);
         assert_eq!(arena.read("work/app.toml"), content.replace("\"eu\"", "\"us\""), "{who:?}: the values stay");
+    }
+}
+
+#[test]
+fn check34_no_command_opens_a_secret_by_moving_what_is_around_it() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let places =
+            ["conf/.env", ".kube/config", ".docker/config.json", "app/id_rsa", "tls/server.key", "env/dev.conf"];
+        for place in places {
+            arena.write(&format!("work/{place}"), CANARY);
+        }
+        arena.write("work/x/plain", "plain\n");
+        let link = |to: &str, name: &str| {
+            let made = arena.as_this_person("/bin/ln").args(["-s", to, name]).output().expect("ln runs");
+            assert!(made.status.success(), "{made:?}");
+        };
+        link("env/dev.conf", ".env");
+        let strange = std::ffi::OsString::from_vec(b"x\xff".to_vec());
+        let folder = arena.workspace().join(strange);
+        std::fs::create_dir(&folder).and_then(|()| std::fs::write(folder.join(".env"), CANARY)).expect("made");
+        let moves =
+            "mv conf vendor; mv .kube k; mv .docker d; mv app venv; mv tls node_modules; mv env e2; cat x*/.env; true";
+        unseen(&sh(&arena, moves).ends(0));
+        unseen(&sh(&arena, "find . -type f -exec cat {} +; cat .env; true").ends(0));
+        for tool in ["read", "bash"] {
+            for path in ["vendor/.env", "k/config", "d/config.json", "venv/id_rsa", "node_modules/server.key", ".env"] {
+                let input = if tool == "read" {
+                    json!({ "file_path": path })
+                } else {
+                    json!({ "command": format!("cat {path}") })
+                };
+                unseen(&call(&arena, tool, &input));
+            }
+        }
+        // What is near them moves as ever.
+        sh(&arena, "mv x y && cat y/plain").ends(0).says("plain");
+    }
+}
+
+#[test]
+fn check34_no_file_of_a_repository_stops_a_call() {
+    for who in EVERYBODY {
+        for make in [
+            "mkdir .git && mkfifo .git/index",
+            "mkfifo .git",
+            "mkdir g && ln -s /dev/zero g/index && mkdir sub && echo 'gitdir: ../g' > sub/.git && cp .env sub/.env",
+            "mkdir .git && ln -s /dev/zero .git/config && ln -s /dev/zero .git/index",
+        ] {
+            let arena = Arena::of(who);
+            arena.write("work/.env", CANARY);
+            let made = arena.as_this_person("/bin/sh").args(["-c", make]).output().expect("it runs");
+            assert!(made.status.success(), "{made:?}");
+            unseen(&call(&arena, "read", &json!({ "file_path": ".env" })).ends(3));
+            unseen(&sh(&arena, "cat .env sub/.env; true").ends(0));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use portcullis_base::Risk;
 use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, ToolFailure};
 use portcullis_policy::places::{self, Place};
-use portcullis_policy::secrets::{self, Look};
+use portcullis_policy::secrets::{self, Look, SecretName};
 use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, Mount, MountTable};
 
@@ -32,7 +32,7 @@ impl FileTools {
     /// Whether what stands at this canonical path holds secrets.
     pub(crate) fn secret_at(&self, canonical: &str) -> Option<ResourceClass> {
         let (mount, beneath) = beneath(&self.mounts, canonical)?;
-        let candidate = Candidate::at(mount, &beneath, canonical.to_owned())?;
+        let candidate = Candidate::at(&self.mounts, mount, &beneath, canonical.to_owned())?;
         secrets_among(vec![candidate], &self.own).pop().map(|secret| secret.class)
     }
 
@@ -81,10 +81,20 @@ pub(crate) struct Secret {
 }
 
 impl Candidate {
-    /// What stands at `beneath` the mount, whose virtual path is `path`.
-    fn at(mount: &Mount, beneath: &Path, path: String) -> Option<Self> {
+    /// What stands at `beneath` the mount, whose virtual path is `path`. Where that is a link, it is what the link leads to.
+    fn at(mounts: &MountTable, mount: &Mount, beneath: &Path, path: String) -> Option<Self> {
         let found = secrets::secret(&path)?;
         let (kind, _) = kind_at(mount, beneath)?;
+        if kind == Kind::Other {
+            let target = mounts.resolve(&path).ok().filter(|target| target.path().as_str() != path)?;
+            let beneath: PathBuf = target.names().iter().map(|name| name.as_str()).collect();
+            return Self::named(found, target.mount(), &beneath, target.path().as_str().to_owned(), target.kind()?);
+        }
+        Self::named(found, mount, beneath, path, kind)
+    }
+
+    /// A file or folder under this kind of name.
+    fn named(found: &SecretName, mount: &Mount, beneath: &Path, path: String, kind: Kind) -> Option<Self> {
         let counts = match (kind, found.look) {
             (Kind::Directory, _) => found.pattern.ends_with('/'),
             (Kind::Other, _) => false,
@@ -114,7 +124,7 @@ pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: &OwnWrites) -> Vec<
 
 /// What a name which was sighted leads to: itself, or what its folder holds at the rest of a longer name (`credentials` of
 /// `.aws/credentials`).
-pub(crate) fn beginning_at(mount: &Mount, beneath: &Path) -> Vec<Candidate> {
+pub(crate) fn beginning_at(mounts: &MountTable, mount: &Mount, beneath: &Path) -> Vec<Candidate> {
     let root = mount.root().as_str().trim_end_matches('/');
     let name = beneath.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let rest = secrets::SECRETS.iter().filter_map(|secret| {
@@ -122,7 +132,10 @@ pub(crate) fn beginning_at(mount: &Mount, beneath: &Path) -> Vec<Candidate> {
         first.eq_ignore_ascii_case(name).then(|| beneath.join(rest))
     });
     let places = std::iter::once(beneath.to_owned()).chain(rest);
-    places.filter_map(|place| Candidate::at(mount, &place, format!("{root}/{}", place.to_str()?))).collect()
+    // A name that is no text is shown as one, as the walk that looks for these paths shows it.
+    places
+        .filter_map(|place| Candidate::at(mounts, mount, &place, format!("{root}/{}", place.to_string_lossy())))
+        .collect()
 }
 
 fn content(mount: &Mount, beneath: &Path) -> Option<String> {

@@ -1,27 +1,33 @@
 //! Whether git tracks a file as it is: then whoever has the repository has it too.
 //!
-//! The index of git is a file of the workspace, which commands can write. An entry proves something only if everything that
-//! git noted of the file is true, its time of change to the nanosecond among it: git itself takes such a file as unchanged,
-//! and a command that was shown an empty file in its place could not know it.
+//! The index of git is a file of the workspace, which commands can write. An entry proves something only if it has the hash
+//! of the file's own content: a command that was shown nothing of the file cannot know that.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use portcullis_sandbox::read_small;
+use sha1::{Digest as _, Sha1};
+use sha2::Sha256;
 
 /// Bytes of an index that is looked through: some 500,000 files. A larger one tracks nothing for us.
 const INDEX_MAX: u64 = 64 << 20;
+/// Bytes of a file whose content is compared. A larger one of such a name is no text of a project.
+const CONTENT_MAX: u64 = 4 << 20;
+/// Bytes of the file that leads to a git folder elsewhere.
+const GITLINK_MAX: u64 = 4 << 10;
 /// Bytes before the hash of an entry: two times, device, inode, mode, owner, group, size.
 const STAT_BYTES: usize = 40;
+/// Bytes of a hash, in the two kinds of repositories.
 const HASHES: [usize; 2] = [20, 32];
 
 /// What the index of its repository says of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tracked {
     No,
-    /// There is an entry, and the file was changed since. Or a command made the entry: nobody can tell.
+    /// There is an entry for other content: the file was changed since, or a command made the entry. Nobody can tell.
     Listed,
-    /// It is the file that git last looked at.
+    /// Git has what stands there.
     AsItIs,
 }
 
@@ -37,14 +43,11 @@ pub(crate) fn look(files: &[PathBuf]) -> Vec<Tracked> {
         }
     }
     for (index, wanted) in repositories {
-        let small = fs::metadata(&index).ok().filter(|meta| meta.is_file() && meta.len() <= INDEX_MAX);
-        let Some(bytes) = small.and_then(|_| fs::read(&index).ok()) else { continue };
+        let Some(bytes) = read_small(&index, INDEX_MAX) else { continue };
         for hash in HASHES {
             let _ = entries(&bytes, hash, |path, noted| {
                 let Some(which) = wanted.get(path) else { return };
-                let file = files[*which].symlink_metadata();
-                let same = file.is_ok_and(|meta| meta.len() > 0 && stat_of(&meta) == noted);
-                if same {
+                if blob(&files[*which], hash).is_some_and(|blob| blob == noted) {
                     answers[*which] = Tracked::AsItIs;
                 } else if answers[*which] == Tracked::No {
                     answers[*which] = Tracked::Listed;
@@ -63,29 +66,25 @@ fn repository(file: &Path) -> Option<(PathBuf, PathBuf)> {
         if meta.is_dir() {
             return Some((folder.to_owned(), git.join("index")));
         }
-        let text = fs::read_to_string(&git).ok()?;
+        let text = String::from_utf8(read_small(&git, GITLINK_MAX)?).ok()?;
         let named = text.strip_prefix("gitdir:")?.trim().to_owned();
         return Some((folder.to_owned(), folder.join(named).join("index")));
     }
     None
 }
 
-/// What git keeps of a file's metadata.
-fn stat_of(meta: &fs::Metadata) -> [u32; 6] {
-    let low = |value: u64| u32::try_from(value & u64::from(u32::MAX)).unwrap_or(0);
-    let time = |value: i64| low(u64::try_from(value).unwrap_or(0));
-    [
-        time(meta.ctime()),
-        time(meta.ctime_nsec()),
-        time(meta.mtime()),
-        time(meta.mtime_nsec()),
-        low(meta.ino()),
-        low(meta.len()),
-    ]
+/// The hash that git gives a file's content.
+fn blob(file: &Path, bytes: usize) -> Option<Vec<u8>> {
+    let content = read_small(file, CONTENT_MAX)?;
+    let head = format!("blob {}\0", content.len());
+    Some(match bytes {
+        20 => Sha1::new().chain_update(head).chain_update(content).finalize().to_vec(),
+        _ => Sha256::new().chain_update(head).chain_update(content).finalize().to_vec(),
+    })
 }
 
-/// Gives `each` the path and the metadata of every entry; versions 2 to 4 of the format. `None` where the bytes are none.
-fn entries(index: &[u8], hash: usize, mut each: impl FnMut(&[u8], [u32; 6])) -> Option<()> {
+/// Gives `each` the path and the hash of every entry; versions 2 to 4 of the format. `None` where the bytes are none.
+fn entries(index: &[u8], hash: usize, mut each: impl FnMut(&[u8], &[u8])) -> Option<()> {
     let number = |at: usize| Some(u32::from_be_bytes(index.get(at..at + 4)?.try_into().ok()?));
     let version = number(4).filter(|_| index.starts_with(b"DIRC"))?;
     let (mut at, mut path) = (12, Vec::new());
@@ -107,8 +106,7 @@ fn entries(index: &[u8], hash: usize, mut each: impl FnMut(&[u8], [u32; 6])) -> 
             // Padded with NULs to a multiple of eight bytes.
             at = start + (at - start).next_multiple_of(8);
         }
-        let field = |n: usize| number(start + 4 * n);
-        each(&path, [field(0)?, field(1)?, field(2)?, field(3)?, field(5)?, field(9)?]);
+        each(&path, index.get(start + STAT_BYTES..start + STAT_BYTES + hash)?);
     }
     Some(())
 }
@@ -126,6 +124,7 @@ fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
 
     use super::*;
@@ -166,6 +165,9 @@ mod tests {
             // Changed since: what git knows is not what stands there.
             fs::write(at("conf/.env"), "other").expect("written");
             assert_eq!(of(at("conf/.env")), Tracked::Listed, "{version}");
+            // A copy of the tree, or another file with the same content, is what git has.
+            fs::remove_file(at("conf/.env")).and_then(|()| fs::write(at("conf/.env"), "text")).expect("written");
+            assert_eq!(of(at("conf/.env")), Tracked::AsItIs, "{version}");
         }
     }
 
@@ -175,9 +177,9 @@ mod tests {
         let at = |name: &str| tree.path().join(name);
         git(tree.path(), &["init", "-q"]);
         fs::write(at(".env"), "KEY=1").expect("written");
-        fs::write(at("real"), "KEY=1").expect("written");
+        // What a command sees in its place.
         fs::rename(at(".env"), at("away")).expect("renamed");
-        fs::copy(at("real"), at(".env")).expect("copied");
+        fs::write(at(".env"), "").expect("written");
         git(tree.path(), &["add", "-f", ".env"]);
         fs::rename(at("away"), at(".env")).expect("renamed back");
         assert_eq!(of(at(".env")), Tracked::Listed);

@@ -151,7 +151,7 @@ impl Hand {
         launch.view = View {
             masks: closed.iter().map(|closed| closed.place.clone()).chain(emptied.closed(&shown)).collect(),
             empty: emptied.empty(&shown).collect(),
-            pinned: masks.pinned(&shown).collect(),
+            pinned: masks.pinned(&shown).chain(emptied.pinned(&shown)).collect(),
             guards,
             tmp: shown.tmp.clone().map_or_else(|| View::default().tmp, Tmp::Folder),
             home: shown.home.clone(),

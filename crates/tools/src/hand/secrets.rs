@@ -75,6 +75,18 @@ impl Emptied {
         self.places(shown, CLOSED)
     }
 
+    /// Places of a view that hold secrets only where they are, or only by the link that leads there: a command that moves a
+    /// folder on the way to one would open it for the next command.
+    pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+        let stays = |found: &&Found| {
+            let name = found.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            secrets::outlasts_renames(name)
+        };
+        let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
+        let found = self.found.iter().filter(writable).filter(move |found| !stays(found));
+        found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
+    }
+
     fn places<'s>(&'s self, shown: &'s Shown, which: usize) -> impl Iterator<Item = PathBuf> + 's {
         let found = self.found.iter().filter(move |found| found.which == which);
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
@@ -134,7 +146,7 @@ impl Hand {
                 let Some(mount) = hand.mounts().mounts().find(|mount| mount.root().as_str() == one.mount) else {
                     continue;
                 };
-                candidates.extend(class::beginning_at(mount, &one.beneath));
+                candidates.extend(class::beginning_at(hand.mounts(), mount, &one.beneath));
             }
             candidates.retain(|one| {
                 !decided.contains(&one.path) && !Path::new(&one.path).ancestors().any(|around| closed.contains(around))
