@@ -3,9 +3,10 @@
 //! The text is a tool's own and untrusted. Nothing of it steers a terminal, and every line has a mark before it, so that none
 //! can be taken for one of ours.
 
+use portcullis_base::ArtifactKind;
 use portcullis_event::Observed;
 
-use crate::render::{DIM, safe, styled};
+use crate::render::{self, DIM, safe, styled};
 
 /// Lines of a command that has ended.
 const SHOWN: usize = 10;
@@ -19,45 +20,116 @@ pub const MARK: &str = "  │ ";
 /// What lines of failures have in them. Which lines are shown hangs on it, and nothing else.
 const WORDS: [&str; 8] = ["error", "fail", "panicked", "fatal", "exception", "traceback", "assert", "not found"];
 
+/// The streams that a command writes to.
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
 /// The lines of a command that has ended, each with its mark; none for a call that ran no command.
 pub fn of(observed: &Observed) -> Vec<String> {
-    let (out, err) = (stream(observed, "stdout"), stream(observed, "stderr"));
-    let all: Vec<String> = out.iter().chain(&err).cloned().collect();
-    // The end of what was said: errors last, where both streams were written to.
-    let shown: Vec<usize> = match observed.ok {
-        true => last(all.len(), SHOWN).collect(),
-        false => {
-            let telling = (0..all.len()).filter(|at| speaks_of_failure(&all[*at]));
-            let mut shown: Vec<usize> = telling.take(TELLING).collect();
-            let end = last(all.len(), SHOWN).rev().filter(|at| !shown.contains(at)).collect::<Vec<_>>();
-            let room = SHOWN - shown.len();
-            shown.extend(end.into_iter().take(room));
-            shown.sort_unstable();
-            shown
-        }
-    };
-    let left_out = all.len() - shown.len();
-    let mut lines: Vec<String> = Vec::with_capacity(shown.len() + 1);
-    if left_out > 0 {
-        lines.push(format!("… {left_out} more lines"));
-    }
+    let Some(written) = Written::of(observed) else { return Vec::new() };
+    let all = &written.lines;
+    let telling = (0..all.len()).filter(|at| !observed.ok && speaks_of_failure(&all[*at]));
+    let mut shown: Vec<usize> = telling.take(TELLING).collect();
+    let room = SHOWN - shown.len();
+    let rest = |lines: std::ops::Range<usize>| lines.filter(|at| !shown.contains(at)).collect::<Vec<usize>>();
+    let (out, err) = (rest(0..written.out), rest(written.out..all.len()));
+    // Errors last, where both streams were written to. A result is seen however much is said beside it.
+    let from_out = out.len().min(room.saturating_sub(err.len()).max(room / 3));
+    let from_err = err.len().min(room - from_out);
+    shown.extend(&out[out.len() - from_out..]);
+    shown.extend(&err[err.len() - from_err..]);
+    shown.sort_unstable();
+    let mut lines: Vec<String> = written.hidden(shown.len()).into_iter().collect();
     lines.extend(shown.into_iter().map(|at| all[at].clone()));
     lines.into_iter().map(|line| styled(DIM, &format!("{MARK}{line}"))).collect()
 }
 
-fn last(count: usize, most: usize) -> std::ops::Range<usize> {
-    count.saturating_sub(most)..count
+/// What an observation holds of what a command wrote.
+struct Written {
+    /// Lines with something in them.
+    lines: Vec<String>,
+    /// So many of them, the first, are known to be of standard output, up to its end.
+    out: usize,
+    /// Lines in all, as far as they were counted.
+    total: u64,
+    /// Only a part of them is held.
+    cut: bool,
+    /// More were written than were counted.
+    more: bool,
+}
+
+impl Written {
+    /// `None` if the call ran no command, or its command wrote nothing.
+    fn of(observed: &Observed) -> Option<Self> {
+        // Streams that are cut stand in one part, which is named after all of them: `stdout+stderr`.
+        let is_stream = |source: &str| source.split('+').any(|name| STREAMS.contains(&name));
+        let streams = observed.content.iter().filter(|part| is_stream(&part.source));
+        let parts: Vec<(&str, &str)> =
+            streams.filter_map(|part| Some((part.source.as_str(), part.text.as_deref()?))).collect();
+        let cut = observed.total_bytes > 0;
+        let (mut lines, mut held, mut out) = (Vec::new(), 0, 0);
+        for (source, text) in &parts {
+            // The first line of a part that is cut says so, and is not the command's.
+            let text: Vec<&str> = text.split_inclusive('\n').skip(usize::from(cut)).collect();
+            let of_out = match *source {
+                "stdout" => text.len(),
+                "stderr" => 0,
+                _ => first_stream(&text, observed),
+            };
+            for (at, text) in text.iter().enumerate().filter(|(_, text)| !(cut && is_gap(text))) {
+                held += 1;
+                lines.extend(Some(line(text)).filter(|text| !text.trim().is_empty()));
+                out = if at < of_out { lines.len() } else { out };
+            }
+        }
+        let counted = observed.artifacts.iter().rev().filter(|kept| kept.kind == ArtifactKind::CommandOutput);
+        let counted = counted.filter_map(|kept| kept.lines).next().filter(|_| cut);
+        let capture = observed.capture.iter().filter(|capture| STREAMS.contains(&capture.stream.as_str()));
+        // A line that is cut within is held and counted as left out.
+        let total = counted.unwrap_or_else(|| observed.omitted_lines.max(held));
+        let more = (cut && counted.is_none()) || capture.clone().any(|stream| !stream.complete);
+        let any = !lines.is_empty() || ((cut || more) && !parts.is_empty());
+        any.then_some(Self { lines, out, total, cut, more })
+    }
+
+    /// What is said of the lines that are not shown.
+    fn hidden(&self, shown: usize) -> Option<String> {
+        let hidden = self.total.saturating_sub(shown as u64);
+        match (hidden, self.more) {
+            (0, true) => Some("… more than was kept".to_owned()),
+            (hidden, true) => Some(format!("… more than {}", render::count(hidden, "line"))),
+            // Empty lines at most are left out.
+            (_, false) if !self.cut && self.lines.len() <= shown => None,
+            (0, false) => None,
+            (hidden, false) => Some(format!("… {}", render::count(hidden, "more line"))),
+        }
+    }
+}
+
+/// Whether a line of a text that was cut stands for what was left out there.
+fn is_gap(text: &str) -> bool {
+    text.starts_with("[… ") && text.trim_end().ends_with(" bytes omitted …]")
+}
+
+/// How many lines of a text that holds parts of both streams are of standard output; none where its end was left out.
+fn first_stream(lines: &[&str], observed: &Observed) -> usize {
+    let size = |name| observed.capture.iter().find(|stream| stream.stream == name).map(|stream| stream.kept_bytes);
+    let (Some(out), Some(err)) = (size("stdout"), size("stderr")) else { return 0 };
+    // Counted from the beginning up to the first gap, or from the end up to the last one.
+    let reached = |lines: &mut dyn Iterator<Item = &&str>, wanted: u64| {
+        let mut bytes = 0;
+        let whole = lines.take_while(|line| !is_gap(line)).position(|line| {
+            bytes += line.len() as u64;
+            bytes >= wanted
+        });
+        whole.map(|at| at + 1)
+    };
+    let from_end = || reached(&mut lines.iter().rev(), err).map(|count| lines.len() - count);
+    reached(&mut lines.iter(), out).or_else(from_end).unwrap_or_default()
 }
 
 fn speaks_of_failure(line: &str) -> bool {
     let line = line.to_lowercase();
     WORDS.iter().any(|word| line.contains(word))
-}
-
-fn stream(observed: &Observed, name: &str) -> Vec<String> {
-    let parts = observed.content.iter().filter(|part| part.source == name);
-    let text: String = parts.filter_map(|part| part.text.as_deref()).collect();
-    text.lines().map(line).filter(|line| !line.trim().is_empty()).collect()
 }
 
 /// One line of a command as it can be shown: what a carriage return would have overwritten is left out.

@@ -56,6 +56,50 @@ fn of_a_failure_the_lines_that_matter_are_shown_and_sessions_show_has_them() {
     assert!(!ran.err.contains('│') && ran.lines().iter().all(|line| line["type"] != "progress"), "{}", ran.err);
 }
 
+/// The lines of commands in what was printed, without their mark.
+fn tail(printed: &str) -> Vec<&str> {
+    printed.lines().filter_map(|line| line.strip_prefix("  │ ")).collect()
+}
+
+#[test]
+fn the_tail_of_both_streams_is_shown_whatever_was_cut_with_the_true_number_of_hidden_lines() {
+    let wide = "x".repeat(100);
+    let cases: &[(&str, u64, &str, &[&str])] = &[
+        ("seq 1 3000; echo 'error: x' >&2; false", 3_001, "error: x", &["3000", "2999"]),
+        ("seq 1 3000; echo done >&2", 3_001, "done", &["3000", "2992"]),
+        ("echo result; seq 1 3000 >&2", 3_001, "3000", &["result", "2992"]),
+        ("seq 1 5; seq 101 190 >&2", 95, "190", &["3", "4", "5", "184"]),
+        ("seq 1 2500; seq 5001 7500 >&2; false", 5_000, "7500", &["7492"]),
+        ("seq 1 5000", 5_000, "5000", &["4991"]),
+        ("seq 1 5000 >&2; false", 5_000, "5000", &["4991"]),
+        ("seq 1 100000", 100_000, "100000", &[]),
+        (&format!("for n in $(seq 900); do echo {wide}; done; echo 'fatal: no' >&2; false"), 901, "fatal: no", &[]),
+        ("for n in $(seq 1 3000); do echo $n; echo; done; echo e >&2", 6_001, "e", &["3000"]),
+        ("seq 1 1900; echo e >&2", 1_901, "e", &["1900"]),
+        ("seq 1 11", 11, "11", &["2"]),
+    ];
+    let world = World::new();
+    for (tool, profile) in [("bash", "code"), ("shell_run", "managed"), ("shell_exec", "managed")] {
+        for (command, total, last, also) in cases {
+            let turns = script(command).replace("bash", tool);
+            let model = model(&world, &turns);
+            let ran =
+                world.run(&["run", "go", "--model", &model, "--approvals", "allow", "--profile", profile]).ends(0);
+            let session = ran.id("sesn_");
+            let kept = world.run(&["sessions", "show", &session]).ends(0);
+            for (view, printed) in [("run", &ran.err), ("sessions show", &kept.out)] {
+                let lines = tail(printed);
+                assert_eq!(lines.last(), Some(last), "{tool} `{command}` in {view}: {printed}");
+                assert!(also.iter().all(|line| lines.contains(line)), "{tool} `{command}` in {view}: {lines:?}");
+                assert_eq!(lines.len(), 11, "{tool} `{command}` in {view}: {lines:?}");
+                let hidden = total - 10;
+                let words = if hidden == 1 { "… 1 more line".to_owned() } else { format!("… {hidden} more lines") };
+                assert_eq!(lines[0], words, "{tool} `{command}` in {view}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_terminal_that_cannot_draw_gets_only_the_tail() {
     let world = World::new();
