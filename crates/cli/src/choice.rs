@@ -62,6 +62,11 @@ impl Choice {
         }
     }
 
+    /// Whether the call would run.
+    const fn allows(self) -> bool {
+        matches!(self, Self::Once | Self::Session | Self::Project)
+    }
+
     fn of(key: char) -> Option<Self> {
         // `n` is the first letter of its word.
         let key = if key == 'n' { Self::No.key() } else { key };
@@ -77,18 +82,32 @@ pub enum Step {
     Text(Vec<Input>),
     /// It is selected and has to be shown: [`Chooser::selection_is_shown`].
     Selected(Choice),
-    /// Nothing is selected any more.
+    /// Nothing is selected any more, and the line is empty. The choices have to be shown again.
     Cleared,
+    /// A lone letter was to be sent that stands for a choice. It goes nowhere; a person is told these words.
+    NoAnswer(String),
     /// The next page has to be shown.
     NextPage,
     /// It is the answer.
     Confirmed(Choice),
 }
 
+impl Step {
+    /// Whether it goes further in what is asked, or allows it: what is relied on has to be on the screen as it is.
+    pub const fn relies_on_the_screen(&self) -> bool {
+        match self {
+            Self::NextPage => true,
+            Self::Selected(choice) | Self::Confirmed(choice) => choice.allows(),
+            Self::Nothing | Self::Text(_) | Self::Cleared | Self::NoAnswer(_) => false,
+        }
+    }
+}
+
 /// The choices of one ask, and which of them is selected.
 ///
 /// Invariant: only Enter makes an answer, and only of a selection that was on the screen when Enter was read. A selection
 /// needs one lone key on an empty line, read [`UNSEEN`] after the choices appeared; a second key makes text of both.
+/// A line that is nothing but the letter of a choice is never sent: whoever typed it meant to answer.
 #[derive(Debug)]
 pub struct Chooser {
     offered: Vec<Choice>,
@@ -147,8 +166,9 @@ impl Chooser {
         }
     }
 
-    /// What an input that was read at `at` comes to, with a line that is empty or not.
-    pub fn hear(&mut self, input: Input, at: Instant, line_is_empty: bool) -> Step {
+    /// What an input that was read at `at` comes to, with this text on the line.
+    pub fn hear(&mut self, input: Input, at: Instant, line: &str) -> Step {
+        let line_is_empty = line.is_empty();
         if let Some(selected) = self.selected.take() {
             return self.hear_selected(selected, input, at);
         }
@@ -165,8 +185,32 @@ impl Chooser {
             },
             // There is nothing to send and nothing to confirm.
             Input::Enter if line_is_empty => Step::Nothing,
+            Input::Enter => match self.lone_letter(line) {
+                Some(choice) => Step::NoAnswer(self.why_no_answer(line.trim(), choice)),
+                None => Step::Text(vec![input]),
+            },
+            Input::Escape if line_is_empty => Step::Nothing,
+            Input::Escape => Step::Cleared,
             input => Step::Text(vec![input]),
         }
+    }
+
+    /// The choice that a line stands for which is nothing but its letter, whether it is offered now, later or not at all.
+    fn lone_letter(&self, line: &str) -> Option<Choice> {
+        let mut letters = line.trim().chars();
+        let (Some(letter), None) = (letters.next(), letters.next()) else { return None };
+        Choice::of(letter.to_ascii_lowercase()).filter(|choice| choice.allows() || self.offered.contains(choice))
+    }
+
+    fn why_no_answer(&self, letter: &str, choice: Choice) -> String {
+        let why = if self.offered.contains(&choice) {
+            "it came too soon or was no single key: press it again, then Enter"
+        } else if self.offered.contains(&Choice::NextPage) {
+            "not all of it was shown: page on with Space first"
+        } else {
+            "this ask does not offer it"
+        };
+        format!("{letter} is no answer yet, and was not sent: {why}")
     }
 
     fn hear_selected(&mut self, selected: Selected, input: Input, at: Instant) -> Step {
@@ -196,6 +240,7 @@ mod tests {
         now: Instant,
         line: String,
         sent: Vec<String>,
+        told: Vec<String>,
         answered: Option<Choice>,
     }
 
@@ -205,7 +250,7 @@ mod tests {
             let now = Instant::now();
             let mut chooser = Chooser::new(offered.to_vec());
             chooser.appeared(now);
-            Self { chooser, now, line: String::new(), sent: Vec::new(), answered: None }
+            Self { chooser, now, line: String::new(), sent: Vec::new(), told: Vec::new(), answered: None }
         }
 
         fn passes(&mut self, millis: u64) -> &mut Self {
@@ -214,8 +259,13 @@ mod tests {
         }
 
         fn does(&mut self, input: Input) -> &mut Self {
-            match self.chooser.hear(input, self.now, self.line.is_empty()) {
-                Step::Nothing | Step::Cleared | Step::NextPage => {}
+            match self.chooser.hear(input, self.now, &self.line) {
+                Step::Nothing | Step::NextPage => {}
+                Step::Cleared => self.line.clear(),
+                Step::NoAnswer(why) => {
+                    self.line.clear();
+                    self.told.push(why);
+                }
                 // It is drawn a moment after the key was read.
                 Step::Selected(_) => self.chooser.selection_is_shown(self.now + Duration::from_micros(200)),
                 Step::Confirmed(choice) => self.answered = Some(choice),
@@ -262,7 +312,45 @@ mod tests {
         typist.passes(900).does(Input::Enter).does(Input::Enter);
         assert_eq!((typist.answered, typist.sent.len()), (None, 0));
         typist.types("a\r", 300);
-        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a".to_owned()][..]));
+        assert_eq!((typist.answered, typist.sent.len()), (None, 0));
+        assert!(typist.told[0].contains("does not offer it"), "{:?}", typist.told);
+    }
+
+    #[test]
+    fn a_lone_letter_of_a_choice_is_never_sent_and_it_is_said_why() {
+        const PAGE: &[Choice] = &[Choice::NextPage, Choice::No, Choice::Because];
+        for letter in ["a", "t", "p", "A", " a", "a ", "P"] {
+            for millis in [0, 100, 700] {
+                let mut typist = Typist::new(PAGE);
+                // A space on an empty line would page on.
+                typist.line.push_str(letter);
+                typist.types("\r", millis);
+                assert_eq!((typist.answered, typist.sent.len(), typist.line.as_str()), (None, 0, ""), "{letter}");
+                assert!(typist.told[0].contains("page on with Space first"), "{:?}", typist.told);
+            }
+        }
+        for letter in ["a", "t", "p", "d", "n", "b"] {
+            for input in [Input::Char(letter.chars().next().expect("one")), Input::Paste(letter.to_owned())] {
+                let mut typist = Typist::new(&RUN);
+                typist.passes(200).does(input).passes(900).does(Input::Enter);
+                assert_eq!((typist.answered, typist.sent.len(), typist.line.as_str()), (None, 0, ""), "{letter}");
+                assert!(typist.told[0].contains("press it again"), "{:?}", typist.told);
+                // Which answers, without another wait.
+                assert!(typist.types(&format!("{letter}\r"), 90).answered.is_some(), "{letter}");
+            }
+        }
+        // Any other letter is a text like any other.
+        let mut typist = Typist::new(&RUN);
+        assert_eq!(typist.types("y\r", 700).sent, ["y"]);
+    }
+
+    #[test]
+    fn escape_empties_the_line_and_then_a_key_selects() {
+        let mut typist = Typist::new(&RUN);
+        typist.types("pd", 600).passes(90).does(Input::Escape);
+        assert_eq!(typist.line, "");
+        assert_eq!(typist.types("d\r", 90).answered, Some(Choice::No));
+        assert_eq!(typist.sent.len(), 0);
     }
 
     #[test]
@@ -286,15 +374,15 @@ mod tests {
     fn what_is_read_within_half_a_second_is_text() {
         for millis in [0, 1, 250, 499] {
             let mut typist = Typist::new(&RUN);
-            typist.types("a", millis).types("\r", 700);
-            assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a".to_owned()][..]), "{millis}");
+            typist.types("a", millis).types("lso\r", 700);
+            assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["also".to_owned()][..]), "{millis}");
         }
         // Shown anew, as after a line was sent, it begins anew.
         let mut typist = Typist::new(&RUN);
         typist.passes(900).types("so\r", 100);
         typist.chooser.appeared(typist.now);
         typist.types("a", 100).types("\r", 700);
-        assert_eq!((typist.answered, typist.sent.len()), (None, 2));
+        assert_eq!((typist.answered, typist.sent.len(), typist.told.len()), (None, 1, 1));
     }
 
     #[test]
@@ -314,8 +402,8 @@ mod tests {
         assert_eq!((typist.answered, typist.sent.len()), (None, 0));
         assert_eq!(typist.passes(50).does(Input::Enter).answered, Some(Choice::Once));
         let mut typist = Typist::new(&RUN);
-        typist.passes(600).does(Input::Paste("a".to_owned())).passes(600).does(Input::Enter);
-        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a".to_owned()][..]));
+        typist.passes(600).does(Input::Paste("a b".to_owned())).passes(600).does(Input::Enter);
+        assert_eq!((typist.answered, typist.sent.as_slice()), (None, &["a b".to_owned()][..]));
     }
 
     #[test]
@@ -332,9 +420,9 @@ mod tests {
     #[test]
     fn space_shows_the_next_page_and_answers_nothing() {
         let mut typist = Typist::new(&[Choice::NextPage, Choice::No]);
-        let step = typist.chooser.hear(Input::Char(' '), typist.now, true);
+        let step = typist.chooser.hear(Input::Char(' '), typist.now, "");
         assert_eq!(step, Step::NextPage);
-        assert_eq!(typist.chooser.hear(Input::Char(' '), typist.now, false), Step::Text(vec![Input::Char(' ')]));
+        assert_eq!(typist.chooser.hear(Input::Char(' '), typist.now, "x"), Step::Text(vec![Input::Char(' ')]));
         typist.passes(900).types("a\r", 100);
         assert_eq!(typist.answered, None, "nothing is allowed before the last page");
     }

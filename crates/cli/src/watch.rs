@@ -146,11 +146,15 @@ impl Watch<'_> {
                     return Ok(true);
                 }
             };
-            let empty = self.typed.as_ref().is_none_or(|typed| typed.line().is_empty());
-            let reply = match chooser.hear(input, at, empty) {
+            let line = self.typed.as_ref().map_or("", Typed::line);
+            let reply = match chooser.hear(input, at, line) {
                 Step::Nothing => continue,
                 Step::Cleared => {
-                    self.term.note("nothing is selected");
+                    self.offer_again("nothing is selected", &chooser);
+                    continue;
+                }
+                Step::NoAnswer(why) => {
+                    self.offer_again(&why, &chooser);
                     continue;
                 }
                 Step::NextPage => {
@@ -188,13 +192,19 @@ impl Watch<'_> {
         }
     }
 
+    /// Empties the line and shows the choices below whatever else was shown.
+    fn offer_again(&mut self, why: &str, chooser: &Chooser) {
+        if let Some(typed) = &mut self.typed {
+            typed.take_line();
+        }
+        self.term.note(why);
+        self.term.note(&styled(BOLD, &chooser.line()));
+    }
+
     /// Words are for nobody here. They are kept until their line ends, so that no letter of them is taken for a key.
     fn write(&mut self, inputs: Vec<Input>) {
         let Some(typed) = &mut self.typed else { return };
         for input in inputs {
-            if input == Input::Escape {
-                typed.take_line();
-            }
             typed.apply(input);
         }
     }

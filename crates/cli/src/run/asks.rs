@@ -66,7 +66,8 @@ pub async fn is_stopped(world: &World, ask: &Ask) -> anyhow::Result<bool> {
     Ok(ask.is_pending() && folded(&*world.store, key(ask.row.session_id)).await?.inbox.interrupted())
 }
 
-const HEARD: &str = "words with Enter go to the session; one key on an empty line selects, Enter confirms";
+const HEARD: &str =
+    "words with Enter go to the session, Escape drops them; one key on an empty line selects, Enter confirms";
 
 /// A question on the screen, until somebody answers it.
 ///
@@ -147,9 +148,10 @@ impl<'a> Question<'a> {
         if input == Input::End {
             self.screen.line(&styled(DIM, "Ctrl-D ends nothing here; Ctrl-C interrupts"));
         }
-        match self.chooser.hear(input, at, typed.line().is_empty()) {
+        match self.chooser.hear(input, at, typed.line()) {
             Step::Nothing => {}
-            Step::Cleared => self.draw(typed),
+            Step::Cleared => self.offer_again(typed, None),
+            Step::NoAnswer(why) => self.offer_again(typed, Some(&why)),
             Step::NextPage => {
                 self.screen.print(&self.pages.next());
                 self.chooser = Chooser::new(self.whole.choices(&self.pages, BESIDES));
@@ -175,6 +177,16 @@ impl<'a> Question<'a> {
             self.chooser.hide();
             Answered::Line(line)
         })
+    }
+
+    /// Empties the line and shows the choices below whatever else was shown.
+    fn offer_again(&self, typed: &mut Typed, why: Option<&str>) {
+        typed.take_line();
+        self.draw(typed);
+        if let Some(why) = why {
+            self.screen.line(why);
+        }
+        self.screen.line(&styled(BOLD, &self.chooser.line()));
     }
 
     fn draw(&self, typed: &Typed) {

@@ -143,6 +143,49 @@ fn an_answer_for_more_than_one_call_shows_its_rule_and_is_confirmed() {
 }
 
 #[test]
+fn a_lone_letter_of_a_choice_is_not_sent_and_the_choices_stand_last() {
+    let world = World::with_file("a.txt", "one\n");
+    let (child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
+    terminal.until(CHOICES);
+    // Too soon to have been seen, and pasted.
+    for typed in ["a", "\x1b[200~p\x1b[201~"] {
+        terminal.types(typed);
+        terminal.until("> ");
+        terminal.types("\r");
+        terminal.until("is no answer yet, and was not sent");
+        terminal.until(CHOICES);
+    }
+    assert!(!said(&world, "a") && !said(&world, "p"));
+    assert_eq!((waits(&world), remembers(&world), world.read("a.txt").as_str()), (1, false, "one\n"));
+    terminal.answers("a");
+    terminal.until("Done.");
+    leave(child, terminal);
+    assert!(!said(&world, "a") && !said(&world, "p"));
+}
+
+#[test]
+fn escape_takes_a_selection_or_a_text_back_and_the_choices_stand_last() {
+    let world = World::with_file("a.txt", "one\n");
+    let (child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
+    terminal.until(CHOICES);
+    let shown = terminal.selects("p");
+    assert!(shown.contains("would be remembered"), "{shown}");
+    terminal.types("\x1b");
+    let shown = terminal.until(CHOICES);
+    assert!(!shown.contains("would be remembered"), "{shown}");
+    terminal.selects("p");
+    terminal.types("d");
+    terminal.until("> pd");
+    terminal.types("\x1b");
+    terminal.until(CHOICES);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    terminal.answers("d");
+    terminal.until("user_denied");
+    leave(child, terminal);
+    assert!(!said(&world, "pd") && !remembers(&world));
+}
+
+#[test]
 fn escape_leads_out_of_a_reason() {
     let world = World::with_file("a.txt", "one\n");
     let (child, mut terminal) = talking(&world, &format!("{EDIT}[[turn]]\ntext = \"Done.\"\n"), "--approvals ask");
