@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::ask::{self, Ask};
 use crate::ask_facts::{added, fact, input, is_long, resources, resources_beside};
 pub use crate::ask_kept::diff;
-use crate::choice::Choice;
-use crate::pages::Pages;
+use crate::choice::{Choice, Chooser};
+use crate::pages::{Pages, Size};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::run::screen;
 use crate::world::World;
@@ -191,11 +191,18 @@ impl Whole {
         Ok(Self { ask, asked, diff, outdated })
     }
 
-    /// What can be chosen once these pages were shown, and what else is offered. Nobody allows what nobody could be shown,
-    /// or what was not shown to its end.
-    pub fn choices(&self, pages: &Pages, besides: &[Choice]) -> Vec<Choice> {
+    /// The text in pages that leave room for the choices.
+    pub fn pages(&self, world: &World, besides: &[Choice], size: Size) -> Pages {
+        let below = [false, true].map(|at_end| Chooser::new(self.choices(at_end, besides)).line());
+        let longest = below.into_iter().max_by_key(|line| line.chars().count()).unwrap_or_default();
+        Pages::of(self.text(world, false), longest, size)
+    }
+
+    /// What can be chosen once all of it was shown or before, and what else is offered. Nobody allows what nobody could be
+    /// shown, or what was not shown to its end.
+    pub fn choices(&self, shown_to_its_end: bool, besides: &[Choice]) -> Vec<Choice> {
         let mut offered = Vec::new();
-        if !pages.at_end() {
+        if !shown_to_its_end {
             offered.push(Choice::NextPage);
         } else if self.diff.is_ok() {
             offered.push(Choice::Once);

@@ -10,6 +10,7 @@ mod args;
 mod ask;
 mod ask_facts;
 mod ask_kept;
+mod ask_sheet;
 mod ask_view;
 mod audit;
 mod backtest;

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::approvals::settle;
 use crate::ask::Ask;
+use crate::ask_sheet::Sheet;
 use crate::ask_view::{self, Whole};
 use crate::choice::{Choice, Chooser, Step};
 use crate::exit::Ended;
@@ -127,18 +128,15 @@ impl Watch<'_> {
     /// Shows one ask and takes its answer; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
         let whole = Whole::load(self.world, ask).await?;
-        let mut pages = Pages::of(&whole.text(self.world, false), Size::of_terminal());
-        self.term.print(&pages.next())?;
-        let mut chooser = Chooser::new(whole.choices(&pages, BESIDES));
-        self.term.note(&styled(BOLD, &chooser.line()));
-        chooser.appeared(Instant::now());
+        let (mut sheet, first) = Sheet::new(self.world, whole, BESIDES);
+        self.page(&mut sheet, &first)?;
         loop {
             let (input, at) = match self.wait().await {
                 Woke::Left => return Ok(false),
                 Woke::Typed(input, at) => (input, at),
                 // Someone else may have answered it.
                 Woke::Changed => {
-                    let now = Ask::load(self.world, whole.ask.row.ask_id).await?;
+                    let now = Ask::load(self.world, sheet.whole.ask.row.ask_id).await?;
                     if now.is_pending() {
                         continue;
                     }
@@ -147,33 +145,37 @@ impl Watch<'_> {
                 }
             };
             let line = self.typed.as_ref().map_or("", Typed::line);
-            let reply = match chooser.hear(input, at, line) {
-                Step::Nothing => continue,
+            let step = match sheet.hear(input, at, line) {
+                Ok(step) => step,
+                Err(page) => {
+                    self.page(&mut sheet, &page)?;
+                    continue;
+                }
+            };
+            let reply = match step {
+                // A page was shown for it.
+                Step::Nothing | Step::NextPage => continue,
                 Step::Cleared => {
-                    self.offer_again("nothing is selected", &chooser);
+                    self.offer_again("nothing is selected", &sheet.chooser);
                     continue;
                 }
                 Step::NoAnswer(why) => {
-                    self.offer_again(&why, &chooser);
-                    continue;
-                }
-                Step::NextPage => {
-                    self.term.print(&pages.next())?;
-                    chooser = Chooser::new(whole.choices(&pages, BESIDES));
-                    self.term.note(&styled(BOLD, &chooser.line()));
-                    chooser.appeared(Instant::now());
+                    self.offer_again(&why, &sheet.chooser);
                     continue;
                 }
                 Step::Selected(_) => {
                     // Before it is drawn: whoever sees it may be quick.
                     let shown = Instant::now();
-                    self.term.note(&chooser.selection().unwrap_or_default());
-                    chooser.selection_is_shown(shown);
+                    self.term.note(&sheet.chooser.selection().unwrap_or_default());
+                    sheet.chooser.selection_is_shown(shown);
                     continue;
                 }
                 Step::Text(inputs) => {
                     self.write(inputs);
-                    self.hint(&format!("words go nowhere here, and Enter or Escape drops them; {}", chooser.line()));
+                    self.hint(&format!(
+                        "words go nowhere here, and Enter or Escape drops them; {}",
+                        sheet.chooser.line()
+                    ));
                     continue;
                 }
                 Step::Confirmed(Choice::Once) => Reply::AllowOnce,
@@ -184,12 +186,21 @@ impl Watch<'_> {
                 Step::Confirmed(Choice::Leave) => return Ok(false),
             };
             // A call that fails is that call's matter; the watch goes on.
-            if let Err(error) = settle(self.world, &whole.ask.row, person::answer(reply, "cli", None), self.term).await
+            if let Err(error) =
+                settle(self.world, &sheet.whole.ask.row, person::answer(reply, "cli", None), self.term).await
             {
                 self.term.error(&format!("{error:#}"));
             }
             return Ok(true);
         }
+    }
+
+    /// A page, and the choices below it.
+    fn page(&self, sheet: &mut Sheet, page: &str) -> anyhow::Result<()> {
+        self.term.print(page)?;
+        self.term.note(&styled(BOLD, &sheet.chooser.line()));
+        sheet.chooser.appeared(Instant::now());
+        Ok(())
     }
 
     /// Empties the line and shows the choices below whatever else was shown.
@@ -215,7 +226,7 @@ impl Watch<'_> {
 pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
     const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
     let whole = Whole::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
-    let mut pages = Pages::of(&whole.text(world, false), Size::of_terminal());
+    let mut pages = Pages::of(whole.text(world, false), WORDS.to_owned(), Size::of_terminal());
     if pages.is_one() {
         return Ok(true);
     }
@@ -240,7 +251,10 @@ pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Resu
                 Some(_) => {}
             }
         }
+        pages.follow(Size::of_terminal());
         term.print(&pages.next())?;
+        // What is on the screen now may be less than the page.
+        pages.follow(Size::of_terminal());
     }
     Ok(true)
 }

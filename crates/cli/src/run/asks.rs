@@ -10,9 +10,9 @@ use super::screen::Screen;
 use super::typed::Typed;
 use crate::args::ApprovalMode;
 use crate::ask::Ask;
+use crate::ask_sheet::Sheet;
 use crate::ask_view::{self, Whole};
-use crate::choice::{Choice, Chooser, Step};
-use crate::pages::{Pages, Size};
+use crate::choice::{Choice, Step};
 use crate::render::{BOLD, DIM, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::typing::Input;
@@ -72,15 +72,12 @@ const HEARD: &str =
 /// A question on the screen, until somebody answers it.
 ///
 /// Invariant: whatever is typed is what the person writes, unless it is one lone key on an empty line that was read after the
-/// choices could be seen. Such a key selects an answer; only Enter gives it ([`Chooser`]). What a wide answer would
+/// choices could be seen. Such a key selects an answer; only Enter gives it ([`crate::choice::Chooser`]). What a wide answer would
 /// remember is shown when it is selected.
 pub struct Question<'a> {
     world: &'a World,
     screen: &'a Screen,
-    whole: Whole,
-    /// What of it was shown.
-    pages: Pages,
-    chooser: Chooser,
+    sheet: Sheet,
     /// A line is typed: why not.
     because: bool,
     told_of_words: bool,
@@ -92,19 +89,18 @@ impl<'a> Question<'a> {
     /// Puts it on the screen.
     pub async fn show(world: &'a World, screen: &'a Screen, ask: Ask) -> anyhow::Result<Self> {
         let whole = Whole::load(world, ask).await?;
-        let mut pages = Pages::of(&whole.text(world, false), Size::of_terminal());
-        screen.print(&pages.next());
-        let chooser = Chooser::new(whole.choices(&pages, BESIDES));
-        Ok(Self { world, screen, whole, pages, chooser, because: false, told_of_words: false, looked: None })
+        let (sheet, first) = Sheet::new(world, whole, BESIDES);
+        screen.print(&first);
+        Ok(Self { world, screen, sheet, because: false, told_of_words: false, looked: None })
     }
 
     /// Waits for an answer, a whole line, or whatever else ends the wait.
     pub async fn wait(&mut self, typed: &mut Typed, interrupts: &mut Interrupts) -> anyhow::Result<Answered> {
         let mut changes = self.world.store.changes();
         loop {
-            if self.chooser.is_hidden() && !self.because {
-                self.screen.line(&styled(BOLD, &self.chooser.line()));
-                self.chooser.appeared(Instant::now());
+            if self.sheet.chooser.is_hidden() && !self.because {
+                self.screen.line(&styled(BOLD, &self.sheet.chooser.line()));
+                self.sheet.chooser.appeared(Instant::now());
                 self.draw(typed);
             }
             changes.mark_unchanged();
@@ -118,10 +114,10 @@ impl<'a> Question<'a> {
                 }
                 () = interrupts.next() => return Ok(Answered::Left),
                 // What was on the screen may be gone.
-                () = terminal::CONTINUED.notified() => self.chooser.hide(),
+                () = terminal::CONTINUED.notified() => self.sheet.chooser.hide(),
                 () = async { let _ = tokio::time::timeout(LOOK_AGAIN, changes.changed()).await; } => {
                     // Someone else may have answered it; whoever writes a reason is told when it is given.
-                    let now = Ask::load(self.world, self.whole.ask.row.ask_id).await?;
+                    let now = Ask::load(self.world, self.sheet.whole.ask.row.ask_id).await?;
                     if self.because {
                         continue;
                     }
@@ -148,14 +144,19 @@ impl<'a> Question<'a> {
         if input == Input::End {
             self.screen.line(&styled(DIM, "Ctrl-D ends nothing here; Ctrl-C interrupts"));
         }
-        match self.chooser.hear(input, at, typed.line()) {
-            Step::Nothing => {}
+        let step = match self.sheet.hear(input, at, typed.line()) {
+            Ok(step) => step,
+            Err(page) => {
+                self.draw(typed);
+                self.screen.print(&page);
+                return None;
+            }
+        };
+        match step {
+            // A page was shown for it.
+            Step::Nothing | Step::NextPage => {}
             Step::Cleared => self.offer_again(typed, None),
             Step::NoAnswer(why) => self.offer_again(typed, Some(&why)),
-            Step::NextPage => {
-                self.screen.print(&self.pages.next());
-                self.chooser = Chooser::new(self.whole.choices(&self.pages, BESIDES));
-            }
             Step::Selected(choice) => self.select(typed, choice),
             Step::Confirmed(choice) => return self.confirmed(typed, choice),
             Step::Text(inputs) => return self.written(typed, inputs),
@@ -174,7 +175,7 @@ impl<'a> Question<'a> {
         self.draw(typed);
         // What was asked stands further up by then.
         line.map(|line| {
-            self.chooser.hide();
+            self.sheet.chooser.hide();
             Answered::Line(line)
         })
     }
@@ -186,11 +187,11 @@ impl<'a> Question<'a> {
         if let Some(why) = why {
             self.screen.line(why);
         }
-        self.screen.line(&styled(BOLD, &self.chooser.line()));
+        self.screen.line(&styled(BOLD, &self.sheet.chooser.line()));
     }
 
     fn draw(&self, typed: &Typed) {
-        match self.chooser.selection() {
+        match self.sheet.chooser.selection() {
             Some(selection) => self.screen.selected(&selection),
             None => self.screen.typing(if self.because { "no, because " } else { "" }, typed.line()),
         }
@@ -200,17 +201,17 @@ impl<'a> Question<'a> {
     fn select(&mut self, typed: &Typed, choice: Choice) {
         let scope = match choice {
             Choice::Session => Some("for this session".to_owned()),
-            Choice::Project => Some(format!("for every session in {}", ask_view::folder(&self.whole.ask))),
+            Choice::Project => Some(format!("for every session in {}", ask_view::folder(&self.sheet.whole.ask))),
             _ => None,
         };
         if let Some(scope) = scope {
-            let rule = self.whole.asked.suggested_rules.first().map(ask_view::suggestion).unwrap_or_default();
+            let rule = self.sheet.whole.asked.suggested_rules.first().map(ask_view::suggestion).unwrap_or_default();
             self.screen.print(&format!("{}\nwould be remembered {scope}, until you revoke it", rule.trim()));
         }
         // Before it is drawn: whoever sees it may be quick.
         let shown = Instant::now();
         self.draw(typed);
-        self.chooser.selection_is_shown(shown);
+        self.sheet.chooser.selection_is_shown(shown);
     }
 
     fn confirmed(&mut self, typed: &mut Typed, choice: Choice) -> Option<Answered> {
@@ -246,7 +247,7 @@ impl<'a> Question<'a> {
         self.because = false;
         typed.by_keys(true);
         if words.is_empty() {
-            self.chooser.hide();
+            self.sheet.chooser.hide();
             self.draw(typed);
             return None;
         }

@@ -92,7 +92,13 @@ fn a_diff_is_kept_and_shown_whole() {
 
 /// The binary on a terminal of 80 × 24.
 fn on_terminal(arena: &Arena, words: &str) -> (Child, ChildStdin, ChildStdout) {
-    let line = format!("stty cols 80 rows 24 && {} {words}", arena.path("portcullis").display());
+    on_terminal_of(arena, (80, 24), words)
+}
+
+/// The same on one of so many columns and rows. Its name is printed first.
+fn on_terminal_of(arena: &Arena, (columns, rows): (usize, usize), words: &str) -> (Child, ChildStdin, ChildStdout) {
+    let program = arena.path("portcullis");
+    let line = format!("tty && stty cols {columns} rows {rows} && {} {words}", program.display());
     let mut command = arena.as_this_person("/usr/bin/script");
     command.args(["-qfec", &line, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("`script` (util-linux) runs");
@@ -189,6 +195,138 @@ fn run_offers_no_allow_before_the_last_page() {
         }
         assert!(!arena.exists("work/hidden-part-ran"));
         drop(keys);
+        child.kill().expect("ended");
+        child.wait().expect("ends");
+    }
+}
+
+/// The end of the line of choices.
+const CHOICES: &str = "Enter confirms)";
+
+/// What a terminal shows of this, without what only colours it.
+fn plain(shown: &str) -> String {
+    let mut out = String::new();
+    let mut rest = shown.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' => drop(rest.by_ref().find(|c| c.is_ascii_alphabetic())),
+            '\r' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// What is shown up to the end of the choices.
+fn until_choices(out: &mut ChildStdout) -> String {
+    let shown = plain(&until(out, CHOICES));
+    let end = shown.find(CHOICES).expect("awaited") + CHOICES.len();
+    shown[..end].trim_start_matches('\n').to_owned()
+}
+
+/// The rows that this takes, with the one that the cursor stands in below it.
+fn rows(shown: &str, columns: usize) -> usize {
+    let width = |line: &str| line.chars().count().max(1).div_ceil(columns);
+    shown.split('\n').map(width).sum::<usize>() + 1
+}
+
+/// The ask from its heading on, with its choices.
+fn ask_in(shown: &str) -> String {
+    let begins = shown.rfind(" ask_").and_then(|at| shown[..at].rfind('\n')).map_or(0, |at| at + 1);
+    shown[begins..].to_owned()
+}
+
+#[test]
+fn whatever_its_length_an_ask_fits_the_screen_page_by_page_with_its_choices() {
+    let arena = Arena::of(Who::OrdinaryUser);
+    for (columns, height) in [(80, 24), (50, 12), (120, 30)] {
+        for lines in [1, 2, 4, 6, 8, 9, 10, 11, 12, 14, 30] {
+            let (_, id) = ask(&arena, &format!("{}touch x", "# nothing\n".repeat(lines - 1)));
+            let (mut child, mut keys, mut out) = on_terminal_of(&arena, (columns, height), "approvals watch");
+            let mut shown = ask_in(&until_choices(&mut out));
+            loop {
+                let taken = rows(&shown, columns);
+                assert!(taken <= height, "{lines} lines on {columns} × {height} take {taken} rows:\n{shown}");
+                if shown.contains("a allow once") {
+                    break;
+                }
+                keys.write_all(b" ").expect("typed");
+                shown = until_choices(&mut out);
+            }
+            child.kill().expect("ended");
+            child.wait().expect("ends");
+            arena.run(&["approvals", "deny", &id]).ends(0);
+        }
+    }
+}
+
+/// Gives a terminal another size.
+fn resize(terminal: &str, (columns, rows): (usize, usize)) {
+    let (columns, rows) = (columns.to_string(), rows.to_string());
+    let resized = std::process::Command::new("stty").args(["-F", terminal, "cols", &columns, "rows", &rows]).status();
+    assert!(resized.expect("`stty` runs").success());
+}
+
+/// Pages on to the end; every page fits.
+fn page_through(keys: &mut ChildStdin, out: &mut ChildStdout, (columns, height): (usize, usize)) {
+    loop {
+        keys.write_all(b" ").expect("typed");
+        let shown = until_choices(out);
+        let taken = rows(&shown, columns);
+        assert!(taken <= height, "{taken} rows on {columns} × {height}:\n{shown}");
+        if shown.contains("a allow once") {
+            // A key within half a second is text.
+            return std::thread::sleep(std::time::Duration::from_millis(600));
+        }
+    }
+}
+
+#[test]
+fn on_a_terminal_of_another_size_an_ask_begins_anew_before_it_is_paged_on_or_allowed() {
+    for words in ["approvals watch", "run --model MODEL go"] {
+        let arena = Arena::of(Who::OrdinaryUser);
+        let line = format!("echo start{}\n{HIDDEN}", "\n# harmless".repeat(40));
+        if words.starts_with("run") {
+            let call = format!("[[turn]]\ncalls = [{{ name = \"bash\", input = {{ command = {} }} }}]\n", json!(line));
+            arena.write("home/script.toml", &format!("{call}[[turn]]\ntext = \"done\"\n"));
+        } else {
+            ask(&arena, &line);
+        }
+        let model = format!("scripted:{}", arena.path("home/script.toml").display());
+        let (mut child, mut keys, mut out) = on_terminal(&arena, &words.replace("MODEL", &model));
+        let first = until_choices(&mut out);
+        let terminal = first.lines().find(|line| line.starts_with("/dev/")).expect("its name").trim().to_owned();
+        let begins_anew = |out: &mut ChildStdout, (columns, height): (usize, usize)| {
+            let shown = until_choices(out);
+            assert!(shown.contains("another size") && shown.contains("page 1 of"), "{words}: {shown}");
+            assert!(!shown.contains("allow once"), "{words}: {shown}");
+            let page = shown.split_once("beginning\n").expect("said").1;
+            assert!(rows(page, columns) <= height, "{words}: {page}");
+            assert!(!arena.exists("work/hidden-part-ran"), "{words}");
+            pages(&shown)
+        };
+        let all = pages(&first);
+        // Between two pages.
+        resize(&terminal, (50, 12));
+        keys.write_all(b" ").expect("typed");
+        assert!(begins_anew(&mut out, (50, 12)) > all);
+        page_through(&mut keys, &mut out, (50, 12));
+        // At the end: before an allow is selected, and after it.
+        resize(&terminal, (60, 20));
+        keys.write_all(b"a").expect("typed");
+        begins_anew(&mut out, (60, 20));
+        page_through(&mut keys, &mut out, (60, 20));
+        keys.write_all(b"a").expect("typed");
+        until(&mut out, "Enter confirms: a allow once");
+        resize(&terminal, (60, 12));
+        keys.write_all(b"\r").expect("typed");
+        begins_anew(&mut out, (60, 12));
+        // The control: shown to its end at this size, the same keys allow it.
+        page_through(&mut keys, &mut out, (60, 12));
+        keys.write_all(b"a").expect("typed");
+        until(&mut out, "Enter confirms: a allow once");
+        keys.write_all(b"\r").expect("typed");
+        crate::common::comes("it runs", || arena.exists("work/hidden-part-ran"));
         child.kill().expect("ended");
         child.wait().expect("ends");
     }
