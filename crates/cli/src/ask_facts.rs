@@ -1,5 +1,6 @@
 //! The facts of an ask in words. Nothing of a fact is ever left out: what does not fit on the screen is paged.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -15,43 +16,87 @@ const IN_A_LINE: usize = 160;
 /// Where the lines of a long text begin. What stands behind the bar is the call's, whatever it looks like.
 const BAR: &str = "                  │ ";
 
+/// So much of what a call touches stands among the other facts; all of it stands behind them.
+const FEW: usize = 3;
+const FEW_CHARS: usize = 240;
+
 /// What a call touches, on one line.
 pub fn resources(value: &Value) -> String {
     let named = value.as_array().into_iter().flatten().map(resource);
-    exact(&named.collect::<Vec<_>>().join(", "), WHOLE)
+    exact(&counted_once(named).join(", "), WHOLE)
 }
 
-/// The same beside an input that is shown whole: what is a text of it is not shown a second time.
-pub fn resources_beside(value: &Value, input: &Value) -> String {
-    let named = value.as_array().into_iter().flatten().map(|one| {
-        let raw = part(one, "as_written");
-        let same = input.as_object().into_iter().flatten().find(|(_, text)| text.as_str() == Some(raw));
-        match same.filter(|_| is_long(raw) && part(one, "name") == raw) {
-            Some((field, _)) => format!("{}: the whole `{field}` below ({})", part(one, "kind"), counted(raw)),
+/// What a call touches, beside an input that is shown whole.
+pub struct Touched {
+    /// All of it, or the first few with the true number of all.
+    pub few: String,
+    /// All of it, where those are few of many.
+    pub all: Option<String>,
+}
+
+impl Touched {
+    pub fn of(value: &Value, input: &Value) -> Self {
+        let resources = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        // What is a text of the input is not shown a second time.
+        let all = counted_once(resources.iter().map(|one| match whole_field(one, input) {
+            Some((field, text)) => {
+                format!("{}: the whole `{field}` of the input ({})", part(one, "kind"), counted(text))
+            }
             None => resource(one),
+        }));
+        let mut room = FEW_CHARS;
+        let fits = |one: &&String| room.checked_sub(one.chars().count()).map(|left| room = left).is_some();
+        let few: Vec<&str> = all.iter().take_while(fits).map(String::as_str).collect();
+        if few.len() == all.len() && few.len() <= FEW + 1 {
+            return Self { few: exact(&all.join(", "), WHOLE), all: None };
         }
-    });
-    exact(&named.collect::<Vec<_>>().join(", "), WHOLE)
+        let few = &few[..few.len().min(FEW)];
+        let more = format!("{} in all, listed below the other facts", resources.len());
+        let words = if few.is_empty() { more } else { format!("{}, …: {more}", few.join(", ")) };
+        Self { few: exact(&words, WHOLE), all: Some(exact(&all.join(", "), WHOLE)) }
+    }
+}
+
+/// The text of the input that a resource is named by, where it is long.
+fn whole_field<'v>(one: &'v Value, input: &'v Value) -> Option<(&'v str, &'v str)> {
+    let raw = part(one, "as_written");
+    let same = input.as_object().into_iter().flatten().find(|(_, text)| text.as_str() == Some(raw));
+    same.filter(|_| is_long(raw) && part(one, "name") == raw).map(|(field, _)| (field.as_str(), raw))
+}
+
+/// Each once, in the order in which they came first, with its number where it came again.
+fn counted_once(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut once: Vec<(String, usize)> = Vec::new();
+    for one in all {
+        let at = *known.entry(one.clone()).or_insert(once.len());
+        match once.get_mut(at) {
+            Some((_, times)) => *times += 1,
+            None => once.push((one, 1)),
+        }
+    }
+    once.into_iter().map(|(one, times)| if times > 1 { format!("{one} ({times} times)") } else { one }).collect()
 }
 
 fn part<'v>(resource: &'v Value, name: &str) -> &'v str {
     resource.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A resource by its name, and as it was written where that is more than another way to quote it.
 fn resource(one: &Value) -> String {
     let (kind, name, raw) = (part(one, "kind"), part(one, "name"), part(one, "as_written"));
-    let raw = pasted(name, raw);
-    if raw == name || raw.is_empty() { format!("{kind} {name}") } else { format!("{kind} {name} (written as {raw})") }
+    let words = serde_json::from_str::<Vec<String>>(name).ok();
+    // The words of a command, so that a shell takes them as they are.
+    let pasted = words.as_ref().map(|words| words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>());
+    let shown = pasted.map_or_else(|| name.to_owned(), |words| words.join(" "));
+    let same = words.map_or(raw == name, |words| unquoted(&words.join(" ")) == unquoted(raw));
+    if same || raw.is_empty() { format!("{kind} {shown}") } else { format!("{kind} {shown} (written as {raw})") }
 }
 
-/// The words of a command, so that a shell takes them as they are; anything else as it was written.
-fn pasted(name: &str, raw: &str) -> String {
-    match serde_json::from_str::<Vec<String>>(name) {
-        Ok(words) if words.join(" ") == raw => {
-            words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(" ")
-        }
-        _ => raw.to_owned(),
-    }
+/// Without what only quotes: two command lines that differ in nothing else have the same words.
+fn unquoted(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect()
 }
 
 /// The lines that a diff adds.
@@ -135,8 +180,8 @@ pub fn fact(name: &str, value: &Value) -> String {
             Value::String(text) if text.contains('\n') => format!("{}\n{}", counted(text), block(text).trim_end()),
             Value::String(text) => exact(text, WHOLE),
             Value::Array(all) if all.iter().all(Value::is_string) => {
-                let words: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-                exact(&words.join(", "), WHOLE)
+                let words = all.iter().filter_map(Value::as_str).map(str::to_owned);
+                exact(&counted_once(words).join(", "), WHOLE)
             }
             other => exact(&other.to_string(), WHOLE),
         },
@@ -185,9 +230,46 @@ mod tests {
     fn what_the_input_shows_whole_is_not_shown_twice() {
         let line = "for f in *; do rm $f; done\n".repeat(9);
         let touched = json!([{"kind": "opaque", "name": line, "as_written": line}]);
-        let shown = resources_beside(&touched, &json!({"command": line}));
-        assert_eq!(shown, "opaque: the whole `command` below (243 characters, 10 lines)");
-        assert!(resources_beside(&touched, &json!({"command": "other"})).contains("rm $f"));
+        let shown = Touched::of(&touched, &json!({"command": line}));
+        assert_eq!(shown.few, "opaque: the whole `command` of the input (243 characters, 10 lines)");
+        let shown = Touched::of(&touched, &json!({"command": "other"}));
+        assert!(shown.few.starts_with("1 in all, ") && shown.all.is_some_and(|all| all.contains("rm $f")));
+    }
+
+    fn argv(words: &[&str], raw: &str) -> Value {
+        json!({"kind": "argv", "name": json!(words).to_string(), "as_written": raw})
+    }
+
+    #[test]
+    fn of_many_things_a_few_are_shown_with_their_true_number_and_all_of_them_behind_the_other_facts() {
+        let many: Vec<Value> = (0..95).map(|n| argv(&["echo", &n.to_string()], &format!("echo {n}"))).collect();
+        let shown = Touched::of(&json!(many), &json!({"command": "x"}));
+        assert_eq!(shown.few, "argv echo 0, argv echo 1, argv echo 2, …: 95 in all, listed below the other facts");
+        let all = shown.all.expect("many");
+        assert!((0..95).all(|n| all.split(", ").any(|one| one == format!("argv echo {n}"))), "{all}");
+        let four = Touched::of(&json!(many[..4]), &json!({}));
+        assert!(four.all.is_none() && four.few.ends_with("argv echo 3"), "{}", four.few);
+        // The same again and again is counted, and long names are not left out.
+        let same = vec![argv(&["true"], "true"); 7];
+        assert_eq!(Touched::of(&json!(same), &json!({})).few, "argv true (7 times)");
+        let long = Touched::of(&json!([argv(&["echo", &"y".repeat(900)], "echo y")]), &json!({}));
+        assert!(long.few.starts_with("1 in all") && long.all.is_some_and(|all| all.contains(&"y".repeat(900))));
+    }
+
+    #[test]
+    fn what_was_written_is_told_where_it_differs_in_more_than_quoting() {
+        for (words, raw) in [
+            (&["git", "push"][..], "git push"),
+            (&["git", "push"], "'git'  \"pu\"sh"),
+            (&["sh", "-c", "a && b"], "sh -c a && b"),
+            (&["echo", "a b"], "echo a\\ b"),
+        ] {
+            assert!(!resource(&argv(words, raw)).contains("written as"), "{raw}");
+        }
+        assert_eq!(resource(&argv(&["sh", "-c", "a && b"], "sh -c a && b")), "argv sh -c 'a && b'");
+        assert_eq!(resource(&argv(&["git", "push"], "git -C . push")), "argv git push (written as git -C . push)");
+        let path = json!({"kind": "path", "name": "/workspace/a", "as_written": "a"});
+        assert_eq!(resource(&path), "path /workspace/a (written as a)");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! An ask as a person reads it: facts in the order of tool-contract 13.4, the diff, the exact reach
-//! of each suggested rule, and the commands that answer it.
+//! An ask as a person reads it: what would run and where, its input, the other facts of tool-contract 13.4, the diff, the
+//! exact reach of each suggested rule, and the commands that answer it.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
-use crate::ask_facts::{added, fact, input, is_long, resources, resources_beside};
+use crate::ask_facts::{Touched, added, fact, input, is_long, resources};
 pub use crate::ask_kept::diff;
 use crate::choice::{Choice, Chooser};
 use crate::pages::{Pages, Size};
@@ -22,8 +22,8 @@ use crate::world::World;
 const LABELS: &[(&str, &str)] = &[
     ("actions", "what"),
     ("cwd", "in"),
-    ("resources", "touches"),
     ("input", "input"),
+    ("resources", "touches"),
     ("project_scripts", "project scripts"),
     ("sandbox", "sandbox"),
     ("network", "network"),
@@ -124,11 +124,12 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
     let mut text = format!("{} waits for an answer.\n", styled(BOLD, &tool(row)));
     let null = Value::Null;
     let given = row.facts.get("input").unwrap_or(&null);
-    if let Some(value) = row.facts.get("resources") {
-        let _ = writeln!(text, "  touches: {}", resources_beside(value, given));
-    }
     if given.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
         let _ = writeln!(text, "  input: {}", fact("input", given));
+    }
+    if let Some(value) = row.facts.get("resources") {
+        let Touched { few, all } = Touched::of(value, given);
+        let _ = writeln!(text, "  touches: {}", all.unwrap_or(few));
     }
     if let Some(value) = row.facts.get("since_last_answer") {
         let _ = writeln!(text, "  since the last answer: {}", fact("since_last_answer", value));
@@ -237,20 +238,23 @@ impl Whole {
         let added = self.diff.as_ref().ok().and_then(Option::as_deref).map(added).unwrap_or_default();
         let mut text = format!("{} {}\n", styled(BOLD, &tool(row)), styled(DIM, &row.ask_id.to_string()));
         let mut line = |label: &str, value: &str| {
-            let _ = writeln!(text, "{}", format!("  {label:<16}{value}").trim_end());
+            let _ = writeln!(text, "{}", format!("  {label:<15} {value}").trim_end());
         };
-        line("state", &standing(row));
         if self.outdated {
             line("", &styled(YELLOW.bold(), OUTDATED));
         }
-        line("session", &session(row));
-        line("workspace", &folder(&self.ask));
+        let null = Value::Null;
+        let given = row.facts.get("input").unwrap_or(&null);
+        let touched = row.facts.get("resources").map(|value| Touched::of(value, given));
         for (name, label) in LABELS {
-            match (*name, row.facts.get(*name), row.facts.get("input")) {
+            match (*name, row.facts.get(*name), &touched) {
                 (_, None, _) => {}
                 ("input", Some(value), _) => line(label, &input(value, &added)),
-                ("resources", Some(value), Some(input)) => line(label, &resources_beside(value, input)),
+                ("resources", Some(_), Some(touched)) => line(label, &touched.few),
                 (name, Some(value), _) => line(label, &fact(name, value)),
+            }
+            if *name == "cwd" {
+                line("workspace", &folder(&self.ask));
             }
         }
         for (name, value) in row.facts.as_object().into_iter().flatten() {
@@ -272,8 +276,13 @@ impl Whole {
         if row.pinned {
             line("pinned", "every call asks; no remembered allow answers it");
         }
-        if pending {
-            line("expires", &expiry(row.expires_at));
+        line("session", &session(row));
+        match pending {
+            true => line("expires", &expiry(row.expires_at)),
+            false => line("state", &standing(row)),
+        }
+        if let Some(all) = touched.and_then(|touched| touched.all) {
+            line("touches in all", &all);
         }
         match &self.diff {
             Ok(None) => {}

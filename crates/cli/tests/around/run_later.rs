@@ -168,7 +168,7 @@ text = "done"
         let session = ran.id("sesn_");
         arena.run(&["sessions", "show", &session]).ends(0).says(told);
         let ask = ran.id("ask_");
-        arena.run(&["approvals", "show", &ask]).ends(0).says("since the last answer").says(told);
+        arena.run(&["approvals", "show", &ask]).ends(0).says("since the last answer ").says(told);
     }
 }
 

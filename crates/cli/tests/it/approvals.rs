@@ -59,6 +59,29 @@ fn show_prints_every_fact_and_the_diff() {
 }
 
 #[test]
+fn an_ask_begins_with_what_would_run_and_loses_nothing_of_what_it_touches() {
+    let world = World::new();
+    let lines: Vec<String> = (0..95).map(|n| format!("echo line-{n} >> out-{}.log", n % 9)).collect();
+    let input = serde_json::json!({"command": lines.join("\n")}).to_string();
+    let ask = world.run(&["--profile", "code", "call", "bash", &input]).ends(3).id("ask_");
+    let shown = world.run(&["approvals", "show", &ask]).ends(0).out;
+    let at = |text: &str| shown.find(text).unwrap_or_else(|| panic!("no `{text}` in {shown}"));
+    let rows_before = |text: &str| shown[..at(text)].lines().count();
+    assert!(rows_before("│ echo line-0 ") <= 6, "{shown}");
+    assert!(at("  what ") < at("  in ") && at("  in ") < at("  input ") && at("  input ") < at("  touches "));
+    assert!(!shown.contains("  state ") && !shown.contains("written as echo"), "{shown}");
+    assert!(at("listed below the other facts") < at("  touches in all "), "{shown}");
+    let all = &shown[at("  touches in all ")..];
+    for n in 0..95 {
+        assert!(all.contains(&format!("argv echo line-{n},")), "{n}: {all}");
+    }
+    assert!((0..9).all(|n| all.contains(&format!("/workspace/out-{n}.log"))), "{all}");
+    // It is said how it stands once it stands otherwise.
+    world.run(&["approvals", "deny", &ask]).ends(0);
+    world.run(&["approvals", "show", &ask]).ends(0).says("state           denied");
+}
+
+#[test]
 fn what_the_tool_says_stands_apart() {
     let (world, ask) = asking();
     world.run(&["approvals", "show", &ask]).ends(0).says("  the tool says\n                  replacements: 1\n");
