@@ -5,8 +5,10 @@ use std::path::Path;
 use portcullis::{Runtime, SessionId};
 use portcullis_base::EventId;
 use portcullis_pipeline::folded;
+use portcullis_store::{LeaseOwner, Log as _};
 use serde_json::json;
 
+use crate::activity;
 use crate::args::Globals;
 use crate::call;
 use crate::custom_tools;
@@ -57,19 +59,19 @@ pub async fn new(
 
 pub async fn send(globals: &Globals, session: SessionId, message: &str, term: &Term) -> anyhow::Result<()> {
     let words = words(message)?;
-    let (world, runtime) = opened(globals, session).await?;
+    let opened = Opened::new(globals, session).await?;
     // What a person took back since somebody last spoke is told with it.
-    for note in Changed::load(&world, session).await?.untold {
-        runtime.say(session, &person::login(), &note).await?;
+    for note in Changed::load(&opened.world, session).await?.untold {
+        opened.runtime.say(session, &person::login(), &note).await?;
     }
-    let event = runtime.say(session, &person::login(), &words).await?;
-    told(&world, session, event, "said", term).await
+    let event = opened.runtime.say(session, &person::login(), &words).await?;
+    told(&opened, session, event, ("said", "takes this up"), term).await
 }
 
 pub async fn interrupt(globals: &Globals, session: SessionId, note: Option<&str>, term: &Term) -> anyhow::Result<()> {
-    let (world, runtime) = opened(globals, session).await?;
-    let event = runtime.interrupt(session, &person::login(), note).await?;
-    told(&world, session, event, "interrupted", term).await
+    let opened = Opened::new(globals, session).await?;
+    let event = opened.runtime.interrupt(session, &person::login(), note).await?;
+    told(&opened, session, event, ("interrupted", "stops it"), term).await
 }
 
 pub async fn answer(
@@ -80,15 +82,27 @@ pub async fn answer(
     term: &Term,
 ) -> anyhow::Result<()> {
     let output = if output == "-" { call::said()? } else { output.to_owned() };
-    let (world, runtime) = opened(globals, session).await?;
-    let event = runtime.answer(session, &person::login(), request, (&output, error)).await?;
-    told(&world, session, event, "answered", term).await
+    let opened = Opened::new(globals, session).await?;
+    let event = opened.runtime.answer(session, &person::login(), request, (&output, error)).await?;
+    told(&opened, session, event, ("answered", "takes this up"), term).await
 }
 
-async fn opened(globals: &Globals, session: SessionId) -> anyhow::Result<(World, Runtime)> {
-    let world = World::existing(globals)?;
-    let runtime = world.appending(session, "portcullis sessions").await?;
-    Ok((world, runtime))
+/// A session that something is said to.
+struct Opened {
+    world: World,
+    runtime: Runtime,
+    /// Who held it before: a process that hears it by itself.
+    held: Option<LeaseOwner>,
+}
+
+impl Opened {
+    async fn new(globals: &Globals, session: SessionId) -> anyhow::Result<Self> {
+        let world = World::existing(globals)?;
+        let runtime = world.appending(session, "portcullis sessions").await?;
+        let head = world.store.head(key(session)).await?;
+        let held = head.filter(|head| activity::lease(head).is_some()).and_then(|head| head.lease_owner);
+        Ok(Self { world, runtime, held })
+    }
 }
 
 /// What was typed, or came in; nothing at all is a mistake.
@@ -100,8 +114,15 @@ fn words(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// What was appended, and what takes it up: whoever has to answer first, then a wake.
-async fn told(world: &World, session: SessionId, event: EventId, what: &str, term: &Term) -> anyhow::Result<()> {
+/// What was appended, and what takes it up: whoever has to answer first, then who holds the session, or a wake.
+async fn told(
+    opened: &Opened,
+    session: SessionId,
+    event: EventId,
+    (what, then): (&str, &str),
+    term: &Term,
+) -> anyhow::Result<()> {
+    let world = &opened.world;
     let state = folded(&*world.store, key(session)).await?;
     let next = world.command(&format!("sessions wake {session}"));
     // An interrupt withdraws what waits.
@@ -118,7 +139,10 @@ async fn told(world: &World, session: SessionId, event: EventId, what: &str, ter
     for command in &waits {
         term.note(&format!("it is heard once this is answered: {command}"));
     }
-    let then = if waits.is_empty() { "a worker takes it up" } else { "then a worker takes it up" };
-    term.note(&format!("{then}, or: {next}"));
+    term.note(&match (&opened.held, waits.is_empty()) {
+        (Some(owner), _) => format!("the session is running, and the process that runs it {then}: {owner}"),
+        (None, true) => format!("a worker takes it up, or: {next}"),
+        (None, false) => format!("then a worker takes it up, or: {next}"),
+    });
     Ok(())
 }

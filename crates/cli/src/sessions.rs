@@ -18,12 +18,15 @@ use crate::events::Cursor;
 use crate::exit::{Ended, failed};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
+use crate::run::screen;
 use crate::status::head_reads_as;
 use crate::world::{PAGE, World, key};
 use crate::{events, export, fork, import, operator, output_tail, rm, search, status, trace, tree, unknown, wake};
 
 /// Sessions in a list.
 const LISTED: usize = 1_000;
+/// Characters of a tool's name and of what a call is about, in a table.
+const WHAT: usize = 40;
 /// Characters of a note in a line.
 const SHORT: usize = 100;
 
@@ -146,8 +149,16 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
     // What the ends of background tasks warned of.
     let mut late: BTreeMap<IntentId, Vec<String>> = BTreeMap::new();
+    // What each call is about.
+    let mut aims: BTreeMap<IntentId, String> = BTreeMap::new();
     world
         .each_page(session, 0, |page| {
+            for event in page.iter().filter(|event| event.kind.as_str() == "tool.intent") {
+                if let Body::IntentProposed(fact) = event.body() {
+                    let input = fact.raw_input.to_string();
+                    aims.insert(fact.intent_id, screen::aim(&input).unwrap_or(input));
+                }
+            }
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
                 if let Body::Observed(fact) = event.body() {
                     observed.insert(fact.intent_id, *fact);
@@ -192,10 +203,11 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     if let Some((label, value)) = status::holder(world, session, &head) {
         line(label, &value);
     }
-    let rows = intents.iter().map(|row| call_line(row, observed.get(&row.intent_id))).collect();
+    let aim = |row: &IntentRow| aims.get(&row.intent_id).map(String::as_str).unwrap_or_default();
+    let rows = intents.iter().map(|row| call_line(row, aim(row), observed.get(&row.intent_id))).collect();
     text.push('\n');
-    text.push_str(&render::table(&["INTENT", "TOOL", "STATE", "CODE", "TIME", "SUMMARY"], rows));
-    text.push_str(&outputs(&intents, &observed));
+    text.push_str(&render::table(&["INTENT", "TOOL", "WHAT", "STATE", "CODE", "TIME", "SUMMARY"], rows));
+    text.push_str(&outputs(&intents, aim, &observed));
     for observed in intents.iter().filter_map(|row| observed.get(&row.intent_id)) {
         for warning in &observed.warnings {
             let _ = writeln!(text, "{} ({})", render::warning(warning), observed.intent_id);
@@ -218,11 +230,15 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
 const OUTPUTS: usize = 5;
 
 /// What the newest commands wrote, in a few lines each.
-fn outputs(intents: &[IntentRow], observed: &BTreeMap<IntentId, Observed>) -> String {
+fn outputs<'a>(
+    intents: &[IntentRow],
+    aim: impl Fn(&IntentRow) -> &'a str,
+    observed: &BTreeMap<IntentId, Observed>,
+) -> String {
     let tails = intents.iter().rev().filter_map(|row| {
         let seen = observed.get(&row.intent_id)?;
         let lines = output_tail::of(seen);
-        let title = format!("{} {}", row.intent_id, safe_line(&seen.title, SHORT));
+        let title = format!("{} {} {}", row.intent_id, safe_line(&row.tool, WHAT), safe_line(aim(row), SHORT));
         (!lines.is_empty()).then(|| format!("{}\n{}\n", styled(DIM, &title), lines.join("\n")))
     });
     let newest: Vec<String> = tails.take(OUTPUTS).collect();
@@ -241,8 +257,10 @@ fn call_document(row: &IntentRow, observed: Option<&Observed>) -> Value {
     value
 }
 
-fn call_line(row: &IntentRow, observed: Option<&Observed>) -> Vec<String> {
-    let mut line = vec![row.intent_id.to_string(), safe_line(&row.tool, 40), render::word(&row.state)];
+fn call_line(row: &IntentRow, aim: &str, observed: Option<&Observed>) -> Vec<String> {
+    // No column is empty.
+    let aim = if aim.is_empty() { "-".to_owned() } else { safe_line(aim, WHAT) };
+    let mut line = vec![row.intent_id.to_string(), safe_line(&row.tool, WHAT), aim, render::word(&row.state)];
     line.extend(match observed {
         Some(seen) => [seen.code.to_string(), render::span(seen.duration_us), safe_line(&seen.summary, 60)],
         None => ["-".to_owned(), "-".to_owned(), String::new()],

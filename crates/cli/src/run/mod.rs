@@ -59,6 +59,7 @@ pub async fn run(args: &RunArgs, globals: &Globals, term: &Term) -> anyhow::Resu
     let before = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     let work = Work { world: &world, runtime, session, model, before, globals };
     let screen = Arc::new(Screen::new(*term, false));
+    screen.names_rules_of(work.runtime.gate(), session);
     let agent = work.agent(&screen).await;
     // First: whoever was told of the session finds in it what it is for, however soon this process ends.
     let said = match prompt.as_deref() {

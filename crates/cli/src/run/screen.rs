@@ -3,14 +3,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, IsTerminal as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use portcullis::harness::{Live, Watcher};
-use portcullis_base::{Code, Recorded, WakeId};
+use portcullis_base::{Code, Recorded, SessionId, WakeId};
 use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
-use portcullis_pipeline::Progress;
+use portcullis_pipeline::{Gate, Progress};
 use serde_json::{Value, json};
 
 use super::answer::Coming;
@@ -39,6 +39,8 @@ pub struct Screen {
     draws: bool,
     /// Text is shown while it comes: standard output is a terminal. Elsewhere it holds whole answers alone.
     streams: bool,
+    /// Where the rules of the session are known that is shown.
+    rules: OnceLock<(Gate, SessionId)>,
     paper: Mutex<Paper>,
 }
 
@@ -99,8 +101,15 @@ impl Screen {
             moving: !term.json,
             draws: term.draws(),
             streams: io::stdout().is_terminal(),
+            rules: OnceLock::new(),
             paper: Mutex::default(),
         }
+    }
+
+    /// From now on a refusal names the file and the line of its rule.
+    pub fn names_rules_of(&self, gate: &Gate, session: SessionId) {
+        // Whoever said so first stays right: it is one session.
+        let _ = self.rules.set((gate.clone(), session));
     }
 
     pub fn is_json(&self) -> bool {
@@ -465,6 +474,10 @@ impl Watcher for Screen {
                 self.next_answered();
                 let input = self.ended(&observed.call_id, input);
                 self.line(&call_line(&input, observed));
+                let against = self.rules.get().map(|(gate, session)| gate.rules_against(*session, observed));
+                for rule in against.into_iter().flatten() {
+                    self.line(&format!("  {}", safe_line(&rule, SUMMARY_CHARS * 4)));
+                }
                 // A demo tells its own story.
                 if !self.aloud {
                     output_tail::of(observed).iter().for_each(|line| self.line(line));
@@ -494,7 +507,8 @@ pub fn call_line(input: &str, observed: &Observed) -> String {
     let what = aim(input).unwrap_or_else(|| untitled(observed).to_owned());
     let mut line = format!("{mark} {} {}", safe_line(&observed.tool, 80), safe_line(&what, INPUT_CHARS));
     let code = match (&observed.code, observed.exit_code) {
-        (_, Some(exit)) if exit != 0 => format!("exit {exit}"),
+        // A command that was stopped has an exit code too, but that is not why it ended.
+        (Recorded::Known(Code::Ok | Code::CommandFailed), Some(exit)) if exit != 0 => format!("exit {exit}"),
         (Recorded::Known(code), _) if observed.ok && *code == Code::Ok => String::new(),
         (code, _) => code.to_string(),
     };
@@ -548,7 +562,7 @@ pub fn titled(tool: &str, input: &str) -> String {
 }
 
 /// The one field of an input that says what a call is about.
-fn aim(input: &str) -> Option<String> {
+pub fn aim(input: &str) -> Option<String> {
     const TELLING: &[&str] = &["command", "file_path", "pattern", "path", "url", "query", "name"];
     let value: Value = serde_json::from_str(input).ok()?;
     TELLING.iter().find_map(|key| match value.get(key)? {

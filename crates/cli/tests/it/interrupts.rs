@@ -53,7 +53,9 @@ fn l24_ctrl_c_in_a_run_ends_the_command_of_every_shell_tool() {
         let since = Instant::now();
         interrupt(&child);
         let ran: Ran = child.wait_with_output().expect("ends").into();
-        ran.ends(130).warns("interrupted; go on with: portcullis run --session sesn_");
+        let ran = ran.ends(130).warns("interrupted; go on with: portcullis run --session sesn_");
+        let ran = ran.warns("(cancelled, ");
+        assert!(!ran.err.contains("exit 130"), "{tool}: it did not end by itself: {}", ran.err);
         is_cancelled(&world, since, tool);
     }
 }
@@ -64,7 +66,9 @@ fn l24_sessions_interrupt_from_another_process_ends_the_command() {
         let world = World::new();
         let child = running(&world, tool, SLOW);
         let since = Instant::now();
-        world.run(&["sessions", "interrupt", &session(&world)]).ends(0);
+        let told = world.run(&["sessions", "interrupt", &session(&world)]).ends(0);
+        let told = told.warns("the session is running, and the process that runs it stops it: ");
+        assert!(!told.err.contains("a worker takes it up"), "{}", told.err);
         let ran: Ran = child.wait_with_output().expect("ends").into();
         ran.ends(130);
         is_cancelled(&world, since, tool);
