@@ -1,60 +1,80 @@
-//! Rules that can never match anything here: written with a purpose, and without effect.
+//! What rules about each tool's action can match: `policy check` and `doctor` find by it the rules that match nothing.
 
-use std::path::Path;
+use portcullis::ResourceKind;
+use portcullis_policy::{Reach, RuleEffect};
 
-use portcullis::Runtime;
-use portcullis_policy::{ActionPattern, ResourcePattern, Rule, never_a_word};
+const ANY: &[RuleEffect] = &RuleEffect::ALL;
 
-use crate::render::exact;
-use crate::world::call_session;
+/// What works on files names them.
+const FILES: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::Path, ANY)];
+/// What works on things of the session itself: its shell, its variables, its artifacts, its tasks.
+const OWN: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::McpTool, ANY)];
+/// A shell also stands in a folder.
+const SHELL: &[(ResourceKind, &[RuleEffect])] = &[(ResourceKind::McpTool, ANY), (ResourceKind::Path, ANY)];
+/// A command is named by its words. Which files it will touch nobody knows before it runs; a deny closes them to it.
+const COMMANDS: &[(ResourceKind, &[RuleEffect])] =
+    &[(ResourceKind::Argv, ANY), (ResourceKind::Path, &[RuleEffect::Deny])];
+/// `bash` also runs lines that only look, unasked: files that a rule asks about are closed to these as well.
+const BASH: &[(ResourceKind, &[RuleEffect])] = &[
+    (ResourceKind::Argv, ANY),
+    (ResourceKind::Path, &[RuleEffect::Deny, RuleEffect::Ask]),
+    (ResourceKind::McpTool, ANY),
+];
 
-/// Where every path that a rule is matched against begins.
-const WORKSPACE: &str = "workspace";
+/// Every tool that some profile has.
+pub const REACHES: [Reach<'static>; 26] = [
+    reach("artifact_grep", OWN),
+    reach("artifact_read", OWN),
+    reach("bash", BASH),
+    reach("edit", FILES),
+    reach("glob", FILES),
+    reach("grep", FILES),
+    reach("read", FILES),
+    reach("sandbox_describe", OWN),
+    // What it does is done as one of the others.
+    reach("sandbox_execute", &[]),
+    reach("shell_close", OWN),
+    reach("shell_describe", OWN),
+    reach("shell_exec", COMMANDS),
+    reach("shell_history", OWN),
+    reach("shell_open", SHELL),
+    reach("shell_read_command", OWN),
+    reach("shell_read_last_output", OWN),
+    reach("shell_restart", SHELL),
+    reach("shell_run", COMMANDS),
+    reach("shell_set_cwd", FILES),
+    reach("shell_set_env", OWN),
+    reach("shell_unset_env", OWN),
+    reach("shell_wait", OWN),
+    reach("task_cancel", OWN),
+    reach("task_output", OWN),
+    reach("task_wait", OWN),
+    reach("write", FILES),
+];
 
-/// The actions of this build's tools, whatever rules hide them: each tool's is its name.
-pub fn actions(workspace: &Path) -> anyhow::Result<Vec<String>> {
-    let offer = Runtime::builder().workspace(workspace).build()?.offer(call_session(workspace));
-    Ok(offer.entries().map(|(_, entry)| entry.definition.name.to_string()).collect())
+const fn reach(action: &'static str, kinds: &'static [(ResourceKind, &'static [RuleEffect])]) -> Reach<'static> {
+    Reach { action, kinds }
 }
 
-/// Why a rule can match nothing, and what to write instead.
-pub fn dead(rule: &Rule, actions: &[String]) -> Option<(String, String)> {
-    unknown_action(&rule.action, actions).or_else(|| match &rule.resource {
-        // One that can match is enough.
-        ResourcePattern::Path(all) => {
-            let mut faults = all.iter().map(|pattern| stray_path(pattern.as_str()));
-            let first = faults.next()??;
-            faults.all(|fault| fault.is_some()).then_some(first)
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use portcullis::{Profile, Runtime};
+
+    use super::*;
+    use crate::world::call_session;
+
+    #[test]
+    fn every_tool_of_every_profile_has_its_row() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut offered = BTreeSet::new();
+        for profile in Profile::ALL {
+            let runtime = Runtime::builder().workspace(folder.path()).profile(profile).build().expect("a runtime");
+            let offer = runtime.offer(call_session(folder.path()));
+            offered.extend(offer.entries().map(|(name, _)| name.to_string()));
         }
-        ResourcePattern::Argv(all) => {
-            let mut faults = all.iter().map(|pattern| Some((pattern.to_string(), never_a_word(pattern)?)));
-            let (pattern, why) = faults.next()??;
-            let dead = faults.all(|fault| fault.is_some());
-            dead.then(|| (format!("no command has the words {}", exact(&pattern, 200)), exact(&why, 400)))
-        }
-        _ => None,
-    })
-}
-
-fn unknown_action(pattern: &ActionPattern, actions: &[String]) -> Option<(String, String)> {
-    if actions.iter().any(|action| pattern.matches(&portcullis::Action::new(action.as_str()))) {
-        return None;
+        let rows: BTreeSet<String> = REACHES.iter().map(|reach| reach.action.to_owned()).collect();
+        assert_eq!(offered, rows);
     }
-    let known = actions.join(", ");
-    Some((format!("no tool has an action `{}`", exact(pattern.as_str(), 80)), format!("this build's are: {known}")))
-}
-
-fn stray_path(pattern: &str) -> Option<(String, String)> {
-    let shown = exact(pattern, 200);
-    if pattern.trim() != pattern {
-        let to_do = "take the blanks away, unless the file's name has them";
-        return Some((format!("its path `{shown}` begins or ends with a blank"), to_do.to_owned()));
-    }
-    let first = pattern.strip_prefix('/')?.split('/').next()?;
-    let wild = first.contains(['*', '?', '[', '{', '\\']);
-    (!wild && !first.is_empty() && first != WORKSPACE).then(|| {
-        let to_do =
-            "write it beneath the workspace: src/**, or /workspace/src/**; a path of this machine is never matched";
-        (format!("its path `{shown}` is outside the workspace"), to_do.to_owned())
-    })
 }

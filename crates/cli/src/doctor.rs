@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use portcullis::NetworkAccess;
 use portcullis::hand::Launcher;
-use portcullis_base::{Entropy, IsolationLevel, SystemIds};
+use portcullis_base::{Clock as _, Entropy, IsolationLevel, SystemClock, SystemIds};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
-use portcullis_policy::{EnterprisePolicy, Policy, Rule};
+use portcullis_policy::{EnterprisePolicy, Policy, Rule, lint};
 use portcullis_store::{Log as _, RecordWrite, Records as _, StoreError, verify_session};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 use crate::args::Globals;
 use crate::caches::Cache;
 use crate::config::{Settings, project_file};
+use crate::dead_rules::REACHES;
 use crate::exit::Ended;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
-use crate::{audit, caches, dead_rules, doctor_models, spinner, telemetry};
+use crate::{audit, caches, doctor_models, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -149,15 +150,8 @@ fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
     for rule in in_force_rules(&policy) {
         findings.ok("rules", format!("{} {} ({})", rule.effect.as_str(), rule.id, rule.source));
     }
-    match dead_rules::actions(&folder) {
-        Err(error) => findings.broken("rules", format!("{error:#}"), "see to the workspace, then run doctor again"),
-        Ok(actions) => {
-            for (rule, (why, to_do)) in
-                policy.rules().iter().filter_map(|rule| Some((rule, dead_rules::dead(rule, &actions)?)))
-            {
-                findings.note("rules", format!("{} ({}) matches nothing: {why}", rule.id, rule.source), to_do);
-            }
-        }
+    for fault in lint(policy.rules(), &REACHES, SystemClock::new().now()) {
+        findings.note("rules", fault.to_string(), "portcullis policy check says the same, and ends with 1 for it");
     }
     if let Ok(Some(unreadable)) = settings.unreadable_trust(&folder) {
         findings.broken("rules", unreadable.what, unreadable.to_do);

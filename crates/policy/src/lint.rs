@@ -3,8 +3,9 @@
 use std::fmt;
 
 use portcullis_base::{Timestamp, edits};
-use portcullis_contract::Action;
+use portcullis_contract::{Action, ResourceKind};
 
+use crate::literal::{Stray, stray};
 use crate::{ArgvPattern, Layer, PathPattern, ResourcePattern, Rule, RuleEffect, RuleId, RuleSource, Scope, WORKSPACE};
 
 /// Letters by which a misspelt word may differ from the one that was meant.
@@ -17,10 +18,21 @@ pub enum Fault {
     Expired(Timestamp),
     #[error("can never match {0}: paths are virtual, and the workspace is {WORKSPACE}; write the path as it is there")]
     OutOfReach(String),
+    #[error("can never match {0:?}: it begins or ends with a blank; take the blanks away")]
+    Blank(String),
     #[error("can never match {pattern}: {why}")]
     Literal { pattern: String, why: String },
+    #[error("does not match what {pattern} seems to mean: {why}")]
+    Wildcard { pattern: String, why: String },
     #[error("names the action `{action}`, which no tool has; `{nearest}` was meant, perhaps")]
     Misspelt { action: String, nearest: String },
+    #[error(
+        "can never match: no tool has the action `{action}`; those of this build are {known}. A rule for a tool that a \
+         client runs names the tool with `mcp_tool` as well"
+    )]
+    NoTool { action: String, known: String },
+    #[error("can never match: what `{action}` does is not decided by {kind}; {instead}")]
+    NoSuchKind { action: String, kind: &'static str, instead: String },
     #[error("never decides: {by} ({place}) {why}; remove one of the two")]
     Shadowed { by: RuleId, place: RuleSource, why: &'static str },
 }
@@ -39,10 +51,24 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Every finding, in the order of the rules. `actions` are the tools there are; an action that is far from all of
-/// them may be one of a tool to come, and is no finding.
+/// What rules about one action can match. A tool that a client runs is known to nobody here; a rule that names it with
+/// `mcp_tool` is taken at its word.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach<'a> {
+    pub action: &'a str,
+    /// The kinds of resources that are touched under it, and the effects of a rule about such a resource that count.
+    pub kinds: &'a [(ResourceKind, &'a [RuleEffect])],
+}
+
+impl Reach<'_> {
+    fn counts(&self, kind: ResourceKind, effect: RuleEffect) -> bool {
+        self.kinds.iter().any(|(known, effects)| *known == kind && effects.contains(&effect))
+    }
+}
+
+/// Every finding, in the order of the rules. `actions` are those of the tools there are.
 #[must_use]
-pub fn lint(rules: &[Rule], actions: &[&str], now: Timestamp) -> Vec<Finding> {
+pub fn lint(rules: &[Rule], actions: &[Reach<'_>], now: Timestamp) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (at, rule) in rules.iter().enumerate() {
         let mut found = |fault| findings.push(Finding { rule: rule.id.clone(), source: rule.source.clone(), fault });
@@ -50,15 +76,15 @@ pub fn lint(rules: &[Rule], actions: &[&str], now: Timestamp) -> Vec<Finding> {
             found(Fault::Expired(end));
             continue;
         }
-        if let ResourcePattern::Path(all) = &rule.resource {
-            all.iter().filter(|pattern| !within_reach(pattern)).for_each(|p| found(Fault::OutOfReach(p.to_string())));
+        match &rule.resource {
+            ResourcePattern::Path(all) => all.iter().filter_map(stray_path).for_each(&mut found),
+            ResourcePattern::Argv(all) => {
+                all.iter().filter_map(|pattern| stray_words(pattern, rule.effect)).for_each(&mut found);
+            }
+            _ => {}
         }
-        if let ResourcePattern::Argv(all) = &rule.resource {
-            let strays = all.iter().filter_map(|pattern| Some((pattern, never_a_word(pattern)?)));
-            strays.for_each(|(p, why)| found(Fault::Literal { pattern: p.to_string(), why }));
-        }
-        if let Some(nearest) = misspelt(rule, actions) {
-            found(Fault::Misspelt { action: rule.action.to_string(), nearest: nearest.to_owned() });
+        if let Some(fault) = out_of_reach(rule, actions) {
+            found(fault);
         }
         let others = rules.iter().enumerate().filter(|(i, _)| *i != at);
         let in_force = others.filter(|(_, other)| other.expires_at.is_none());
@@ -77,6 +103,15 @@ pub fn lint(rules: &[Rule], actions: &[&str], now: Timestamp) -> Vec<Finding> {
     findings
 }
 
+fn stray_path(pattern: &PathPattern) -> Option<Fault> {
+    let text = pattern.as_str();
+    let named = text.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/')).unwrap_or(text);
+    if named.trim() != named {
+        return Some(Fault::Blank(named.to_owned()));
+    }
+    (!within_reach(pattern)).then(|| Fault::OutOfReach(pattern.to_string()))
+}
+
 fn within_reach(pattern: &PathPattern) -> bool {
     let (anchor, exact) = pattern.anchor();
     let beneath = anchor.strip_prefix(WORKSPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -84,43 +119,64 @@ fn within_reach(pattern: &PathPattern) -> bool {
     beneath || (anchor.is_empty() && !exact)
 }
 
-/// Why no command has the words of a pattern, if so: somebody wrote a wildcard or a whole line, and words are compared as
-/// they are.
-#[must_use]
-pub fn never_a_word(pattern: &ArgvPattern) -> Option<String> {
-    let words = pattern.words();
-    let wild = |word: &String| matches!(word.as_str(), "*" | "**" | "?" | ".*" | "…" | "...");
-    if let Some(at) = words.iter().position(wild) {
-        let (rest, word) = (&words[..at], &words[at]);
-        let instead = if rest.is_empty() {
-            "to mean any command, leave `argv` out".to_owned()
-        } else {
-            format!("to mean anything that begins so, write {}", ArgvPattern::parse(rest.to_vec()).ok()?)
-        };
-        return Some(format!("`{word}` is no wildcard, for words are compared as they are; {instead}"));
-    }
-    let (program, rest) = words.split_first()?;
-    if program.contains(['*', '?']) {
-        return Some(format!("`{program}` is no pattern, for words are compared as they are; name the program"));
-    }
-    if program.trim().is_empty() {
-        return Some("its first word is empty; name the program".to_owned());
-    }
-    let whole = |word: &str| word.contains(char::is_whitespace) && !word.contains('/');
-    if rest.is_empty() && whole(program) {
-        let words: Vec<String> = program.split_whitespace().map(str::to_owned).collect();
-        let instead = ArgvPattern::parse(words).ok()?;
-        return Some(format!("it is one word with a blank in it, and no program is called that; write {instead}"));
-    }
-    None
+fn stray_words(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Fault> {
+    let shown = pattern.to_string();
+    Some(match stray(pattern, effect)? {
+        Stray::Never(why) => Fault::Literal { pattern: shown, why },
+        Stray::Wildcard(why) => Fault::Wildcard { pattern: shown, why },
+    })
 }
 
-fn misspelt<'a>(rule: &Rule, actions: &[&'a str]) -> Option<&'a str> {
-    let word = rule.action.literal_word()?;
-    if actions.iter().any(|action| rule.action.matches(&Action::new(*action))) {
+/// Why nothing that is done here is of the rule's action and kind, if so.
+fn out_of_reach(rule: &Rule, actions: &[Reach<'_>]) -> Option<Fault> {
+    let action = rule.action.to_string();
+    let meant: Vec<&Reach<'_>> =
+        actions.iter().filter(|known| rule.action.matches(&Action::new(known.action))).collect();
+    if meant.is_empty() {
+        let nearest =
+            rule.action.literal_word().and_then(|word| probably_meant(word, actions.iter().map(|a| a.action)));
+        if let Some(nearest) = nearest {
+            return Some(Fault::Misspelt { action, nearest: nearest.to_owned() });
+        }
+        let elsewhere = matches!(rule.resource, ResourcePattern::McpTool(_)) || actions.is_empty();
+        let known = || list(actions.iter().map(|known| known.action));
+        return (!elsewhere).then(|| Fault::NoTool { action, known: known() });
+    }
+    let kind = match &rule.resource {
+        ResourcePattern::Path(_) => ResourceKind::Path,
+        ResourcePattern::Argv(_) => ResourceKind::Argv,
+        ResourcePattern::Host(_) => ResourceKind::Host,
+        // A glob also means the tools that clients run.
+        ResourcePattern::McpTool(_) if rule.action.literal_word().is_some() => ResourceKind::McpTool,
+        ResourcePattern::McpTool(_) | ResourcePattern::Opaque => return None,
+        ResourcePattern::Any => {
+            // A tool that is denied altogether is not offered.
+            let counts = rule.effect == RuleEffect::Deny || meant.iter().any(|known| !known.kinds.is_empty());
+            let instead =
+                "it stands for other tools, and rules about these decide; a deny of it takes it away".to_owned();
+            return (!counts).then_some(Fault::NoSuchKind { action, kind: "a rule of its own", instead });
+        }
+    };
+    if meant.iter().any(|known| known.counts(kind, rule.effect)) {
         return None;
     }
-    probably_meant(word, actions.iter().copied())
+    let others = list(actions.iter().filter(|known| known.counts(kind, rule.effect)).map(|known| known.action));
+    let instead = if others.is_empty() {
+        format!("nothing in this build is; a rule without `{}` speaks of all that the action does", kind.as_str())
+    } else {
+        format!("what is: {others}. Write one of these as its action, or leave `{}` out", kind.as_str())
+    };
+    let kind = match kind {
+        ResourceKind::Path => "paths",
+        ResourceKind::Argv => "the words of a command",
+        ResourceKind::Host => "hosts",
+        _ => "names of tools",
+    };
+    Some(Fault::NoSuchKind { action, kind, instead })
+}
+
+fn list<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The known word that somebody meant who wrote `word`, if one is so near that it is a slip.

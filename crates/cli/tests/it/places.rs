@@ -80,10 +80,12 @@ fn doctor_warns_of_rules_that_can_never_match_with_file_and_line() {
     ];
     let path = world.configure(&rules.concat());
     let report = world.run(&["doctor"]).ends(0);
-    let report = report.says(&format!("typo ({}:1) matches nothing: no tool has an action `raed`", path.display()));
-    let report = report.says("this build's are: ").says("outside (").says("is outside the workspace");
-    let report = report.says("begins or ends with a blank");
-    assert_eq!(report.out.matches("matches nothing").count(), 3, "{}", report.out);
+    let report = report.says(&format!("{}:1: rule `typo` names the action `raed`, which no tool has", path.display()));
+    let report =
+        report.says("rule `outside` can never match /home/me/project/.env").says("rule `half` can never match /etc");
+    let report = report.says("rule `blank` can never match \".env \": it begins or ends with a blank");
+    let report = report.says("rule `sound` never decides: any (");
+    assert_eq!(report.out.matches("note    rules:").count(), 5, "{}", report.out);
 }
 
 #[test]

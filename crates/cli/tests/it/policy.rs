@@ -150,7 +150,7 @@ fn check_finds_rules_that_do_nothing_with_file_and_line() {
         "rules.toml:21: rule `lost` never decides: all (rules.toml:16) denies",
         "rules.toml:26: rule `wild` can never match [\"git\",\"*\"]: `*` is no wildcard, for words are compared as they \
          are; to mean anything that begins so, write [\"git\"]",
-        "rules.toml:31: rule `line` can never match [\"git push\"]: it is one word with a blank in it, and no program is \
+        "rules.toml:31: rule `line` can never match [\"git push\"]: `git push` is one word with a blank in it, and no program is \
          called that; write [\"git\",\"push\"]",
     ]) {
         assert!(line.starts_with(want), "{line}\nis not\n{want}");
@@ -162,6 +162,52 @@ fn check_finds_rules_that_do_nothing_with_file_and_line() {
     world.run(&["policy", "check", "bad.toml"]).ends(1).warns("bad.toml:5: `match` says").one_error_line();
     std::fs::write(sound, "[[rules]]\nefect = \"deny\"\n").expect("written");
     world.run(&["policy", "check"]).ends(1).warns("nearest known one is `effect`").one_error_line();
+}
+
+/// Each of these is read without an error, stops or allows nothing, and looks as if it did.
+#[test]
+fn check_and_doctor_report_every_rule_that_can_never_match() {
+    let world = World::new();
+    let rule = |what: &str| format!("[[rules]]\nid = \"r\"\n{what}\n");
+    let dead = [
+        ("action = \"webfetch\"\neffect = \"deny\"", "no tool has the action `webfetch`; those of this build are "),
+        ("action = \"web*\"\neffect = \"deny\"", "no tool has the action `web*`"),
+        (
+            "action = \"shell_run\"\nargv = [\"git\", \"push\", \"--force*\"]\neffect = \"deny\"",
+            "one list for each word that is meant, such as [[\"git\",\"push\",\"--force\"], …]",
+        ),
+        ("action = \"*\"\nargv = [\"npm\", \"run\", \"test:*\"]\neffect = \"allow\"", "write [\"npm\",\"run\"]"),
+        (
+            "action = \"read\"\nargv = [\"cat\"]\neffect = \"deny\"",
+            "what `read` does is not decided by the words of a command; what is: bash, shell_exec, shell_run",
+        ),
+        ("action = \"artifact_*\"\nargv = [\"cat\"]\neffect = \"deny\"", "bash, shell_exec, shell_run"),
+        ("action = \"shell_run\"\npath = \"src/**\"\neffect = \"allow\"", "is not decided by paths; what is: edit, "),
+        ("action = \"task_wait\"\npath = \"src/**\"\neffect = \"deny\"", "is not decided by paths"),
+        ("action = \"write\"\nmcp_tool = \"x\"\neffect = \"deny\"", "is not decided by names of tools"),
+        ("action = \"*\"\nhost = \"example.com\"\neffect = \"deny\"", "is not decided by hosts; nothing in this build"),
+        ("action = \"sandbox_execute\"\neffect = \"ask\"", "stands for other tools"),
+    ];
+    for (what, why) in dead {
+        let file = world.configure(&rule(what));
+        let place = format!("{}:1: rule `r` ", file.display());
+        world.run(&["policy", "check"]).ends(1).says(&place).says(why).warns("1 rule checked: 1 finding");
+        world.run(&["doctor"]).ends(0).says(&format!("note    rules: {place}")).says(why);
+    }
+    for what in [
+        "action = \"webfetch\"\nmcp_tool = \"webfetch\"\neffect = \"deny\"",
+        "action = \"shell_run\"\npath = \"src/**\"\neffect = \"deny\"",
+        "action = \"bash\"\npath = \"src/**\"\neffect = \"ask\"",
+        "action = \"shell_*\"\nargv = [\"cat\"]\neffect = \"deny\"",
+        "action = \"shell_set_env\"\nmcp_tool = \"env:PATH\"\neffect = \"deny\"",
+        "action = \"sandbox_execute\"\neffect = \"deny\"",
+        "action = \"*\"\nargv = [\"find\", \".\", \"-name\", \"*.env\"]\neffect = \"deny\"",
+        "action = \"bash\"\nargv = [\"ls\", \"*.txt\", \"$\"]\neffect = \"allow\"",
+        "action = \"write\"\nopaque = true\neffect = \"deny\"",
+    ] {
+        world.configure(&rule(what));
+        world.run(&["policy", "check"]).ends(0).warns("1 rule checked: nothing wrong");
+    }
 }
 
 #[test]
