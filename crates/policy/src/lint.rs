@@ -86,6 +86,10 @@ pub fn lint(rules: &[Rule], actions: &[Reach<'_>], now: Timestamp) -> Vec<Findin
         if let Some(fault) = out_of_reach(rule, actions) {
             found(fault);
         }
+        // What decides before a rule that matches nothing is of no interest.
+        if findings.last().is_some_and(|last: &Finding| last.rule == rule.id) {
+            continue;
+        }
         let others = rules.iter().enumerate().filter(|(i, _)| *i != at);
         let in_force = others.filter(|(_, other)| other.expires_at.is_none());
         let shadow = in_force.into_iter().find_map(|(i, other)| {
@@ -97,7 +101,8 @@ pub fn lint(rules: &[Rule], actions: &[Reach<'_>], now: Timestamp) -> Vec<Findin
             outweighs(other, rule, mutual).map(|why| (other, why))
         });
         if let Some((other, why)) = shadow {
-            found(Fault::Shadowed { by: other.id.clone(), place: other.source.clone(), why });
+            let fault = Fault::Shadowed { by: other.id.clone(), place: other.source.clone(), why };
+            findings.push(Finding { rule: rule.id.clone(), source: rule.source.clone(), fault });
         }
     }
     findings
