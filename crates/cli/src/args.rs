@@ -570,7 +570,11 @@ pub enum Audit {
     /// Print the ledger's head, to be kept elsewhere
     Head,
     /// Give up events that were recorded and are missing: open calls of those sessions become unknown, and none is run again
-    AcceptLoss,
+    AcceptLoss {
+        /// Without being asked; needed where nobody sits at a terminal
+        #[arg(long)]
+        yes: bool,
+    },
     /// Write every log, the ledger and a verification report into one folder
     Export {
         /// The folder, which must not exist [default: evidence/ in the data folder]

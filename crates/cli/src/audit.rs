@@ -43,7 +43,7 @@ pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<
                 None => verify_all(&world, against, term).await,
             }
         }
-        Audit::AcceptLoss => loss::accept(&World::existing(globals)?, term).await,
+        Audit::AcceptLoss { yes } => loss::accept(yes, globals, term).await,
         Audit::Head => head(&World::existing(globals)?, term).await,
         Audit::Export { out } => bundle(&World::existing(globals)?, out, term).await,
     }
@@ -83,7 +83,11 @@ fn proof_words(proof: Proof) -> String {
 }
 
 pub fn name_of(session: SessionId) -> String {
-    if session == ledger_of(LOCAL_TENANT) { "the ledger".to_owned() } else { session.to_string() }
+    match session {
+        log if log == ledger_of(LOCAL_TENANT) => "the ledger".to_owned(),
+        log if log == operator_log_of(LOCAL_TENANT) => "the operator log".to_owned(),
+        session => session.to_string(),
+    }
 }
 
 fn verified_line(log: &Verified, erased: bool) -> String {
@@ -167,7 +171,15 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     let proof_key = world.checkpoint_key.as_ref();
     let mut walk = verify_tenant_seen(&*world.store, LOCAL_TENANT, proof_key, against, &seen).await?;
     drop(bar);
-    walk.faults.extend(world.store.lost().iter().map(missing_end));
+    for lost in world.store.lost() {
+        let fault = missing_end(lost);
+        // A log that agrees with itself and lost its end is broken, and nothing else.
+        let log = walk.logs.iter_mut().find(|log| log.session == lost.key.session && log.fault.is_none());
+        if let Some(log) = log {
+            log.fault = Some(fault.clone());
+        }
+        walk.faults.push(fault);
+    }
     let bytes = verify_artifacts(&*world.store, world.artifacts()?, LOCAL_TENANT, &walk.named);
     walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
     let grants = GrantBook::new(Arc::clone(&world.store) as _, LOCAL_TENANT);
@@ -255,7 +267,8 @@ impl Report {
 async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
     deliver_outbox(&*world.store).await?;
     let head = export::ledger_head(world).await?;
-    let head = head.ok_or_else(|| failed("the ledger is empty: there are no sessions yet"))?;
+    let none = if world.store.lost().is_empty() { "there are no sessions yet" } else { "its sessions are lost" };
+    let head = head.ok_or_else(|| failed(format!("the ledger is empty: {none}")))?;
     if term.json {
         term.document(&head)?;
     } else {

@@ -22,7 +22,7 @@ use crate::dead_rules::REACHES;
 use crate::exit::Ended;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
-use crate::{audit, caches, doctor_models, spinner, telemetry};
+use crate::{audit, caches, doctor_models, loss, spinner, telemetry};
 
 /// Room for some thousand calls with their outputs.
 const LOW_SPACE: u64 = 512 << 20;
@@ -270,6 +270,10 @@ fn keep_key(
 /// Looks at the store; the workspaces that its sessions tell of.
 async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
     let path = settings.database.clone();
+    if let Some(what) = loss::gone(&path) {
+        findings.broken("store", what, loss::TO_DO_GONE);
+        return Vec::new();
+    }
     if settings.chosen.store && matches!(path.try_exists(), Ok(false)) {
         let to_do = "correct --store or PORTCULLIS_STORE; or, if there is none yet, the first call makes it";
         findings.note("store", format!("there is no store at {}, though it was named", path.display()), to_do);
@@ -297,6 +301,9 @@ async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
         }
     }
     headroom(&world, findings);
+    if !world.store.lost().is_empty() {
+        findings.broken("store", loss::missing(world.store.lost()), loss::TO_DO);
+    }
     chains(&world, findings).await;
     let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await.unwrap_or_default();
     sessions.into_iter().filter_map(|summary| summary.row.workspace.map(PathBuf::from)).collect()
@@ -391,6 +398,8 @@ async fn chains(world: &World, findings: &mut Findings) {
     for log in newest.into_iter().chain([ledger_of(LOCAL_TENANT)]) {
         match verify_session(&*world.store, key(log), world.checkpoint_key.as_ref()).await {
             Ok(seen) => match seen.fault {
+                // It agrees with itself, and is not what was recorded: that was told.
+                None if world.store.lost().iter().any(|lost| lost.key == key(log)) => {}
                 None => {
                     let (name, events) = (audit::name_of(log), render::count(seen.last_seq, "event"));
                     findings.ok("store", format!("the chain of {name} holds ({events})"));

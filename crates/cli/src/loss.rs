@@ -2,6 +2,7 @@
 //! beside the database proves it. It is told by every command that opens the store, until somebody accepts it.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use portcullis::SessionId;
 use portcullis_base::{AppendId, Clock as _, SystemClock, WorkerId};
@@ -12,10 +13,13 @@ use portcullis_store::{Commit, HostLiveness, Log as _, SessionKey, StoreError};
 use portcullis_store_sqlite::{LostEnd, SqliteStore};
 use serde_json::json;
 
-use crate::exit::Ended;
-use crate::person;
+use crate::args::Globals;
+use crate::config::Settings;
+use crate::exit::{Ended, failed, fault, usage};
+use crate::home_workspace::says_yes;
 use crate::render::{self, Term};
 use crate::world::{World, key};
+use crate::{audit, person};
 
 /// Said to the session itself, so that a model reads it, and a person in `sessions show`.
 const INTERRUPTED: &str = "the end of this session's log was lost; what was done after its last event is not known, so \
@@ -24,42 +28,87 @@ const INTERRUPTED: &str = "the end of this session's log was lost; what was done
 /// Names of logs that are shown before the rest is counted.
 const SHOWN: usize = 5;
 
+/// What to do about a loss.
+pub const TO_DO: &str = "Nothing is written to these logs and nothing of them is run: look at `portcullis audit verify`, \
+                         then restore the store from a backup, or look at what was done and then `portcullis audit \
+                         accept-loss`";
+
 /// Says what is missing, if anything is.
 pub fn tell(store: &SqliteStore) {
     let lost = store.lost();
     if lost.is_empty() {
         return;
     }
+    // Nobody is left to be told that nobody can be told.
+    let _ = writeln!(io::stderr(), "warning: {}. {TO_DO}", missing(lost));
+}
+
+/// What is missing, in one sentence.
+pub fn missing(lost: &[LostEnd]) -> String {
     let logs = render::count(lost.len() as u64, "log");
+    format!(
+        "events that were recorded are missing from this store: {logs} lost their end ({}). The database is older than it \
+         was",
+        named(lost)
+    )
+}
+
+fn named(lost: &[LostEnd]) -> String {
     let mut named: Vec<String> = lost.iter().take(SHOWN).map(words).collect();
     if lost.len() > SHOWN {
         named.push(format!("and {} more", lost.len() - SHOWN));
     }
-    // Nobody is left to be told that nobody can be told.
-    let _ = writeln!(
-        io::stderr(),
-        "warning: events that were recorded are missing from this store: {logs} lost their end ({}). The database is older \
-         than it was. Nothing is written to these logs and nothing of them is run: restore the store from a backup, or \
-         look at what was done and then `portcullis audit accept-loss`",
-        named.join("; ")
-    );
+    named.join("; ")
 }
 
 fn words(lost: &LostEnd) -> String {
-    let name = match lost.key.session {
-        session if session == ledger_of(LOCAL_TENANT) => "the ledger".to_owned(),
-        session if session == operator_log_of(LOCAL_TENANT) => "the operator log".to_owned(),
-        session => session.to_string(),
-    };
+    let name = audit::name_of(lost.key.session);
     match lost.found {
-        0 => format!("{name} had {} events and is gone", lost.recorded),
+        0 => format!("{name} had {} and is gone", render::count(lost.recorded, "event")),
         found if found == lost.recorded => format!("{name} has another event {found} than was recorded"),
         found => format!("{name} had event {} and ends at {found}", lost.recorded),
     }
 }
 
-/// Gives up what is lost. Every call that is open in such a log is settled as one of which nobody knows whether it ran.
-pub async fn accept(world: &World, term: &Term) -> anyhow::Result<Ended> {
+/// Refuses where a database was and is gone: nothing there is not the same as nothing there yet.
+///
+/// # Errors
+/// If the mark beside the database names logs and there is no database.
+pub fn refuse_gone(database: &Path) -> anyhow::Result<()> {
+    match gone(database) {
+        Some(what) => Err(fault(Ended::Broken, format!("{what}; {TO_DO_GONE}"))),
+        None => Ok(()),
+    }
+}
+
+/// What is known of a database that was there, if its mark is left.
+pub fn gone(database: &Path) -> Option<String> {
+    let lost = SqliteStore::gone_from(database);
+    (!lost.is_empty()).then(|| {
+        let logs = render::count(lost.len() as u64, "log");
+        format!(
+            "a database was at {} and is gone: the mark beside it names {logs} ({})",
+            render::place(database),
+            named(&lost)
+        )
+    })
+}
+
+/// What to do about a database that is gone.
+pub const TO_DO_GONE: &str = "restore it from a backup; or, to go on with an empty one and give up what it held: portcullis \
+                              audit accept-loss";
+
+/// Gives up what is lost, once somebody said so who saw what it is. Every call that is open in such a log is settled as one
+/// of which nobody knows whether it ran.
+pub async fn accept(yes: bool, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+    let settings = Settings::load(globals)?;
+    let gone = SqliteStore::gone_from(&settings.database);
+    let world = if gone.is_empty() {
+        World::existing(globals)?
+    } else {
+        confirm(&gone, yes, term)?;
+        World::open(settings, term)?
+    };
     let lost = world.store.lost().to_vec();
     if lost.is_empty() {
         if term.json {
@@ -69,13 +118,37 @@ pub async fn accept(world: &World, term: &Term) -> anyhow::Result<Ended> {
         }
         return Ok(Ended::Done);
     }
+    if gone.is_empty() {
+        confirm(&lost, yes, term)?;
+    }
+    give_up(&world, &lost, term).await
+}
+
+/// On a terminal a person says yes; elsewhere a flag must.
+fn confirm(lost: &[LostEnd], yes: bool, term: &Term) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let logs = render::count(lost.len() as u64, "log");
+    let what =
+        format!("the lost end of {logs} would be given up: {}", lost.iter().map(words).collect::<Vec<_>>().join("; "));
+    if !term.interactive() {
+        return Err(usage(format!(
+            "{what}. A backup cannot be put back afterwards; if that is meant, say so with --yes"
+        )));
+    }
+    let question = format!("{what}. A backup cannot be put back afterwards. Type yes: ");
+    if says_yes(&question)? { Ok(()) } else { Err(failed("nothing was given up")) }
+}
+
+async fn give_up(world: &World, lost: &[LostEnd], term: &Term) -> anyhow::Result<Ended> {
     // In this order: if this is broken off, the loss is told again, and nothing that was open has run.
     world.store.set_lost_aside();
     let mut unknown = 0;
     for session in lost.iter().map(|lost| lost.key.session) {
         unknown += give_up_calls(world, session).await?;
     }
-    record(world, &lost).await?;
+    record(world, lost).await?;
     world.store.accept_lost()?;
     if term.json {
         let logs: Vec<_> = lost.iter().map(fact).collect();

@@ -100,10 +100,10 @@ fn row_of(summary: &SessionSummary) -> Value {
 }
 
 async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
-    let mut all = match World::look(Settings::load(globals)?)? {
+    let (mut all, lost) = match World::look(Settings::load(globals)?)? {
         // One more, which tells that there are more.
-        Some(world) => world.store.sessions(LOCAL_TENANT, LISTED + 1).await?,
-        None => Vec::new(),
+        Some(world) => (world.store.sessions(LOCAL_TENANT, LISTED + 1).await?, !world.store.lost().is_empty()),
+        None => (Vec::new(), false),
     };
     let more = all.len() > LISTED;
     all.truncate(LISTED);
@@ -112,7 +112,8 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<()> {
         return term.document(&json!({"sessions": rows, "more": more}));
     }
     if all.is_empty() {
-        term.note("no sessions yet; `portcullis call` makes one");
+        let none = "no sessions yet; `portcullis call` makes one";
+        term.note(if lost { "no sessions are left in this store" } else { none });
         return Ok(());
     }
     // Most people queue none; then there is nothing to show.

@@ -311,12 +311,15 @@ impl World {
 }
 
 /// Whether there is a store to look at. The usual one may be yet to come; one that a person named and that is not there
-/// is a slip, and must not pass for one in which nothing happened.
+/// is a slip, and must not pass for one in which nothing happened. Neither must one that was there and is gone.
 pub fn is_there(settings: &Settings) -> anyhow::Result<bool> {
     let database = &settings.database;
     let there = database
         .try_exists()
         .map_err(|e| fault(Ended::Broken, format!("cannot look at {}: {e}; {ELSEWHERE}", database.display())))?;
+    if !there {
+        loss::refuse_gone(database)?;
+    }
     if !there && settings.chosen.store {
         return Err(usage(format!(
             "there is no store at {}, which --store or PORTCULLIS_STORE names; correct the path, or make a store there \

@@ -172,6 +172,16 @@ impl SqliteStore {
         &self.lost
     }
 
+    /// What the mark beside a path names though there is no database at it: the logs of one that was there.
+    #[must_use]
+    pub fn gone_from(path: &Path) -> Vec<LostEnd> {
+        if !matches!(path.try_exists(), Ok(false)) {
+            return Vec::new();
+        }
+        let named = Mark::beside(path).all().into_iter();
+        named.map(|(key, newest)| LostEnd { key, recorded: newest.seq, found: 0 }).collect()
+    }
+
     /// Lets this process write to logs that lost their end, so that it can settle what is open in them.
     pub fn set_lost_aside(&self) {
         self.mark.set_aside(&self.lost.iter().map(|lost| lost.key).collect::<Vec<_>>());

@@ -2,11 +2,12 @@
 //! no command spins.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::common::{Ran, World};
+use crate::common::{self, Ran, World};
 use crate::store_gone::{effects, script};
 
 const EFFECTS: usize = 3;
@@ -170,12 +171,102 @@ fn an_older_copy_of_the_database_is_told_and_its_sessions_are_not_run_again() {
     assert_eq!(effects(&world), EFFECTS, "nothing ran a second time");
     world.run(&["sessions", "list"]).ends(0).warns("lost their end");
     world.run(&["audit", "verify"]).ends(1).says(&session);
-    world.run(&["audit", "accept-loss"]).ends(0).says("none is run again");
+    world.run(&["audit", "accept-loss", "--yes"]).ends(0).says("none is run again");
     let ran = world.run(&["sessions", "list"]).ends(0);
     assert!(!ran.err.contains("lost"), "it is told until it is accepted: {}", ran.err);
     world.run(&["worker", "--model", &model, "--approvals", "allow"]).ends(0);
     assert_eq!(effects(&world), EFFECTS, "what was accepted is not run by itself either");
     world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn doctor_and_audit_verify_tell_one_truth_about_an_older_copy_of_the_database() {
+    let world = World::new();
+    let session = rolled_back(&world);
+    let ran =
+        world.run(&["doctor"]).ends(1).says("broken  store: events that were recorded are missing from this store");
+    let ran = ran.says("audit verify").says("restore the store").says("audit accept-loss").says(&session);
+    assert!(!ran.out.contains("the chain of"), "no log of it is as it was recorded: {}", ran.out);
+    let found = world.run(&["doctor", "--json"]).ends(1).json();
+    assert_eq!(found["healthy"], false);
+    let ran =
+        world.run(&["audit", "verify"]).ends(1).says("broken the ledger: event ").says(&format!("session {session}"));
+    let ledger = portcullis_event::ledger_of(portcullis_event::LOCAL_TENANT).to_string();
+    assert!(!ran.out.contains("ok the ledger") && !ran.out.contains(&ledger), "{}", ran.out);
+    assert!(!ran.out.lines().any(|line| line.starts_with("ok ") && line.contains(&session)), "{}", ran.out);
+    let document = world.run(&["audit", "verify", "--json"]).ends(1).json();
+    let logs = document["logs"].as_array().expect("logs");
+    assert!(logs.iter().filter(|log| log["ledger"] == true).all(|log| log["fault"].is_string()), "{document}");
+    world.run(&["audit", "accept-loss", "--yes"]).ends(0);
+    world.run(&["doctor"]).ends(0).says("the chain of the ledger holds");
+}
+
+#[test]
+fn a_database_that_is_gone_is_not_taken_for_one_that_was_never_there() {
+    let world = World::new();
+    let session = worked(&world);
+    let rules = world.configure("").display().to_string();
+    for suffix in ["", "-wal", "-shm"] {
+        fs::remove_file(format!("{}{suffix}", world.database().display())).expect("removed");
+    }
+    let named = format!("sqlite:{}", world.database().display());
+    let looks: &[&[&str]] = &[
+        &["sessions", "list"],
+        &["sessions", "show", &session],
+        &["sessions", "search", "x"],
+        &["sessions", "tree"],
+        &["sessions", "unknown"],
+        &["sessions", "wake", &session],
+        &["approvals", "list"],
+        &["approvals", "watch"],
+        &["grants", "list"],
+        &["audit", "verify"],
+        &["audit", "head"],
+        &["audit", "export"],
+        &["replay", &session],
+        &["gc", "--dry-run"],
+        &["policy", "explain", "read", "{\"file_path\":\"a\"}"],
+        &["policy", "backtest", &rules],
+        &["sessions", "list", "--store", &named],
+    ];
+    for look in looks {
+        let ran = world.run(look);
+        assert_eq!(ran.code, 5, "{look:?}: {} {}", ran.out, ran.err);
+        for word in ["and is gone", &session, "restore it", "audit accept-loss"] {
+            assert!(ran.err.contains(word), "{look:?}: {word}: {}", ran.err);
+        }
+        assert!(!ran.err.contains("yet") && !world.database().exists(), "{look:?}: {}", ran.err);
+    }
+    let ran = world.run(&["doctor"]).ends(1).says("broken  store: a database was at ").says("audit accept-loss");
+    assert!(!ran.out.contains("does not exist yet"), "{}", ran.out);
+    world.run(&["audit", "accept-loss"]).ends(2).warns(&session).warns("--yes");
+    assert!(!world.database().exists(), "nothing was made");
+    world.run(&["audit", "accept-loss", "--yes"]).ends(0);
+    world.run(&["sessions", "list"]).ends(0).warns("no sessions yet");
+    world.run(&["audit", "verify"]).ends(0);
+}
+
+#[test]
+fn a_loss_is_given_up_only_by_somebody_who_says_so() {
+    let world = World::new();
+    let session = rolled_back(&world);
+    let ran = world.run(&["audit", "accept-loss"]).ends(2);
+    let ran = ran.warns(&format!("{session} had event ")).warns(" and ends at ").warns("say so with --yes");
+    assert!(ran.out.is_empty(), "{}", ran.out);
+    world.run(&["audit", "accept-loss", "--json"]).ends(2);
+    world.run(&["audit", "verify"]).ends(1).says(&session);
+    // At a terminal the question shows the same, and only `yes` is one.
+    for (answer, code) in [("y\n", 1), ("\n", 1), ("yes\n", 0)] {
+        let (mut child, mut keys, mut out) = common::on_terminal(&world, "audit accept-loss");
+        let asked = common::until(&mut out, "Type yes: ");
+        assert!(asked.contains(&format!("{session} had event ")), "{asked}");
+        keys.write_all(answer.as_bytes()).expect("typed");
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("the rest");
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{rest}");
+        assert_eq!(rest.contains("nothing was given up"), code == 1, "{rest}");
+        world.run(&["audit", "verify"]).ends(i32::from(code != 0));
+    }
 }
 
 /// The number of the newest append; none if the database cannot be read.

@@ -1,7 +1,7 @@
 //! What can be wrong with a log, and how much of a sound one is proved.
 
 use portcullis_base::{ArtifactId, EventId, SessionId};
-use portcullis_event::{ChainFault, Event};
+use portcullis_event::{ChainFault, Event, LOCAL_TENANT, ledger_of, operator_log_of};
 
 /// How much of a log is proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,43 +17,48 @@ pub enum Proof {
 /// What is wrong with a log, and at which event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogFault {
-    #[error("session {session}: {fault}")]
+    #[error("{}: {fault}", named(.session))]
     Chain { session: SessionId, event: Option<(u64, EventId)>, fault: ChainFault },
-    #[error("session {session}: event {seq} cannot be read: {why}")]
+    #[error("{}: event {seq} cannot be read: {why}", named(.session))]
     Unreadable { session: SessionId, seq: u64, why: String },
     #[error(
-        "session {session}: a checkpoint was made at event {checkpoint}, but the log ends at event {last}: its tail is lost"
+        "{}: a checkpoint was made at event {checkpoint}, but the log ends at event {last}: its tail is lost",
+        named(.session)
     )]
     LostTail { session: SessionId, checkpoint: u64, last: u64 },
-    #[error("session {session} was deleted: event {seq} ({id}) of the ledger names it, and it is not there")]
+    #[error("{} was deleted: event {seq} ({id}) of the ledger names it, and it is not there", named(.session))]
     Deleted { session: SessionId, seq: u64, id: EventId },
     #[error(
-        "session {session}: event {seq} ({id}) is not the one that the ledger recorded (its event {ledger_seq}): the log was written anew"
+        "{}: event {seq} ({id}) is not the one that the ledger recorded (its event {ledger_seq}): the log was written anew",
+        named(.session)
     )]
     NotAsRecorded { session: SessionId, seq: u64, id: EventId, ledger_seq: u64 },
     #[error(
-        "session {session}: the ledger recorded event {seq} (its event {ledger_seq}), but the log ends at event {last}: its tail is lost"
+        "{}: the ledger recorded event {seq} (its event {ledger_seq}), but the log ends at event {last}: its tail is lost",
+        named(.session)
     )]
     EndsEarly { session: SessionId, seq: u64, last: u64, ledger_seq: u64 },
     #[error(
-        "{session} has no checkpoint at or after event {seq}, though one was made there: with the key at hand its log is not proved"
+        "{} has no checkpoint at or after event {seq}, though one was made there: with the key at hand its log is not proved",
+        named(.session)
     )]
     Unproved { session: SessionId, seq: u64 },
-    #[error("session {session} is not in the ledger: the ledger's tail is lost, or someone put it in")]
+    #[error("{} is not in the ledger: the ledger's tail is lost, or someone put it in", named(.session))]
     NotInLedger { session: SessionId },
-    #[error("session {session}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost")]
+    #[error("{}: its checkpoint at event {seq} is not in the ledger: the ledger's tail is lost", named(.session))]
     CheckpointNotInLedger { session: SessionId, seq: u64 },
-    #[error("session {session}: the content of event {seq} ({id}) is gone, and nothing says that it was erased")]
+    #[error("{}: the content of event {seq} ({id}) is gone, and nothing says that it was erased", named(.session))]
     ErasedUnsaid { session: SessionId, seq: u64, id: EventId },
-    #[error("session {session}: a row is not what its events say: {what}")]
+    #[error("{}: a row is not what its events say: {what}", named(.session))]
     Row { session: SessionId, what: String },
     #[error("grant {grant}: {why}")]
     Grant { grant: String, why: &'static str },
     #[error("artifact {artifact} of session {session}: {why}")]
     Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
     #[error(
-        "session {session}: event {recorded} was recorded, by the mark beside the database, and its log {}: the database is \
+        "{}: event {recorded} was recorded, by the mark beside the database, and its log {}: the database is \
          older than it was",
+        named(.session),
         if *.found == *.recorded { "has another one there".to_owned() } else { format!("ends at event {found}") }
     )]
     NotAsMarked { session: SessionId, recorded: u64, found: u64 },
@@ -68,5 +73,14 @@ pub enum LogFault {
 impl LogFault {
     pub(super) fn chain(session: SessionId, event: Option<&Event>, fault: ChainFault) -> Self {
         Self::Chain { session, event: event.map(|event| (event.seq, event.id)), fault }
+    }
+}
+
+/// A log as people know it: the two that are no session have names.
+fn named(session: &SessionId) -> String {
+    match *session {
+        log if log == ledger_of(LOCAL_TENANT) => "the ledger".to_owned(),
+        log if log == operator_log_of(LOCAL_TENANT) => "the operator log".to_owned(),
+        session => format!("session {session}"),
     }
 }
