@@ -33,6 +33,7 @@ mod resource;
 mod restrict;
 mod rule;
 pub mod secrets;
+mod sounding;
 mod subject;
 mod suggest;
 mod tables;

@@ -30,6 +30,16 @@ const NAMES: &[&str] = &[
     "db-password.txt",
     "client_secret_2.json",
     ".git-credentials",
+    "prod.env",
+    ".env~",
+    "id_rsa_work",
+    "release.jks",
+    "prod.tfvars",
+    ".bash_history",
+    ".config/gh/hosts.yml",
+    "vendor/.env",
+    "node_modules/x/id_ed25519",
+    ".venv/.aws/credentials",
 ];
 
 fn arena_with_secrets(who: Who) -> Arena {

@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn check34_secrets_are_known_in_any_case_and_by_patterns() {
-        for path in [".env", "./a/.ENV", ".env.local", "x/id_rsa"] {
+        for path in [".env", "./a/.ENV", ".env.local", "x/id_rsa", "a.env", ".bash_history"] {
             assert!(is_secret(path), "{path}");
         }
-        for path in ["env", ".env.example", "a.env", ".environment"] {
+        for path in ["env", ".env.example", "a.env.txt", ".environment"] {
             assert!(!is_secret(path), "{path}");
         }
         for pattern in ["./.e*v", ".*", ".en?", "id_*", ".[e]nv", "a/.env*", "[[:punct:]]env", ".[!x]nv", ".e[n-]v*"] {
