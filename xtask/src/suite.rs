@@ -82,7 +82,8 @@ pub fn build_times(repo: &Repo) -> Command {
 pub fn others_models(repo: &Repo) -> Command {
     let mut command = repo.cargo();
     command.args(["test", "--package", "portcullis-cli", "--test", "it", "--locked", "--"]);
-    command.args(["--nocapture", "others::"]).env("PORTCULLIS_SOAK_MODELS", "1");
+    // One after the other: each server alone keeps a small machine busy.
+    command.args(["--nocapture", "--test-threads", "1", "others::"]).env("PORTCULLIS_SOAK_MODELS", "1");
     command
 }
 

@@ -123,9 +123,11 @@ impl LoopGuard {
         let count = cycles.map(|length| inner.rounds(length)).max().unwrap_or_default();
         if count >= limits::LOOP_WARN {
             let left = limits::LOOP_STOP.saturating_sub(count + 1);
-            observed.warnings.push(format!(
-                "the same call with the same result {count} times in a row; after {left} more it is refused"
-            ));
+            let end = match left {
+                0 => "the next one is refused".to_owned(),
+                left => format!("after {left} more it is refused"),
+            };
+            observed.warnings.push(format!("the same call with the same result {count} times in a row; {end}"));
         }
     }
 }

@@ -53,8 +53,10 @@ fn proxy(upstream: &str, folder: &std::path::Path) -> Server {
     command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", folder).env("LITELLM_MASTER_KEY", KEY);
     // Nothing of it leaves this machine.
     command.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").env("LITELLM_TELEMETRY", "False").current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Server { child: command.spawn().expect("it starts"), address: format!("http://127.0.0.1:{port}") };
+    let log = folder.join("litellm.log");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log).expect("a file"));
+    let mut server =
+        Server { child: command.spawn().expect("it starts"), address: format!("http://127.0.0.1:{port}"), log };
     comes("LiteLLM answers", || {
         assert!(server.child.try_wait().expect("known").is_none(), "LiteLLM ended");
         http(&server.address, "GET", "/health/liveliness", "").starts_with("HTTP/1.1 200")

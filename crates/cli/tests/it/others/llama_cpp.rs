@@ -20,10 +20,12 @@ fn server(build: &str, folder: &std::path::Path) -> Server {
     }
     let mut command = Command::new(python(&[build]));
     command.args(["-c", include_str!("llama_server.py")]).arg(&model);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    let log = folder.join(format!("{build}.log"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log).expect("a file"));
+    let mut child = command.spawn().expect("starts");
     let mut address = String::new();
     BufReader::new(child.stdout.take().expect("piped")).read_line(&mut address).expect("a line");
-    let server = Server { child, address: address.trim().to_owned() };
+    let server = Server { child, address: address.trim().to_owned(), log };
     assert!(server.address.starts_with("http://127.0.0.1:"), "{build} told no address: {address:?}");
     server
 }

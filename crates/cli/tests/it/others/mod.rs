@@ -49,10 +49,17 @@ fn ran(command: &mut Command, needed: &str) -> Output {
 struct Server {
     child: Child,
     address: String,
+    /// What it writes, which is shown if its test fails.
+    log: PathBuf,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = std::fs::read(&self.log).unwrap_or_default();
+            let tail = &log[log.len().saturating_sub(8 << 10)..];
+            eprintln!("{}: ended: {:?}\n{}", self.address, self.child.try_wait(), String::from_utf8_lossy(tail));
+        }
         // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
