@@ -299,6 +299,7 @@ fn of_the_world(cause: &(dyn std::error::Error + 'static)) -> bool {
             StoreError::ReadOnly(_)
                 | StoreError::DiskFull { .. }
                 | StoreError::Unavailable(_)
+                | StoreError::Locked(_)
                 | StoreError::Ambiguous(_)
                 | StoreError::Corrupt(_)
                 | StoreError::Gone { .. }

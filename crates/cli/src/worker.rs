@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use portcullis::harness::{Crew, Post, SESSIONS_AT_ONCE, Worker, WorkerSettings, WorkerStop};
+use portcullis::harness::{Activity, Crew, Post, SESSIONS_AT_ONCE, Worker, WorkerSettings, WorkerStop};
 use portcullis::model::Model;
 use portcullis::{Agent, ProjectGuidance, Runtime, SessionId, SystemClock};
 use portcullis_base::{Clock as _, Digest, WorkerId};
 use portcullis_event::LOCAL_TENANT;
-use portcullis_store::{AskFilter, HostLiveness, Log as _};
+use portcullis_store::{AskFilter, HostLiveness, Log as _, StoreError};
 use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::activity::Happened;
 use crate::args::{ApprovalMode, Globals, WorkerArgs};
 use crate::ask::Ask;
+use crate::config::Settings;
 use crate::exit::{Ended, streamed};
 use crate::flagged;
 use crate::project::ProjectRules;
@@ -34,10 +35,13 @@ const WORKSPACES: usize = 64;
 /// How often sessions that were named are looked at for asks which another process raised.
 const LOOK_FOR_ASKS: Duration = Duration::from_secs(1);
 
+/// How long a store that could not be opened is left alone.
+const OPEN_AGAIN: Duration = Duration::from_secs(1);
+
 pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let settings = thinker::settings(globals)?;
     let model = thinker::choose(&settings, term).await?;
-    let world = Arc::new(World::open(settings, term)?);
+    let world = Arc::new(if args.watch { opened(&settings, term).await? } else { World::open(settings, term)? });
     for session in &args.session {
         world.created(*session).await?;
     }
@@ -136,6 +140,31 @@ pub async fn run(args: &WorkerArgs, globals: &Globals, term: &Term) -> anyhow::R
         Some(how) if stopped == WorkerStop::Interrupted && how != Ended::Terminated => how,
         _ => Ended::Done,
     })
+}
+
+/// Opens the store. One that is locked or has no room is waited for, as it is later on.
+async fn opened(settings: &Settings, term: &Term) -> anyhow::Result<World> {
+    let mut waited = false;
+    loop {
+        let (again, told) = (settings.clone(), *term);
+        // Opening waits for a lock by itself for a while, and may not keep the signals from being heard meanwhile.
+        let error = match tokio::task::spawn_blocking(move || World::open(again, &told)).await? {
+            Ok(world) => {
+                if waited {
+                    Happened::of(Activity::StoreBack, term);
+                }
+                return Ok(world);
+            }
+            Err(error) => error,
+        };
+        let passing =
+            error.downcast_ref().filter(|found| matches!(found, StoreError::Locked(_) | StoreError::DiskFull { .. }));
+        let Some(passing) = passing else { return Err(error) };
+        if !std::mem::replace(&mut waited, true) {
+            Happened::of(Activity::StoreFailed { error: passing }, term);
+        }
+        tokio::time::sleep(OPEN_AGAIN).await;
+    }
 }
 
 /// How many sessions wait for an answer.

@@ -75,7 +75,9 @@ impl People {
         loop {
             match self.store.commit(commit.clone()).await {
                 Ok(_) => return Ok(()),
-                Err(StoreError::Ambiguous(_) | StoreError::Unavailable(_)) if tries < TRIES => tries += 1,
+                Err(StoreError::Ambiguous(_) | StoreError::Unavailable(_) | StoreError::Locked(_)) if tries < TRIES => {
+                    tries += 1
+                }
                 Err(error) => return Err(error),
             }
         }

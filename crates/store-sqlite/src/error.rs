@@ -99,7 +99,7 @@ pub(crate) fn plain(error: &rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(error.to_string()),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Unavailable("another process keeps the store locked; end it or try again".to_owned())
+            StoreError::Locked("another process keeps the store locked; end it or try again".to_owned())
         }
         Some(ErrorCode::DiskFull) => StoreError::DiskFull { free: 0, needed: ROOM_TO_WORK },
         _ => match error {

@@ -321,6 +321,7 @@ fn at_path(place: &Place, error: StoreError) -> StoreError {
     let path = place.path.display();
     match error {
         StoreError::Unavailable(why) => StoreError::Unavailable(format!("{path}: {why}")),
+        StoreError::Locked(why) => StoreError::Locked(format!("{path}: {why}")),
         StoreError::Corrupt(why) => StoreError::Corrupt(format!("{path}: {why}")),
         other => other,
     }

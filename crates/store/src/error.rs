@@ -98,6 +98,9 @@ pub enum StoreError {
     /// The store could not be asked, or answered with a fault; nothing was written.
     #[error("the store failed: {0}")]
     Unavailable(String),
+    /// Somebody else has had it locked for longer than anybody waits for; nothing was written.
+    #[error("the store failed: {0}")]
+    Locked(String),
     /// The answer was lost: all of it was written, or nothing. Read before trying again.
     #[error("the store did not say whether it wrote: {0}")]
     Ambiguous(String),
@@ -111,7 +114,7 @@ impl StoreError {
     /// Whether the same may go well a little later, without anybody doing anything about this store.
     #[must_use]
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::DiskFull { .. } | Self::Unavailable(_) | Self::Ambiguous(_))
+        matches!(self, Self::DiskFull { .. } | Self::Unavailable(_) | Self::Locked(_) | Self::Ambiguous(_))
     }
 
     /// Whether what is recorded cannot be relied on any more: whatever runs on it must stop.

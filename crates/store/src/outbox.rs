@@ -67,6 +67,7 @@ fn is_of_the_store(error: &StoreError) -> bool {
             | StoreError::Gone { .. }
             | StoreError::DiskFull { .. }
             | StoreError::Unavailable(_)
+            | StoreError::Locked(_)
             | StoreError::Ambiguous(_)
     )
 }

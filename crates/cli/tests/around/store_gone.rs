@@ -1,10 +1,11 @@
 //! A store that is taken away under a process: nothing runs any more, the process ends with 5, and it says what is lost.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use crate::common::{Ran, World, comes};
+use crate::common::{self, Ran, World, comes};
 
 /// Commands of a run; the attack comes while the second one runs.
 const COMMANDS: usize = 6;
@@ -143,5 +144,28 @@ fn a_worker_whose_store_is_taken_away_ends_with_5_and_runs_nothing_more() {
         let ran = end(&world, child);
         assert_eq!((ran.code, effects(&world)), (5, 2), "{what}: {}", ran.err);
         assert!(ran.err.contains(told), "{what}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_run_whose_record_is_lost_while_the_model_answers_ends_with_5() {
+    let text = "one two three four five six seven eight nine ten ".repeat(10);
+    let text = format!("[[turn]]\ntext = \"{text}\"\n[defaults]\nstream_delay_ms = 40\n");
+    let answered = |attack: fn(&World)| {
+        let world = World::new();
+        let model = script(&world, &text);
+        let mut child = world.command(&["run", "go", "--model", &model]).spawn().expect("starts");
+        let mut out = child.stdout.take().expect("piped");
+        common::until(&mut out, "one two");
+        attack(&world);
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("read");
+        Ran::from(child.wait_with_output().expect("ends"))
+    };
+    answered(|_| {}).ends(0);
+    for (what, file, attack) in ATTACKS.into_iter().filter(|(what, ..)| !what.contains("shared memory alone")) {
+        let ran = answered(attack);
+        assert_eq!(ran.code, 5, "{what}: {}", ran.err);
+        assert!(ran.err.contains(file) && !ran.err.contains("the model failed"), "{what}: {}", ran.err);
     }
 }

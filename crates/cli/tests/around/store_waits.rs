@@ -53,6 +53,36 @@ fn a_worker_that_watches_waits_for_a_full_disk_says_so_once_and_goes_on() {
     assert!(rest.contains("can be used again") && !rest.contains("waiting until"), "it is told once: {rest}");
 }
 
+/// It takes half a minute, in which nothing is done: so long an open waits by itself.
+#[test]
+fn a_worker_that_watches_waits_for_a_store_that_is_locked_when_it_starts() {
+    let world = World::new();
+    let turn = "[[turn]]\ncalls = [{ name = \"bash\", input = { command = \"echo n >> effects.txt\" } }]\n";
+    let model = script(&world, &format!("{turn}[[turn]]\ntext = \"done\"\n"));
+    world.run(&["sessions", "new", "go", "--model", &model]).ends(0);
+    let lock = rusqlite::Connection::open(world.database()).expect("it opens");
+    lock.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").expect("locked");
+    let worker =
+        |more: &[&str]| world.command(&[&["worker", "--model", &model, "--approvals", "allow"], more].concat());
+    // The control: one that does not watch says so and ends.
+    let once = worker(&[]).spawn().expect("starts");
+    let mut child = worker(&["--watch"]).spawn().expect("starts");
+    let mut err = child.stderr.take().expect("piped");
+    let said = common::until(&mut err, "waiting until the store can be used again");
+    assert!(said.contains("another process keeps the store locked"), "{said}");
+    let ran: Ran = once.wait_with_output().expect("ends").into();
+    ran.ends(5).warns("another process keeps the store locked");
+    assert!(child.try_wait().expect("asked").is_none(), "it waits");
+    assert_eq!(effects(&world), 0);
+    drop(lock);
+    comes("it goes on by itself", || effects(&world) == 1);
+    common::interrupt(&child);
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).expect("read");
+    assert_eq!(child.wait().expect("ends").code(), Some(130), "{rest}");
+    assert!(rest.contains("can be used again") && !rest.contains("waiting until"), "it is told once: {rest}");
+}
+
 #[test]
 fn a_disk_that_is_full_when_an_answer_comes_is_not_the_models_failure() {
     if !common::inside("store_waits::a_disk_that_is_full_when_an_answer_comes_is_not_the_models_failure") {
