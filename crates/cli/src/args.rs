@@ -22,56 +22,56 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Flags that mean the same everywhere, before and after the subcommand.
+/// Flags that mean the same everywhere, before and after the subcommand. `-h` leaves them out; `--help` has them.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub struct Globals {
     /// The folder that tools work in [default: here]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
     /// Work without a question in a folder that is, or holds, a home folder or a folder of Portcullis' own; the
     /// enterprise file may forbid it
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub workspace_is_home: bool,
     /// Where logs are kept, as sqlite:PATH [env: PORTCULLIS_STORE]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub store: Option<String>,
     /// Where large outputs are kept, as file:PATH [env: PORTCULLIS_ARTIFACTS]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub artifacts: Option<String>,
     /// The user's configuration file [env: PORTCULLIS_CONFIG] [default: $XDG_CONFIG_HOME/portcullis/config.toml]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print one JSON document, or one a line for streams
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub json: bool,
     /// Print results and errors only
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub quiet: bool,
     /// Colours (NO_COLOR turns them off too)
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "WHEN", default_value_t)]
     pub color: Color,
     /// What tools do where no rule speaks: each by its own default (managed), or reads run and the rest asks (code)
     /// [default: code where a model works (`run`, `demo`, `worker`, `sessions new` and `wake`), else managed]
-    #[arg(long, global = true, value_enum, value_name = "NAME")]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "NAME")]
     pub profile: Option<ProfileName>,
     /// Who works: PROVIDER/MODEL (anthropic, openai, openai-chat, gemini) or scripted:FILE [env: PORTCULLIS_MODEL]
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "NAME")]
     pub model: Option<String>,
     /// Another address than the model provider's own; without --model, a server that speaks Chat Completions
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub base_url: Option<String>,
     /// Show on standard error what happens and how long it took: off, error, warn, info, debug, trace, or levels of
     /// crates (info,portcullis_pipeline=debug) [env: PORTCULLIS_LOG] [default: off]
-    #[arg(long, global = true, value_name = "FILTER")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FILTER")]
     pub log: Option<String>,
     /// How this run's own asks are answered: wait for a person, or allow or deny each at once; deny rules still hold
     /// [env: PORTCULLIS_APPROVALS] [default: ask]
-    #[arg(long, global = true, value_enum, value_name = "HOW")]
+    #[arg(long, global = true, hide_short_help = true, value_enum, value_name = "HOW")]
     pub approvals: Option<ApprovalMode>,
     /// The least isolation that commands may run with: full, no_pivot, no_namespaces, seccomp_only or none; below it a
     /// call fails [default: full]
-    #[arg(long, global = true, value_name = "LEVEL", value_parser = config::isolation_level)]
+    #[arg(long, global = true, hide_short_help = true, value_name = "LEVEL", value_parser = config::isolation_level)]
     pub sandbox: Option<IsolationLevel>,
 }
 

@@ -271,7 +271,15 @@ fn summary(tally: &Tally, layer: Layer, term: &Term) -> anyhow::Result<()> {
         "{intents}: {changed} changed, {same} the same, {refused_before_the_gate} refused before the gate, {undecided} not \
          decided yet, {not_comparable} not comparable"
     ))?;
-    term.stream(&format!("refused before the gate: {refused_before_the_gate}"))?;
+    if *refused_before_the_gate > 0 {
+        term.note("refused before the gate: no such tool, a wrong input or a loop; no rule was asked about these");
+    }
+    if *not_comparable > 0 {
+        term.note(
+            "not comparable: the log does not hold all that the rules were asked (it was masked or cut, or an older version \
+             wrote it), so the new rules cannot be asked the same",
+        );
+    }
     if layer == Layer::Project {
         term.note("the project's file was tried as if you had trusted it");
     }

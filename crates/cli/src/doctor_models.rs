@@ -6,6 +6,7 @@ use portcullis::SystemClock;
 use portcullis::model::{AtHand, Catalog, ModelSettings};
 
 use crate::config::ModelChoice;
+use crate::last_start;
 use crate::run::model as run_model;
 
 /// The model that a run would take, in words; an error says what to do.
@@ -17,7 +18,10 @@ pub fn model(chosen: &ModelChoice) -> Result<String, String> {
     if let Some(name) = &chosen.name {
         run_model::tls();
         return match catalog.open_text(name) {
-            Ok(model) => Ok(format!("{} (by your configuration); it was not asked anything", model.name())),
+            Ok(model) => {
+                let to = addressed(&catalog, Some(name));
+                Ok(format!("{} (by your configuration){to}; it was not asked anything", model.name()))
+            }
             Err(error) => Err(error.to_string()),
         };
     }
@@ -27,7 +31,16 @@ pub fn model(chosen: &ModelChoice) -> Result<String, String> {
     };
     let others: Vec<&str> = found[1..].iter().map(|other| other.provider).collect();
     let others = if others.is_empty() { String::new() } else { format!("; also configured: {}", others.join(", ")) };
-    Ok(format!("{} ({}){others}", name(first), first.because))
+    Ok(format!("{} ({}){}{others}", name(first), first.because, addressed(&catalog, None)))
+}
+
+/// Where its requests would go, which a file or a variable may have changed.
+fn addressed(catalog: &Catalog<'_>, name: Option<&str>) -> String {
+    let Some(to) = catalog.destination(name) else { return String::new() };
+    let Some(address) = to.address.as_deref() else {
+        return "; requests go to the provider's own address".to_owned();
+    };
+    format!("; requests go to {} ({})", last_start::plain(address), to.address_variable.unwrap_or("base_url"))
 }
 
 fn name(of: &AtHand) -> String {

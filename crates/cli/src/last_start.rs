@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use portcullis::NetworkAccess;
 use portcullis::model::Destination;
 use serde::{Deserialize, Serialize};
 
@@ -64,10 +65,13 @@ pub fn tell_network(settings: &Settings, term: &Term) {
     let now = settings.network.as_str();
     if let Some(last) = before.network.as_deref().filter(|last| *last != now) {
         let file = settings.user_file.as_deref().map(|file| format!(" ({})", file.display())).unwrap_or_default();
-        let text = format!(
-            "warning: the network of commands is {now} since this start, and was {last}: [sandbox] network{file}; if that \
-             was not you, stop here"
-        );
+        let change =
+            format!("the network of commands is {now} since this start, and was {last}: [sandbox] network{file}");
+        // Less than before harms nobody.
+        let text = match settings.network {
+            NetworkAccess::Disabled => change,
+            _ => format!("warning: {change}; if that was not you, stop here"),
+        };
         term.note(&exact(&text, 4_096));
     }
     let kept = Seen { network: Some(now.to_owned()), ..before.clone() };
@@ -109,10 +113,13 @@ pub fn check(settings: &Settings, now: &Destination, term: &Term) -> anyhow::Res
     };
     let key = now.key_variable.map(|name| format!(", with the key in {name},")).unwrap_or_default();
     let change = format!(
-        "requests to {}{key} go to {}{because}; at the last start they went to {}",
+        "requests to {}{key} go to {}{because}; {}",
         now.provider,
         shown(address.as_deref()),
-        shown(last.as_deref())
+        match before {
+            Some(_) => format!("at the last start they went to {}", shown(last.as_deref())),
+            None => format!("{} is used here for the first time", now.provider),
+        }
     );
     let is_of_a_file = now.address.is_some() && now.address_variable.is_none();
     match (is_of_a_file && now.key_variable.is_some(), has_a_person()) {
@@ -144,7 +151,7 @@ pub fn remember(settings: &Settings, now: &Destination) -> anyhow::Result<()> {
 }
 
 /// An address without what may be secret in it: a password before the host, a query behind the path.
-fn plain(address: &str) -> String {
+pub fn plain(address: &str) -> String {
     let address = address.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
     let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));

@@ -252,6 +252,10 @@ fn every_command_has_help_and_nothing_is_listed_that_is_not_there() {
     for command in commands {
         let args: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
         world.run(&args).ends(0).says("Usage: portcullis").says("--workspace");
+        // The short one is about the command alone, and says where the rest is.
+        let short: Vec<&str> = command.iter().copied().chain(["-h"]).collect();
+        let short = world.run(&short).ends(0).says("Usage: portcullis").says("see more with '--help'");
+        assert!(!short.out.contains("--sandbox") && !short.out.contains("Everywhere"), "{}", short.out);
     }
     for shell in ["bash", "zsh", "fish"] {
         world.run(&["completions", shell]).ends(0).says("approvals").says("worker").says("resolve");

@@ -85,7 +85,8 @@ fn a_key_goes_to_no_other_address_of_a_file_unless_somebody_says_so() {
     world.configure(&format!("[model]\ndefault = \"anthropic/m\"\nbase_url = \"{}\"\n", evil.url()));
     let mut other = command(&world, &[]);
     let ran: Ran = other.env("ANTHROPIC_API_KEY", "another-key-that-is-none").output().expect("it runs").into();
-    ran.ends(2).warns("the provider's own address");
+    let ran = ran.ends(2).warns("anthropic is used here for the first time");
+    assert!(!ran.err.contains("at the last start"), "there was none: {}", ran.err);
     assert!(!evil.was_reached(), "nothing was sent");
 }
 
@@ -141,4 +142,23 @@ fn a_changed_variable_network_or_key_is_told_and_goes_on() {
     world.configure("[sandbox]\nnetwork = \"enabled\"\n");
     world.run(&read).ends(0).warns("the network of commands is enabled since this start, and was disabled");
     assert_eq!(world.run(&read).ends(0).err.matches("warning").count(), 0, "it is told once");
+    world.configure("[sandbox]\nnetwork = \"disabled\"\n");
+    let told = world.run(&read).ends(0).warns("the network of commands is disabled since this start, and was enabled");
+    assert!(!told.err.contains("warning") && !told.err.contains("stop here"), "less is no alarm: {}", told.err);
+}
+
+#[test]
+fn doctor_says_where_requests_would_go() {
+    let world = World::new();
+    let config = "[model]\ndefault = \"openai-chat/m\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    world.configure(config);
+    world.run(&["doctor"]).says("requests go to http://127.0.0.1:9/v1 (base_url)");
+    world.configure("");
+    let of = |name: &str, address: &str| {
+        let mut doctor = world.command(&["doctor", "--model", "openai/m"]);
+        doctor.env("OPENAI_API_KEY", "a-key-that-is-none-0123456789").env(name, address);
+        Ran::from(doctor.output().expect("it runs"))
+    };
+    of("OPENAI_BASE_URL", "http://127.0.0.1:9").says("requests go to http://127.0.0.1:9 (OPENAI_BASE_URL)");
+    of("UNUSED", "x").says("requests go to the provider's own address");
 }
