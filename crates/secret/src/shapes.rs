@@ -12,7 +12,7 @@ use regex::bytes::Regex;
 enum Body {
     /// A run of characters.
     Run(Run),
-    /// A name, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
+    /// A name in any letter case, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
     Named(Run),
     /// Lines up to `-----END …-----`.
     Block,
@@ -33,14 +33,25 @@ struct Shape {
     body: Body,
 }
 
-/// Characters between the name of a value and the value.
-const SEPARATORS: usize = 8;
+impl Shape {
+    /// Whether `text` is this prefix, or this beginning of it.
+    fn is_start(&self, text: &[u8], prefix: &str) -> bool {
+        match self.body {
+            Body::Named(_) => text.eq_ignore_ascii_case(prefix.as_bytes()),
+            Body::Run(_) | Body::Block => text == prefix.as_bytes(),
+        }
+    }
+}
+
+/// Characters between the name of a value and the value: columns are lined up with spaces.
+const SEPARATORS: usize = 64;
 /// A token of an issuer is shorter; what is longer is data.
 const TOKEN_MAX: usize = 4 << 10;
 /// An RSA key of 16,384 bits takes 13 KB.
 const BLOCK_MAX: usize = 16 << 10;
 /// Bytes of a key block that is worth masking: shorter ones are examples in documents.
 const BLOCK_MIN: usize = 64;
+const EXAMPLE: &[u8] = b"example";
 /// Different characters in a real value. `xxxxxxxxxxxxxxxxxxxx` is an example in a document.
 const VARIED: usize = 8;
 
@@ -78,7 +89,15 @@ static SHAPES: &[Shape] = &[
     run("aws key", &["AKIA", "ASIA", "ABIA", "ACCA"], upper, 16, 16),
     Shape {
         label: "aws secret key",
-        starts: &["aws_secret_access_key", "AWS_SECRET_ACCESS_KEY", "secretAccessKey", "SecretAccessKey"],
+        starts: &[
+            "secret_access_key",
+            "secret-access-key",
+            "secretaccesskey",
+            "aws_secret_key",
+            "aws-secret-key",
+            "awssecretkey",
+            "aws_secret",
+        ],
         body: Body::Named(Run { of: base64, least: 40, most: 40 }),
     },
     run("github token", &["github_pat_"], word, 22, TOKEN_MAX),
@@ -103,7 +122,7 @@ static SHAPES: &[Shape] = &[
     run("age key", &["AGE-SECRET-KEY-1"], upper, 50, TOKEN_MAX),
     Shape {
         label: "azure key",
-        starts: &["AccountKey", "SharedAccessKey"],
+        starts: &["accountkey", "account_key", "account-key", "sharedaccesskey", "shared_access_key"],
         body: Body::Named(Run { of: base64, least: 43, most: TOKEN_MAX }),
     },
     Shape {
@@ -122,7 +141,12 @@ static SHAPES: &[Shape] = &[
 ];
 
 static STARTS: LazyLock<Regex> = LazyLock::new(|| {
-    let all: Vec<String> = SHAPES.iter().flat_map(|shape| shape.starts).map(|start| regex::escape(start)).collect();
+    let one = |shape: &Shape, start: &&str| match shape.body {
+        Body::Named(_) => format!("(?i-u:{})", regex::escape(start)),
+        Body::Run(_) | Body::Block => regex::escape(start),
+    };
+    let all: Vec<String> =
+        SHAPES.iter().flat_map(|shape| shape.starts.iter().map(move |start| one(shape, start))).collect();
     Regex::new(&all.join("|")).expect("escaped literals are an expression")
 });
 
@@ -184,10 +208,9 @@ fn begun(text: &[u8]) -> usize {
     let longest = SHAPES.iter().flat_map(|shape| shape.starts).map(|start| start.len()).max().unwrap_or(0);
     let part = |len: &usize| {
         let end = &text[text.len() - len..];
-        SHAPES
-            .iter()
-            .flat_map(|shape| shape.starts)
-            .any(|start| start.len() > *len && start.as_bytes().starts_with(end))
+        let begins =
+            |shape: &Shape| shape.starts.iter().any(|start| start.len() > *len && shape.is_start(end, &start[..*len]));
+        SHAPES.iter().any(begins)
     };
     (1..longest.min(text.len() + 1)).rev().find(part).unwrap_or(0)
 }
@@ -195,7 +218,8 @@ fn begun(text: &[u8]) -> usize {
 /// The shapes whose prefix stands at the start of `text`, each with the length of that prefix.
 fn starting(text: &[u8]) -> impl Iterator<Item = (&'static Shape, usize)> {
     SHAPES.iter().filter_map(move |shape| {
-        let start = shape.starts.iter().find(|start| text.starts_with(start.as_bytes()))?;
+        let begins = |start: &&&str| text.get(..start.len()).is_some_and(|there| shape.is_start(there, start));
+        let start = shape.starts.iter().find(begins)?;
         Some((shape, start.len()))
     })
 }
@@ -203,11 +227,12 @@ fn starting(text: &[u8]) -> impl Iterator<Item = (&'static Shape, usize)> {
 fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<u8>, ended: bool) -> Is {
     let body = start + prefix;
     match shape.body {
-        // Inside a longer word it is by chance.
-        Body::Run(_) if ahead.is_some_and(dashed) => Is::Nothing,
+        // Inside a longer word it is by chance. A dash or an underscore ends a word: `my-ghp_…`, `x_ghp_…`.
+        Body::Run(_) if ahead.is_some_and(alnum) => Is::Nothing,
         Body::Run(run) => value(text, start, body, run, ended),
         Body::Named(run) => {
-            let separators = text[body..].iter().take(SEPARATORS).take_while(|b| b" \t=:\"'\\".contains(b)).count();
+            let separators =
+                text[body..].iter().take(SEPARATORS).take_while(|b| b" \t\r\n=:>,([{\"'\\".contains(b)).count();
             let value_at = body + separators;
             match separators {
                 _ if value_at == text.len() && !ended => Is::Open,
@@ -225,7 +250,8 @@ fn value(text: &[u8], start: usize, body: usize, run: Run, ended: bool) -> Is {
     if body + len == text.len() && len <= run.most && !ended {
         return Is::Open;
     }
-    if len < run.least || (run.least == run.most && len > run.most) || !varied(&text[body..body + len]) {
+    let written = &text[body..body + len];
+    if len < run.least || (run.least == run.most && len > run.most) || !varied(written) || is_example(written, run) {
         return Is::Nothing;
     }
     Is::Value { start, end: body + len.min(run.most) }
@@ -235,6 +261,12 @@ fn varied(value: &[u8]) -> bool {
     let mut seen = [false; 256];
     value.iter().for_each(|b| seen[usize::from(*b)] = true);
     seen.iter().filter(|seen| **seen).count() >= VARIED
+}
+
+/// Whether a value says of itself that it is an example, as those of documents do. Not what stands behind a whole value.
+fn is_example(value: &[u8], run: Run) -> bool {
+    let own = &value[..value.len().min(run.least)];
+    own.windows(EXAMPLE.len()).any(|part| part.eq_ignore_ascii_case(EXAMPLE))
 }
 
 /// A key block: to the end of its last line, or as far as it looks like one where that line is missing.

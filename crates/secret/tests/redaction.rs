@@ -310,9 +310,15 @@ fn keys() -> Vec<(&'static str, String)> {
 fn keys_of_known_issuers_are_masked_with_words_that_say_what_stood_there() {
     let redactor = Redactor::none().and_keys();
     for (label, key) in keys() {
-        for (before, after) in
-            [("", ""), ("KEY=", "\n"), ("\"", "\","), ("  12\t", " # live\n"), ("https://u:", "@host/")]
-        {
+        for (before, after) in [
+            ("", ""),
+            ("KEY=", "\n"),
+            ("\"", "\","),
+            ("  12\t", " # live\n"),
+            ("https://u:", "@host/"),
+            ("my-", ""),
+            ("https://x_", "@host"),
+        ] {
             let text = format!("{before}{key}{after}");
             assert_eq!(redactor.redact_text(&text), format!("{before}[redacted: {label}]{after}"), "{text}");
         }
@@ -320,9 +326,17 @@ fn keys_of_known_issuers_are_masked_with_words_that_say_what_stood_there() {
         assert_eq!(portcullis_secret::markers(&marker), [(format!("[redacted: {label}]"), 2)]);
     }
     let value = "aB3/".repeat(9) + "wXyZ";
-    for (name, gap) in
-        [("aws_secret_access_key", " = "), ("AWS_SECRET_ACCESS_KEY", "="), ("\"SecretAccessKey\"", ": \"")]
-    {
+    for (name, gap) in [
+        ("aws_secret_access_key", " = "),
+        ("AWS_SECRET_ACCESS_KEY", "="),
+        ("\"SecretAccessKey\"", ": \""),
+        ("aws_secret_key", "="),
+        ("secret_access_key", "                    =   "),
+        ("Aws_Secret_Access_Key", ": "),
+        ("AWSSecretKey", " => '"),
+        ("<SecretAccessKey", ">"),
+        ("secretAccessKey", ":\n    \""),
+    ] {
         let text = format!("{name}{gap}{value}\n");
         assert_eq!(redactor.redact_text(&text), format!("{name}{gap}[redacted: aws secret key]\n"));
     }
@@ -345,9 +359,16 @@ fn what_only_looks_a_little_like_a_key_stays() {
         "-----BEGIN CERTIFICATE-----\nMIIBszCCARygAwIBAgIUQWxsIHRoZSBzYW1lLCBhbGwgZ29uZQ\n-----END CERTIFICATE-----",
         "if line == \"-----BEGIN RSA PRIVATE KEY-----\" { return Err(Refused) }",
         "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "AKIAIOSFODNN7EXAMPLE",
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "ghp_example0123456789abcdefghijklmnopqrst",
+        "risk_0123456789abcdefghijklmnopqrstuvwxyz disk-0123456789abcdefghijklmnopqrstuvwxyz",
     ] {
         assert_eq!(redactor.redact_text(text), text);
     }
+    // Words behind a whole value do not make it an example.
+    let named = format!("{}_EXAMPLE", keys()[2].1);
+    assert_eq!(redactor.redact_text(&named), "[redacted: github token]");
     assert!(portcullis_secret::markers("a list [redacted] and [redacted: by law]").is_empty());
 }
 
