@@ -166,6 +166,19 @@ fn hiding() -> Vec<String> {
         "printf -v x touch; $x made",
         "trap 'touch made' EXIT",
         "echo 'touch made' > s; . /dev/stdin < s",
+        "make -f <(printf 'a:;touch made\\n')",
+        "echo touch made | sed -f <(echo e)",
+        "python3 -m timeit -n 1 -r 1 'open(\"made\",\"w\")'",
+        "python3 -Im timeit -n 1 -r 1 'open(\"made\",\"w\")'",
+        "printf 'open(\"made\",\"w\")' > c.py; python3 -m cProfile c.py",
+        "printf 'open(\"made\",\"w\")' > c.py; python3 -m runpy c",
+        "x='$(touch made)'; echo \"${x@P}\"",
+        "read a <<< 'x[$(touch made)]'; echo $((a))",
+        "read a <<< 'x[$(touch made)]'; b=a; echo \"${!b}\" $((a))",
+        "ln -sf /usr/bin/touch t; ./t made; rm t",
+        "ln -sf /usr/bin/touch t; PATH=.:$PATH; t made; rm t",
+        "mkdir -p d; ln -sf /usr/bin/touch d/t; run-parts -a made d; rm -r d",
+        "cat /usr/bin/touch > t; chmod +x t; ./t made; rm t",
     ];
     lines.map(str::to_owned).into()
 }
@@ -249,7 +262,11 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         "make -j4 all",
         "find . -name '*.rs' | xargs grep -n x",
         "[[ -f a ]] && echo b",
-        "((i++))",
+        "i=0; ((i++))",
+        "for i in 1 2; do echo $((i+1)); done",
+        "diff <(sort a) <(sort b)",
+        "python3 -m pytest -m slow",
+        "./build.sh > out.log 2>&1",
         "node app.js -e x",
     ] {
         let found = explained(&arena, line);

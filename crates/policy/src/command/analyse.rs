@@ -2,8 +2,8 @@
 
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand,
-    CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand,
-    Word as Raw,
+    CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, ProcessSubstitutionKind, Program,
+    RedirectList, SimpleCommand, Word as Raw,
 };
 use brush_parser::{ParserOptions, Token, parse_tokens};
 use portcullis_base::{OpenWord, OtherForm};
@@ -11,8 +11,9 @@ use tracing::dispatcher::{Dispatch, with_default};
 
 use super::marks::{self, Open};
 use super::unwrap::{self, Inner};
+use super::vars::Vars;
 use super::word::{self, Unread, Word};
-use super::{builtin, given, hidden, line, names, screen, stage};
+use super::{builtin, given, hidden, line, made, names, screen, stage};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -72,8 +73,9 @@ pub fn analyse(line: &str) -> Analysis {
         walk.opaque(screen::Screened::Deceptive(c).to_string());
     }
     walk.line(&marks::unmarked(line), 0);
-    let Walk { mut found, inner, evaluates, .. } = walk;
-    found.hides |= evaluates && holds_index(line);
+    walk.runs_what_it_makes();
+    let Walk { mut found, inner, evaluates, vars, .. } = walk;
+    found.hides |= (evaluates && holds_index(line)) || vars.hide();
     // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
     for one in inner {
         found
@@ -137,6 +139,9 @@ struct Walk {
     fed: bool,
     /// Whether something evaluates the text of a variable.
     evaluates: bool,
+    vars: Vars,
+    /// Whether a word of the command that is walked is a process substitution to read from.
+    substitutes: bool,
 }
 
 impl Walk {
@@ -158,6 +163,16 @@ impl Walk {
     fn evaluated(&mut self, why: &str) {
         self.evaluates = true;
         self.opaque(why);
+    }
+
+    /// Whether the line runs a program that it makes itself.
+    fn runs_what_it_makes(&mut self) {
+        let inner = || self.inner.iter().flat_map(|one| &one.redirections);
+        let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
+        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(&self.forms).cloned().collect();
+        if made::runs_what_it_makes(&commands, written.map(|file| file.path.as_str())) {
+            self.hidden("a program is run that the line itself may make");
+        }
     }
 
     /// Whether there is room for one more.
@@ -238,6 +253,7 @@ impl Walk {
             }
             Command::ExtendedTest(test, redirects) => {
                 self.evaluated("`[[ … ]]` may evaluate what it compares");
+                self.vars.compare(&test.to_string());
                 self.substituted(&test.to_string(), depth);
                 self.redirects(redirects.as_ref(), depth);
             }
@@ -249,11 +265,13 @@ impl Walk {
             CompoundCommand::Arithmetic(arithmetic) => {
                 // The parser also takes `( (a) )` for it, which is a command in two subshells.
                 self.evaluated("arithmetic may run a substitution");
+                self.vars.evaluate(&arithmetic.expr.value);
                 self.line(&arithmetic.expr.value, depth + 1);
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 self.evaluated("arithmetic may run a substitution");
                 for part in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
+                    self.vars.evaluate(&part.value);
                     self.substituted(&part.value, depth);
                 }
                 self.list(&clause.body.list, depth);
@@ -264,6 +282,8 @@ impl Walk {
                 for value in clause.values.iter().flatten() {
                     self.word(value, depth);
                 }
+                let values = clause.values.as_ref().map(|all| all.iter().map(|value| value.value.as_str()));
+                self.vars.each(&clause.variable_name, values);
                 self.list(&clause.body.list, depth);
             }
             CompoundCommand::CaseClause(clause) => {
@@ -297,11 +317,17 @@ impl Walk {
         let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
         let redirected = |item: &Item| matches!(item, Item::IoRedirect(redirect) if feeds(redirect));
         let fed = self.fed || prefix.clone().chain(suffix.clone()).any(redirected);
+        let around = std::mem::take(&mut self.substitutes);
         prefix.for_each(|item| self.item(item, &mut argv, depth));
         if let Some(name) = &simple.word_or_name {
             argv.push(self.word(name, depth));
         }
         suffix.for_each(|item| self.item(item, &mut argv, depth));
+        let substitutes = std::mem::replace(&mut self.substitutes, around);
+        self.vars.command(&argv);
+        if substitutes && !argv.first().is_some_and(|program| shows_files(program)) {
+            self.hidden("a process substitution may be a script");
+        }
         if argv.is_empty() || !self.room() {
             return;
         }
@@ -332,7 +358,8 @@ impl Walk {
                     argv.push(self.word(word, depth));
                 }
             }
-            Item::ProcessSubstitution(_, subshell) => {
+            Item::ProcessSubstitution(kind, subshell) => {
+                self.substitutes |= matches!(kind, ProcessSubstitutionKind::Read);
                 self.opaque("a process substitution");
                 self.list(&subshell.list, depth);
                 argv.push(marks::mark(subshell.to_string(), Open::One));
@@ -351,6 +378,7 @@ impl Walk {
             }
             Err(why) => {
                 self.opaque(format!("`{}` holds {why}", shown(&raw.value)));
+                self.substitutes |= raw.value.contains("<(");
                 self.substituted(&raw.value, depth);
                 let text = unquoted(&raw.value);
                 match openness(why, &raw.value) {
@@ -362,8 +390,15 @@ impl Walk {
     }
 
     fn substituted(&mut self, raw: &str, depth: usize) {
+        self.expanded(raw);
         for inner in word::substitutions(raw, true) {
             self.line(&inner, depth + 1);
+        }
+    }
+
+    fn expanded(&mut self, raw: &str) {
+        if self.vars.expand(raw) {
+            self.hidden("the text of a variable is expanded once more");
         }
     }
 
@@ -401,6 +436,7 @@ impl Walk {
             IoRedirect::HereDocument(_, document) => {
                 if document.requires_expansion && document.doc.value.contains(['$', '`']) {
                     self.opaque("a here-document holds a variable or substitution");
+                    self.expanded(&document.doc.value);
                     for inner in word::substitutions(&document.doc.value, false) {
                         self.line(&inner, depth + 1);
                     }
@@ -448,10 +484,12 @@ impl Walk {
                 }
                 Inner::Cut => self.hidden("a command that runs another one has too many words to be analysed"),
                 Inner::Line(text) => {
-                    let mut inside = Self { kept: self.kept, parsed: self.parsed, ..Self::default() };
+                    let vars = std::mem::take(&mut self.vars);
+                    let mut inside = Self { kept: self.kept, parsed: self.parsed, vars, ..Self::default() };
                     inside.line(&marks::without(&text), depth + 1);
                     (self.kept, self.parsed) = (inside.kept, inside.parsed);
                     self.evaluates |= inside.evaluates;
+                    self.vars = inside.vars;
                     self.forms.extend(inside.found.commands.iter().cloned());
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);
@@ -460,6 +498,35 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether a program does nothing with the files it is given but show and compare them.
+fn shows_files(program: &str) -> bool {
+    let shows = [
+        "diff",
+        "cmp",
+        "comm",
+        "cat",
+        "paste",
+        "join",
+        "sort",
+        "uniq",
+        "wc",
+        "head",
+        "tail",
+        "grep",
+        "egrep",
+        "fgrep",
+        "cut",
+        "tr",
+        "nl",
+        "tac",
+        "sha256sum",
+        "md5sum",
+        "jq",
+        "colordiff",
+    ];
+    shows.contains(&program)
 }
 
 /// Whether a redirection gives a command something to read.

@@ -49,8 +49,109 @@ fn valued(family: &str) -> &'static str {
     }
 }
 
-/// Modules that run a program given as a word or typed in.
-const PYTHON_MODULES: &[&str] = &["timeit", "code", "pdb", "asyncio", "idlelib", "IPython", "doctest"];
+/// Modules that run no program given as a word or typed in: tests, linters, builds and what shows something. Any other one
+/// may, as `timeit`, `cProfile` or `fire` do.
+const PYTHON_MODULES: &[&str] = &[
+    "alembic",
+    "ast",
+    "autopep8",
+    "bandit",
+    "base64",
+    "black",
+    "build",
+    "calendar",
+    "celery",
+    "compileall",
+    "coverage",
+    "dis",
+    "django",
+    "ensurepip",
+    "flake8",
+    "flask",
+    "grpc_tools.protoc",
+    "gunicorn",
+    "gzip",
+    "http.server",
+    "hypercorn",
+    "isort",
+    "json",
+    "json.tool",
+    "jupyter",
+    "maturin",
+    "mkdocs",
+    "mypy",
+    "nox",
+    "pip",
+    "pip_audit",
+    "pipdeptree",
+    "pipenv",
+    "piptools",
+    "platform",
+    "poetry",
+    "pre_commit",
+    "py_compile",
+    "pycodestyle",
+    "pydoc",
+    "pyflakes",
+    "pylint",
+    "pyright",
+    "pytest",
+    "pyupgrade",
+    "quart",
+    "ruff",
+    "safety",
+    "setuptools_scm",
+    "site",
+    "sphinx",
+    "sphinx.cmd.build",
+    "sysconfig",
+    "tabnanny",
+    "tarfile",
+    "tokenize",
+    "tox",
+    "twine",
+    "unittest",
+    "uv",
+    "uvicorn",
+    "venv",
+    "virtualenv",
+    "vulture",
+    "wheel",
+    "yapf",
+    "zipfile",
+];
+
+/// The words from the module on that `python -m` runs, however the option is written.
+fn python_module(words: &[String]) -> Option<(&str, &[String])> {
+    let mut at = 0;
+    loop {
+        let letters = words.get(at)?.strip_prefix('-').filter(|letters| !letters.is_empty())?;
+        at += 1;
+        if letters.starts_with('-') {
+            at += usize::from(letters == "-check-hash-based-pycs");
+            continue;
+        }
+        let Some(place) = letters.find(['m', 'c', 'W', 'X', 'Q']) else { continue };
+        let attached = &letters[place + 1..];
+        match &letters[place..=place] {
+            "m" if attached.is_empty() => return Some((words.get(at)?, &words[at + 1..])),
+            "m" => return Some((attached, &words[at..])),
+            "c" => return None,
+            _ => at += usize::from(attached.is_empty()),
+        }
+    }
+}
+
+/// Whether a module of Python may run a program that its words hold.
+fn module_runs(family: &str, words: &[String]) -> bool {
+    let Some((module, rest)) = python_module(words).filter(|_| matches!(family, "python" | "pypy")) else {
+        return false;
+    };
+    // It runs another module.
+    let other = || rest.iter().position(|word| word.starts_with("-m")).map(|at| &rest[at..]);
+    !PYTHON_MODULES.contains(&marks::bare(module))
+        || (module == "coverage" && other().is_some_and(|words| module_runs(family, words)))
+}
 
 /// Why nobody can tell from the words what the command does, if so.
 pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
@@ -93,10 +194,9 @@ fn interpreter(name: &str, words: &[String]) -> Option<&'static str> {
     };
     let long =
         |word: &str| matches!(word.split('=').next(), Some("--eval" | "--print" | "eval" | "--execute" | "--run"));
-    let module = |word: &String| PYTHON_MODULES.contains(&word.strip_prefix("-m").unwrap_or(word));
     if words.iter().any(|word| short(word) || long(word))
         || words.iter().any(|word| word.contains("data:"))
-        || (family == "python" && words.iter().take(2).any(module))
+        || module_runs(family, words)
     {
         return Some("an interpreter runs a program given as a word");
     }
@@ -149,7 +249,8 @@ pub(super) fn script_of<'w>(program: &str, words: &'w [String]) -> Option<(usize
     }
     let family = family_of(program);
     let at = script_at(family, words)?;
-    if family.ends_with("awk") || family == "sqlite" || inline_before(family, &words[..=at]) {
+    let inline = inline_before(family, &words[..=at]) || module_runs(family, words);
+    if family.ends_with("awk") || family == "sqlite" || inline {
         return None;
     }
     let word = words.get(at)?;
@@ -172,17 +273,14 @@ const fn inline_letters(family: &str) -> &'static str {
 /// Whether one of the words up to its script gives an interpreter a program.
 fn inline_before(family: &str, words: &[String]) -> bool {
     let letters = inline_letters(family);
-    words.iter().enumerate().any(|(at, word)| {
+    words.iter().any(|word| {
         let long = matches!(word.split('=').next(), Some("--eval" | "--print" | "eval" | "--execute" | "--run"));
         let short = word.strip_prefix('-').is_some_and(|given| {
             // The letters after `m` are a module, those after a letter with a value are that value.
             let own = given.split(|c| c == 'm' || valued(family).contains(c)).next().unwrap_or("");
             !given.starts_with('-') && own.contains(|c| letters.contains(c))
         });
-        let module = word.strip_prefix("-m").filter(|module| !module.is_empty()).unwrap_or(word);
-        let after = at > 0 && words[at - 1] == "-m";
-        let runs = PYTHON_MODULES.contains(&module) && (after || word.starts_with("-m"));
-        long || short || runs || word.contains("data:")
+        long || short || word.contains("data:")
     })
 }
 
@@ -209,7 +307,10 @@ pub(super) fn hides(argv: &[String]) -> bool {
         }
         _ if is_interpreter(name) => {
             let Some(at) = script_at(family, words) else { return true };
-            inline_before(family, &words[..=at]) || words.iter().any(|word| is_input(word)) || words[at] == "-"
+            inline_before(family, &words[..=at])
+                || module_runs(family, words)
+                || words.iter().any(|word| is_input(word))
+                || words[at] == "-"
         }
         _ => true,
     }

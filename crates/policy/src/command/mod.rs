@@ -17,6 +17,7 @@ mod jq;
 mod known;
 mod leaves;
 mod line;
+mod made;
 mod map;
 pub(crate) mod marks;
 mod names;
@@ -33,6 +34,7 @@ mod stage;
 mod steps;
 mod table;
 mod unwrap;
+mod vars;
 pub(crate) mod verbs;
 mod word;
 
