@@ -31,7 +31,7 @@ pub fn model(chosen: &ModelChoice) -> Result<String, String> {
     };
     let others: Vec<&str> = found[1..].iter().map(|other| other.provider).collect();
     let others = if others.is_empty() { String::new() } else { format!("; also configured: {}", others.join(", ")) };
-    Ok(format!("{} ({}){}{others}", name(first), first.because, addressed(&catalog, None)))
+    Ok(format!("{} ({}){others}{}", name(first), first.because, addressed(&catalog, None)))
 }
 
 /// Where its requests would go, which a file or a variable may have changed.

@@ -149,7 +149,7 @@ fn a_worker_whose_store_is_taken_away_ends_with_5_and_runs_nothing_more() {
 
 #[test]
 fn a_run_whose_record_is_lost_while_the_model_answers_ends_with_5() {
-    let text = "one two three four five six seven eight nine ten ".repeat(10);
+    let text = "one two three four five six seven eight nine ten ".repeat(3);
     let text = format!("[[turn]]\ntext = \"{text}\"\n[defaults]\nstream_delay_ms = 40\n");
     let answered = |attack: fn(&World)| {
         let world = World::new();
