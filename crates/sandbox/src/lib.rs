@@ -20,6 +20,7 @@ mod error;
 pub mod hand;
 mod handle;
 mod hidden;
+pub mod host_way;
 mod make_dir;
 pub mod matching;
 mod media;

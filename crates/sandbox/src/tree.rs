@@ -6,6 +6,7 @@
 //!
 //! Links are found and never followed. Whoever acts on what was found meets links again and must not follow them either.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +23,9 @@ use crate::{Kind, Mount, MountTable};
 
 /// How deep a tree is looked through. Nobody works in a folder that lies deeper.
 const DEPTH_MAX: usize = 200;
+
+/// Bytes of a path that the kernel opens, less those of a name in it.
+const PATH_BYTES: usize = 4096 - 256;
 
 /// A folder that changed within this time before it was listed is listed again: file systems keep times of coarse steps.
 const UNSURE: Duration = Duration::from_millis(100);
@@ -43,6 +47,8 @@ pub struct Sighted {
     pub kind: Kind,
     /// It is a git folder by what it holds, or is called `.git`.
     pub git: bool,
+    /// It is a folder with folders in it that were not looked into, because they lie too deep.
+    pub has_unseen: bool,
 }
 
 /// An index of trees by names. Looking costs one `stat` a folder where nothing has changed.
@@ -100,9 +106,28 @@ impl std::fmt::Debug for TreeIndex {
 /// What stands at a place beneath a mount, a link at its end not followed.
 #[must_use]
 pub fn kind_at(mount: &Mount, beneath: &Path) -> Option<(Kind, (u64, u64))> {
+    object_at(mount, beneath).map(|found| (found.kind, found.object))
+}
+
+/// Which object stands at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Links are [`Kind::Other`].
+    pub kind: Kind,
+    pub object: (u64, u64),
+    /// The text of a link and when it was last changed: another link may get the same number.
+    pub link: Option<(Vec<u8>, (i64, i64))>,
+}
+
+/// The same with the text of a link.
+#[must_use]
+pub fn object_at(mount: &Mount, beneath: &Path) -> Option<Object> {
     let place = if beneath.as_os_str().is_empty() { Path::new(".") } else { beneath };
     let stat = rustix::fs::statat(mount.dir(), place, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some((kind_of(&stat), (stat.st_dev, stat.st_ino)))
+    let Stamp { object, changed } = Stamp::of(&stat);
+    let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    let text = is_link.then(|| rustix::fs::readlinkat(mount.dir(), place, Vec::new()).ok()).flatten();
+    Some(Object { kind: kind_of(&stat), object, link: text.map(|text| (text.into_bytes(), changed)) })
 }
 
 /// Which folder it is, as it was when it was listed.
@@ -133,6 +158,7 @@ struct Folder {
     wanted: Vec<(OsString, Kind)>,
     folders: Vec<(OsString, Folder)>,
     git: bool,
+    has_unseen: bool,
 }
 
 struct Look<'m> {
@@ -151,11 +177,14 @@ impl Look<'_> {
             known => self.list(here, known)?,
         };
         if depth >= DEPTH_MAX {
+            folder.has_unseen |= !folder.folders.is_empty();
             folder.folders.clear();
         }
         let inside = std::mem::take(&mut folder.folders);
         for (name, known) in inside {
             at.push(&name);
+            // The kernel opens no longer path, and says for ever that it does not.
+            folder.has_unseen |= at.as_os_str().len() >= PATH_BYTES;
             // One that cannot be listed now may be opened later, which its own folder does not tell.
             let now = self.folder(Some(known), at, depth + 1).unwrap_or_else(Folder::unseen);
             folder.folders.push((name, now));
@@ -183,9 +212,15 @@ impl Look<'_> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let dir = self.open(place).ok()?;
         let stamp = Stamp::of(&rustix::fs::fstat(&dir).ok()?);
-        let mut before = known.map(|known| known.folders).unwrap_or_default();
-        let mut folder =
-            Folder { stamp: stamp.is_sure(now).then_some(stamp), wanted: Vec::new(), folders: Vec::new(), git: false };
+        let mut before: HashMap<OsString, Folder> =
+            known.map(|known| known.folders.into_iter().collect()).unwrap_or_default();
+        let mut folder = Folder {
+            stamp: stamp.is_sure(now).then_some(stamp),
+            wanted: Vec::new(),
+            folders: Vec::new(),
+            git: false,
+            has_unseen: false,
+        };
         let mut marks = 0;
         self.buffer.reserve(BUFFER);
         let mut entries = RawDir::new(&dir, self.buffer.spare_capacity_mut());
@@ -214,8 +249,8 @@ impl Look<'_> {
             }
             // In a git folder nobody works; what decides there is looked for by its names.
             if kind == Kind::Directory && !of_git {
-                let known = before.iter().position(|(known, _)| known == name).map(|at| before.swap_remove(at).1);
-                folder.folders.push((name.to_owned(), known.unwrap_or_else(Folder::unseen)));
+                let known = before.remove(name).unwrap_or_else(Folder::unseen);
+                folder.folders.push((name.to_owned(), known));
             }
         }
         folder.git = of_git || marks == GIT_FOLDER.len();
@@ -226,14 +261,17 @@ impl Look<'_> {
     }
 
     fn gather(&self, folder: &Folder, at: &mut PathBuf, out: &mut Vec<Sighted>) {
-        let mut add = |beneath: PathBuf, kind, git| {
-            out.push(Sighted { mount: self.mount.root().as_str().to_owned(), beneath, kind, git });
+        let mut add = |beneath: PathBuf, kind, git, has_unseen| {
+            out.push(Sighted { mount: self.mount.root().as_str().to_owned(), beneath, kind, git, has_unseen });
         };
+        if folder.has_unseen {
+            add(at.clone(), Kind::Directory, false, true);
+        }
         if folder.git {
-            add(at.clone(), Kind::Directory, true);
+            add(at.clone(), Kind::Directory, true, false);
         }
         for (name, kind) in &folder.wanted {
-            add(at.join(name), *kind, false);
+            add(at.join(name), *kind, false, false);
         }
         for (name, inside) in &folder.folders {
             at.push(name);
@@ -245,7 +283,7 @@ impl Look<'_> {
 
 impl Folder {
     fn unseen() -> Self {
-        Self { stamp: None, wanted: Vec::new(), folders: Vec::new(), git: false }
+        Self { stamp: None, wanted: Vec::new(), folders: Vec::new(), git: false, has_unseen: false }
     }
 }
 
@@ -314,6 +352,26 @@ mod tests {
         let old = fs::FileTimes::new().set_modified(UNIX_EPOCH).set_accessed(UNIX_EPOCH);
         fs::File::open(tree.path()).expect("opened").set_times(old).expect("set");
         assert_eq!(names(&index, &table), [".bashrc"]);
+    }
+
+    #[test]
+    fn folders_that_lie_too_deep_are_said_to_be_there() {
+        for (name, depth) in [("d".to_owned(), DEPTH_MAX + 2), ("n".repeat(250), 20)] {
+            let tree = tempfile::tempdir().expect("a folder");
+            let mut here =
+                cap_std::fs::Dir::open_ambient_dir(tree.path(), cap_std::ambient_authority()).expect("opened");
+            for _ in 0..depth {
+                here.create_dir(&name).expect("made");
+                here = here.open_dir(&name).expect("opened");
+            }
+            here.write(".envrc", "x").expect("written");
+            let table = MountTable::workspace(tree.path(), TreeOwner::PersonsTree).expect("a mount");
+            let index = TreeIndex::new(rc);
+            for _ in 0..2 {
+                let found = index.look(&table).expect("listed");
+                assert!(found.iter().any(|one| one.has_unseen), "{depth}: {found:?}");
+            }
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod code_loading_variables;
 #[allow(dead_code, reason = "shared with the other tests of the binary, which use all of it")]
 mod common;
 mod depth;
+mod git_configuration;
 mod no_secret_in_any_row;
 mod planted_configuration;
 mod run_later;

@@ -2,118 +2,331 @@
 //!
 //! `commondir` is one of the latter. Where there is one, git takes configuration and hooks from the folder it names, so
 //! that a guard on `.git/config` alone keeps nothing. Submodules and linked working trees have such files of their own,
-//! which the person's `git status` reads as well. Where `.git` is a file, it is that file which says where git looks.
+//! which the person's `git status` reads as well. Where `.git` is a file, it is that file which says where git looks. What
+//! the settings name is in [`git_config`](super::git_config).
 
-use std::io::Read as _;
-use std::path::{Component, Path, PathBuf};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 
+use portcullis_policy::places::Place;
+use portcullis_sandbox::host_way::Spot;
 use portcullis_sandbox::tree::kind_at;
-use portcullis_sandbox::{Kind, Mount};
+use portcullis_sandbox::{Kind, read_small_beneath};
+
+use super::git_config::{self, Names, Setting};
+use super::later::{At, Gather, at};
 
 /// In every git folder.
 const NAMES: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info/attributes"];
 
-/// Settings of git whose value may be a file or folder of the working tree from which git runs something.
-const SETTINGS: &[&str] = &["hookspath", "path", "fsmonitor", "attributesfile"];
-
-/// Git folders of one repository that are looked at, and how deep: a submodule's name may hold slashes.
-const FOLDERS_MAX: usize = 64;
-const DEPTH_MAX: usize = 8;
+/// Git folders that are looked at, and folders in which they are searched. There cannot be more guards than the first.
+const FOLDERS_MAX: usize = 1_000;
+const SEARCHED_MAX: usize = 20_000;
 
 /// Bytes of a configuration that are looked at. Real ones have a few hundred.
-const CONFIG_BYTES: u64 = 256 << 10;
+const CONFIG_BYTES: u64 = 1 << 20;
 
-/// The places to guard of the git folder that lies at `folder` beneath the mount, there or not.
-pub(super) fn deciding(mount: &Mount, folder: &Path) -> Vec<PathBuf> {
-    let mut folders = vec![folder.to_owned()];
-    inner(mount, folder, DEPTH_MAX, &mut folders);
-    for at in 0..folders.len().min(FOLDERS_MAX) {
-        let named = text(mount, &folders[at].join("commondir")).and_then(|name| within(&folders[at], name.trim()));
-        folders.extend(named.filter(|named| !folders.contains(named)));
+/// Bytes of a file that names a folder.
+const NAME_BYTES: u64 = 64 << 10;
+
+/// Files of settings within each other: git goes no deeper.
+const INCLUDES_MAX: usize = 10;
+
+/// Paths that settings name, of all repositories.
+const NAMED_MAX: usize = 20_000;
+
+/// What was looked at already, in one look.
+#[derive(Default)]
+pub(super) struct Seen {
+    folders: HashSet<(At, Option<At>)>,
+    settings: HashSet<(At, At, Option<At>)>,
+    searched: usize,
+    named: usize,
+}
+
+/// The place with this pattern. Every pattern that this file names is in the list, which its tests prove.
+fn place(pattern: &str) -> Option<&'static Place> {
+    Place::by_pattern(pattern)
+}
+
+/// What decides in the git folder at `folder`, and in those of its submodules and working trees. `tree` is the working tree
+/// whose `.git` leads there.
+pub(super) fn repository<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, tree: Option<&Spot<'t>>) {
+    let mut todo = vec![(folder.clone(), tree.cloned())];
+    while let Some((folder, tree)) = todo.pop() {
+        if !gather.git.folders.insert((at(&folder), tree.as_ref().map(at))) {
+            continue;
+        }
+        if gather.git.folders.len() > FOLDERS_MAX {
+            gather.over();
+            continue;
+        }
+        todo.extend(git_folder(gather, &folder, tree.as_ref()));
+        todo.extend(inner(gather, &folder).into_iter().map(|inner| (inner, None)));
     }
-    let mut places: Vec<PathBuf> =
-        folders.iter().flat_map(|folder| NAMES.iter().map(|name| folder.join(name))).collect();
-    for folder in &folders {
-        places.extend(named_by_settings(mount, folder));
-    }
-    places
 }
 
-/// The same of the folder that a `.git` file names, if that lies beneath the mount.
-pub(super) fn linked(mount: &Mount, file: &Path) -> Vec<PathBuf> {
-    let folder = text(mount, file).and_then(|text| {
-        let name = text.strip_prefix("gitdir:")?.trim().to_owned();
-        within(file.parent()?, &name)
-    });
-    folder.map(|folder| deciding(mount, &folder)).unwrap_or_default()
-}
-
-/// Files and folders of the tree that the configuration of a git folder names as what it runs.
-fn named_by_settings(mount: &Mount, folder: &Path) -> Vec<PathBuf> {
-    let Some(config) = text(mount, &folder.join("config")) else { return Vec::new() };
-    let tree = folder.parent().unwrap_or(Path::new(""));
-    let value = |line: &str| {
-        let (name, value) = line.split_once('=')?;
-        let wanted = SETTINGS.iter().any(|setting| name.trim().eq_ignore_ascii_case(setting));
-        wanted.then(|| value.trim().trim_matches('"').to_owned())
-    };
-    let named = config.lines().filter_map(value).filter(|value| !value.is_empty());
-    named.flat_map(|value| [within(tree, &value), within(folder, &value)]).flatten().collect()
-}
-
-/// A path that is named from `folder`, beneath the mount; `None` if it leads out of it.
-fn within(folder: &Path, name: &str) -> Option<PathBuf> {
-    let mut out: Vec<Component<'_>> = folder.components().collect();
-    for part in Path::new(name).components() {
-        match part {
-            Component::Normal(_) => out.push(part),
-            Component::ParentDir => drop(out.pop()?),
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
+/// What decides in one git folder. Gives the folder that `commondir` names, and the working tree in which its settings hold.
+fn git_folder<'t>(
+    gather: &mut Gather<'t>,
+    folder: &Spot<'t>,
+    tree: Option<&Spot<'t>>,
+) -> Option<(Spot<'t>, Option<Spot<'t>>)> {
+    gather.add(folder, place(".git")?, false);
+    let mut trees: Vec<Spot<'t>> = tree.cloned().into_iter().collect();
+    trees.extend(above(folder).filter(|_| folder.beneath.ends_with(".git")));
+    // In the folder of a linked working tree, `gitdir` names the `.git` of that tree.
+    trees.extend(named_folder(gather, folder, "gitdir").and_then(|git| above(&git)));
+    trees.extend(linked_trees(gather, folder));
+    trees.push(folder.clone());
+    for name in NAMES {
+        let Some(place) = in_git_folder(name) else { continue };
+        let Some(end) = gather.follow(folder, Path::new(name), place) else { continue };
+        match *name {
+            "hooks" => hooks(gather, &end, place),
+            "config" | "config.worktree" => Settings { folder, trees: trees.clone() }.file(gather, &end, 0),
+            _ => {}
         }
     }
-    Some(out.into_iter().collect::<PathBuf>()).filter(|path| !path.as_os_str().is_empty())
+    named_folder(gather, folder, "commondir").map(|common| (common, trees.into_iter().next()))
 }
 
-fn text(mount: &Mount, beneath: &Path) -> Option<String> {
-    // A pipe would be waited for.
-    kind_at(mount, beneath).filter(|(kind, _)| *kind == Kind::File)?;
-    let mut text = String::new();
-    mount.dir().open(beneath).ok()?.take(CONFIG_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+/// A folder in which nobody looked: a repository may lie in it, so it is told when it appears.
+pub(super) fn unseen<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) {
+    gather.over();
+    place(".git").into_iter().for_each(|place| gather.add(folder, place, false));
 }
 
-/// The git folders of the submodules and working trees of the one at `folder`.
-fn inner(mount: &Mount, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    for part in ["modules", "worktrees"] {
-        search(mount, &folder.join(part), depth, found);
+fn in_git_folder(name: &str) -> Option<&'static Place> {
+    place(&format!(".git/{name}")).or_else(|| place(&format!(".git/{name}/")))
+}
+
+/// What `.git` leads to where it is no folder.
+pub(super) fn linked<'t>(gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path) {
+    let Some(place) = place(".git") else { return };
+    let Some(end) = gather.watch(tree, name, place) else { return };
+    match kind_at(end.mount, &end.beneath).map(|(kind, _)| kind) {
+        Some(Kind::Directory) => repository(gather, &end, Some(tree)),
+        Some(kind) => {
+            gather.add(&end, place, true);
+            if kind == Kind::File
+                && let Some(text) = read_small_beneath(end.mount.dir(), &end.beneath, NAME_BYTES)
+                && let Some(folder) = text.strip_prefix(b"gitdir:").map(name_in)
+                && let Some(from) = above(&end)
+                && let Some(folder) = gather.watch(&from, &folder, place)
+            {
+                repository(gather, &folder, Some(tree));
+            }
+        }
+        None => {}
     }
 }
 
-fn search(mount: &Mount, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // A link is nothing that git makes there.
-    if kind_at(mount, folder).is_none_or(|(kind, _)| kind != Kind::Directory) {
-        return;
+/// The settings of a person whose home lies in the mounts: a file, or the folder that holds it.
+pub(super) fn of_a_home<'t>(gather: &mut Gather<'t>, end: &Spot<'t>, home: &Spot<'t>) {
+    let settings = Settings { folder: home, trees: vec![home.clone()] };
+    match kind_at(end.mount, &end.beneath).map(|(kind, _)| kind) {
+        Some(Kind::Directory) => {
+            let file = place(".config/git/").and_then(|place| gather.follow(end, Path::new("config"), place));
+            file.into_iter().for_each(|file| settings.file(gather, &file, 0));
+        }
+        _ => settings.file(gather, end, 0),
     }
-    let Ok(entries) = mount.dir().read_dir(folder) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        if depth == 0 || found.len() >= FOLDERS_MAX {
+}
+
+/// What the links in a folder of hooks lead to.
+pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, place: &'static Place) {
+    let Ok(entries) = folder.mount.dir().read_dir(&folder.beneath) else { return };
+    let links = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let names: Vec<OsString> = links.map(|entry| entry.file_name()).collect();
+    for name in names {
+        run(gather, folder, Path::new(&name), place);
+    }
+}
+
+/// Guards a file that something runs. A folder of that name is none.
+fn run<'t>(gather: &mut Gather<'t>, from: &Spot<'t>, name: &Path, place: &'static Place) {
+    // What has no slash in it is looked for in the folders of programs, or is a word like any other.
+    let is_path = name.components().count() > 1;
+    let end = if is_path { gather.expect(from, name, place) } else { gather.watch(from, name, place) };
+    if let Some(end) = end
+        && kind_at(end.mount, &end.beneath).is_some_and(|(kind, _)| kind == Kind::File)
+    {
+        gather.add(&end, place, true);
+    }
+}
+
+fn above<'t>(spot: &Spot<'t>) -> Option<Spot<'t>> {
+    Some(Spot { mount: spot.mount, beneath: spot.beneath.parent()?.to_owned() })
+}
+
+fn name_in(text: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(text.trim_ascii().to_owned()))
+}
+
+/// What a file in a git folder names.
+fn named_folder<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, file: &str) -> Option<Spot<'t>> {
+    let place = place(".git/commondir")?;
+    let file = gather.watch(folder, Path::new(file), place)?;
+    let text = read_small_beneath(file.mount.dir(), &file.beneath, NAME_BYTES)?;
+    let name = name_in(&text);
+    gather.watch(folder, &name, place).filter(|_| !name.as_os_str().is_empty())
+}
+
+/// The working trees that are linked to a repository: its settings hold in them too.
+fn linked_trees<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) -> Vec<Spot<'t>> {
+    let folders = folders_in(&Spot { mount: folder.mount, beneath: folder.beneath.join("worktrees") });
+    let mut trees = Vec::new();
+    for folder in folders.iter().take(FOLDERS_MAX) {
+        trees.extend(named_folder(gather, folder, "gitdir").and_then(|git| above(&git)));
+    }
+    trees
+}
+
+/// The git folders of the submodules and working trees of the one at `folder`. A submodule's name may hold slashes.
+fn inner<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) -> Vec<Spot<'t>> {
+    let within = |name| Spot { mount: folder.mount, beneath: folder.beneath.join(name) };
+    let mut todo: Vec<Spot<'t>> = ["modules", "worktrees"].map(within).to_vec();
+    let mut found = Vec::new();
+    while let Some(folder) = todo.pop() {
+        gather.git.searched += 1;
+        if gather.git.searched > SEARCHED_MAX {
+            gather.over();
+            break;
+        }
+        for inside in folders_in(&folder) {
+            let is_git = kind_at(inside.mount, &inside.beneath.join("HEAD")).is_some();
+            if is_git { found.push(inside) } else { todo.push(inside) }
+        }
+    }
+    found
+}
+
+/// The folders in a folder. A link is nothing that git makes there.
+fn folders_in<'t>(folder: &Spot<'t>) -> Vec<Spot<'t>> {
+    if kind_at(folder.mount, &folder.beneath).is_none_or(|(kind, _)| kind != Kind::Directory) {
+        return Vec::new();
+    }
+    let Ok(entries) = folder.mount.dir().read_dir(&folder.beneath) else { return Vec::new() };
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| Spot { mount: folder.mount, beneath: folder.beneath.join(entry.file_name()) }).collect()
+}
+
+/// Whose settings are read.
+struct Settings<'s, 't> {
+    folder: &'s Spot<'t>,
+    /// Folders in which git runs what the settings name.
+    trees: Vec<Spot<'t>>,
+}
+
+impl<'t> Settings<'_, 't> {
+    /// Guards what the settings in a file name.
+    fn file(&self, gather: &mut Gather<'t>, file: &Spot<'t>, depth: usize) {
+        if depth > INCLUDES_MAX || !gather.git.settings.insert((at(file), at(self.folder), self.trees.first().map(at)))
+        {
             return;
         }
-        let inside = folder.join(entry.file_name());
-        if kind_at(mount, &inside.join("HEAD")).is_some() {
-            found.push(inside.clone());
-            inner(mount, &inside, depth - 1, found);
-        } else {
-            search(mount, &inside, depth - 1, found);
+        let Some(text) = read_small_beneath(file.mount.dir(), &file.beneath, CONFIG_BYTES) else {
+            // A folder, a pipe or a device says nothing to git either.
+            if kind_at(file.mount, &file.beneath).is_some_and(|(kind, _)| kind == Kind::File) {
+                gather.over();
+            }
+            return;
+        };
+        let settings = git_config::parse(&text);
+        let mut trees = self.trees.clone();
+        for value in settings.iter().filter(|one| one.names() == Names::Tree).filter_map(|one| one.value.as_ref()) {
+            let named = place(".git/config").and_then(|place| gather.watch(self.folder, &name_in(value), place));
+            trees.extend(named);
         }
+        let here = Settings { folder: self.folder, trees };
+        for setting in &settings {
+            if gather.git.named >= NAMED_MAX {
+                gather.over();
+                return;
+            }
+            here.setting(gather, setting, file, depth);
+        }
+    }
+
+    fn setting(&self, gather: &mut Gather<'t>, setting: &Setting, file: &Spot<'t>, depth: usize) {
+        let Some(value) = setting.value.as_ref().filter(|value| !value.is_empty()) else { return };
+        let pattern = if setting.name == "hookspath" { ".git/hooks/" } else { ".git/config" };
+        let (Some(place), Some(beside)) = (place(pattern), above(file)) else { return };
+        match setting.names() {
+            Names::Settings => {
+                for name in spelled(gather, value) {
+                    let end = gather.follow(&beside, &name, place);
+                    end.into_iter().for_each(|end| self.file(gather, &end, depth + 1));
+                }
+            }
+            Names::Path => {
+                for name in spelled(gather, value) {
+                    for tree in &self.trees {
+                        self.path(gather, tree, &name, place);
+                    }
+                }
+            }
+            Names::Command => self.words(gather, value, place, |_| true),
+            Names::Unknown => self.words(gather, value, place, |word| word.contains(&b'/')),
+            Names::Tree | Names::Nothing => {}
+        }
+    }
+
+    fn path(&self, gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path, place: &'static Place) {
+        let Some(end) = gather.expect(tree, name, place) else { return };
+        let around = |spot: &Spot<'t>| at(spot).0 == at(&end).0 && spot.beneath.starts_with(&end.beneath);
+        // The working tree itself cannot be kept, or nobody could work.
+        if around(self.folder) || self.trees.iter().any(around) {
+            gather.over();
+            return;
+        }
+        gather.add(&end, place, true);
+        if kind_at(end.mount, &end.beneath).is_some_and(|(kind, _)| kind == Kind::Directory) {
+            hooks(gather, &end, place);
+        }
+    }
+
+    fn words(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static Place, counts: fn(&[u8]) -> bool) {
+        let home =
+            |value: &[u8]| String::from_utf8_lossy(value).replace("${HOME}", "~").replace("$HOME", "~").into_bytes();
+        let value = if value.contains(&b'$') { home(value) } else { value.to_owned() };
+        for word in git_config::words(&value).iter().filter(|word| counts(word)) {
+            for name in spelled(gather, word) {
+                for tree in &self.trees {
+                    run(gather, tree, &name, place);
+                    // `$(git rev-parse --show-toplevel)/x` leaves `/x` as a word.
+                    if let Ok(rest) = name.strip_prefix("/")
+                        && value.contains(&b'$')
+                    {
+                        run(gather, tree, rest, place);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The paths that a text may mean: a home may stand in front.
+fn spelled(gather: &mut Gather<'_>, value: &[u8]) -> Vec<PathBuf> {
+    gather.git.named += 1;
+    let plain = name_in(value);
+    match plain.strip_prefix("~") {
+        Ok(rest) => gather.homes.iter().map(|home| home.join(rest)).collect(),
+        Err(_) => vec![plain],
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use portcullis_sandbox::tree::TreeIndex;
     use portcullis_sandbox::{MountTable, TreeOwner};
 
+    use super::super::later::{Later, begins};
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, MountTable) {
@@ -127,21 +340,48 @@ mod tests {
         (tree, table)
     }
 
-    fn found(table: &MountTable, look: fn(&Mount, &Path) -> Vec<PathBuf>, at: &str) -> Vec<PathBuf> {
-        look(table.mounts().next().expect("a mount"), Path::new(at))
+    fn look(table: &MountTable, homes: &[PathBuf]) -> Later {
+        let sighted = TreeIndex::new(begins).look(table).expect("listed");
+        Later::of(table, homes.to_vec(), &sighted)
+    }
+
+    #[track_caller]
+    fn guards(table: &MountTable, homes: &[PathBuf], wanted: &[&str]) {
+        let later = look(table, homes);
+        for place in wanted {
+            assert!(later.guards_exactly(place), "{place} is not in {later:?}");
+        }
+    }
+
+    const HEAD: &str = "ref: refs/heads/x";
+
+    #[test]
+    fn every_place_that_is_named_here_is_in_the_list() {
+        for pattern in [".git", ".git/hooks/", ".git/config", ".git/commondir", ".config/git/"] {
+            assert!(place(pattern).is_some(), "{pattern}");
+        }
+        assert!(NAMES.iter().all(|name| in_git_folder(name).is_some()));
     }
 
     #[test]
     fn h08_what_git_reads_is_found_in_submodules_and_working_trees() {
-        let head = "ref: refs/heads/x";
         let (_tree, table) = tree(&[
-            (".git/HEAD", head),
-            (".git/modules/lib/a/HEAD", head),
-            (".git/modules/lib/a/modules/b/HEAD", head),
-            (".git/worktrees/w/HEAD", head),
+            (".git/HEAD", HEAD),
+            (".git/hooks/x", ""),
+            (".git/config", ""),
+            (".git/commondir", ".."),
+            (".git/config.worktree", ""),
+            (".git/info/attributes", ""),
+            (".git/modules/lib/a/HEAD", HEAD),
+            (".git/modules/lib/a/config", ""),
+            (".git/modules/lib/a/modules/b/HEAD", HEAD),
+            (".git/modules/lib/a/modules/b/hooks/x", ""),
+            (".git/modules/1/2/3/4/5/6/7/8/9/10/HEAD", HEAD),
+            (".git/modules/1/2/3/4/5/6/7/8/9/10/config", ""),
+            (".git/worktrees/w/HEAD", HEAD),
+            (".git/worktrees/w/commondir", "../.."),
         ]);
-        let found = found(&table, deciding, ".git");
-        for place in [
+        let wanted = [
             ".git/hooks",
             ".git/config",
             ".git/commondir",
@@ -149,29 +389,81 @@ mod tests {
             ".git/info/attributes",
             ".git/modules/lib/a/config",
             ".git/modules/lib/a/modules/b/hooks",
+            ".git/modules/1/2/3/4/5/6/7/8/9/10/config",
             ".git/worktrees/w/commondir",
-        ] {
-            assert!(found.contains(&PathBuf::from(place)), "{place} is not in {found:?}");
-        }
-        assert_eq!(found.len(), 4 * NAMES.len());
+        ];
+        guards(&table, &[], &wanted);
     }
 
     #[test]
     fn h08_folders_and_files_that_git_is_sent_to_decide_as_well() {
-        let (_tree, table) = tree(&[
+        let (outer, table) = tree(&[
             ("a/.git/commondir", "../../elsewhere\n"),
+            ("elsewhere/config", "[core]\nsshCommand = tools/ssh.sh -v\n"),
+            ("elsewhere/hooks/x", ""),
+            ("a/tools/ssh.sh", ""),
             (
                 "a/.git/config",
-                "[core]\n\thooksPath = scripts/hooks\n\tbare = false\n[include]\n\tPath = ../local.conf\n",
+                "[core] hooksPath = scripts/hooks ; x\n[include]\n\tPath = ../local.conf\n[includeIf \"gitdir:/x\"]path=~/home.conf",
             ),
+            ("a/scripts/hooks/x", ""),
+            ("a/local.conf", "[include]\npath = further.conf\n"),
+            ("a/further.conf", "[alias]\nx = !sh \"$(git rev-parse --show-toplevel)/my tools/x.sh\"\n[foo]bar=./odd"),
+            ("a/odd", ""),
+            ("home.conf", "[core]\nbare = false\n"),
+            ("a/my tools/x.sh", ""),
             ("b/.git", "gitdir: ../real/b\n"),
+            ("real/b/config", "[core]\nfsmonitor = ./watch.sh\n"),
+            ("b/watch.sh", ""),
             ("c/.git", "gitdir: ../../outside\n"),
+            (".git/modules/m/HEAD", HEAD),
+            (".git/modules/m/config", "[core]\nworktree = ../../../m\nhooksPath = h\n"),
+            ("m/h/x", ""),
+            (".git/worktrees/w/HEAD", HEAD),
+            (".git/config", "[core]\nattributesFile = attr\n"),
+            ("w/attr", ""),
+            ("w/.git", ""),
         ]);
-        let deciding = found(&table, deciding, "a/.git");
-        for place in ["elsewhere/config", "elsewhere/hooks", "a/scripts/hooks", "a/local.conf"] {
-            assert!(deciding.contains(&PathBuf::from(place)), "{place} is not in {deciding:?}");
+        let home = outer.path().to_owned();
+        std::fs::write(home.join(".git/worktrees/w/gitdir"), home.join("w/.git").display().to_string())
+            .expect("written");
+        std::fs::write(home.join("w/.git"), format!("gitdir: {}/.git/worktrees/w", home.display())).expect("written");
+        let wanted = [
+            "elsewhere/config",
+            "elsewhere/hooks",
+            "a/tools/ssh.sh",
+            "a/scripts/hooks",
+            "a/local.conf",
+            "a/further.conf",
+            "a/odd",
+            "home.conf",
+            "b/.git",
+            "real/b/config",
+            "b/watch.sh",
+            "c/.git",
+            "m/h",
+            "w/attr",
+        ];
+        guards(&table, &[home], &wanted);
+    }
+
+    #[test]
+    fn a_pipe_or_a_device_in_place_of_a_git_file_is_not_waited_for() {
+        let (outer, table) = tree(&[(".git/HEAD", HEAD), ("b/x", ""), ("c/.git/HEAD", HEAD)]);
+        let at = |name: &str| outer.path().join(name);
+        for pipe in [".git/commondir", "b/.git", ".git/config.worktree"] {
+            let made = std::process::Command::new("mkfifo").arg(at(pipe)).status().expect("`mkfifo` runs");
+            assert!(made.success());
         }
-        assert!(found(&table, linked, "b/.git").contains(&PathBuf::from("real/b/config")));
-        assert_eq!(found(&table, linked, "c/.git"), Vec::<PathBuf>::new());
+        symlink("/dev/zero", at(".git/config")).expect("a link");
+        symlink("../../b/.git", at("c/.git/config")).expect("a link");
+        look(&table, &[]);
+    }
+
+    #[test]
+    fn a_folder_of_hooks_that_is_the_working_tree_is_told_and_the_tree_stays_open() {
+        let (_outer, table) = tree(&[("a/.git/config", "[core]\nhooksPath = .\n"), ("a/x", "")]);
+        let later = look(&table, &[]);
+        assert!(!later.guards_exactly("a") && later.is_over());
     }
 }

@@ -1,17 +1,20 @@
 //! What exists in the mounts of the places that run later (`policy::places`), and what of them appears.
 //!
-//! What exists is read-only for commands. What does not exist yet cannot be kept away by a mount; it is looked for after
-//! a command, and again when a shell ends, and told to the person.
+//! What exists is read-only for commands. What does not exist yet cannot be kept away by a mount, and neither can a link be
+//! kept from being replaced; both are looked for after a command, and again when a shell ends, and told to the person.
+//! Where a link leads to is guarded in its own place, whichever part of the way is the link.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_contract::{ToolContext, ToolFailure};
-use portcullis_policy::places::{self, PLACES, PlaceKind};
+use portcullis_policy::places::{self, PLACES, Place, PlaceKind};
 use portcullis_sandbox::hand::{Guard, Hold};
-use portcullis_sandbox::tree::{Sighted, kind_at};
-use portcullis_sandbox::{Kind, Mount};
+use portcullis_sandbox::host_way::{HostWay, Spot, host_way};
+use portcullis_sandbox::tree::{Object, Sighted, object_at};
+use portcullis_sandbox::{Kind, MountTable};
 
 use super::view::{Shown, join};
 use super::{Hand, git};
@@ -23,22 +26,26 @@ const FILLED: &[&str] = &["node_modules", "site-packages", "vendor", "target", "
 /// Guards of one view. Each is a mount, and a launch with more would take seconds.
 const GUARDS_MAX: usize = 500;
 
+/// Where something stands: the virtual path of its mount, and the way from there.
+pub(super) type At = (String, PathBuf);
+
 /// The places that exist, at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Later {
-    found: Vec<Found>,
+    found: HashMap<At, Found>,
+    /// Where nothing stands yet to which a link or a setting leads.
+    unmade: HashMap<At, &'static Place>,
+    /// How many were not looked for, because there are too many.
+    over: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
-    /// The virtual path of its mount.
-    mount: String,
-    beneath: PathBuf,
-    /// Which object it is: another one at the same place is new.
-    object: (u64, u64),
-    kind: Kind,
-    /// A git folder as a whole: git writes in it, so only what decides in it is guarded.
-    whole_repository: bool,
+    /// Another one at the same place is new.
+    object: Object,
+    /// Not a git folder as a whole: git writes in it, so only what decides in it is guarded.
+    guarded: bool,
+    place: &'static Place,
 }
 
 /// Whether a name begins a place, for the index of the tree.
@@ -73,35 +80,19 @@ impl Hand {
 
     /// What of it runs later.
     pub(super) fn later(&self, sighted: &[Sighted]) -> Later {
-        let mut later = Later::default();
-        for mount in self.mounts().mounts() {
-            let here: Vec<&Sighted> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
-            for one in &here {
-                later.take(mount, one, &here);
-            }
-        }
-        self.follow_links(&mut later);
-        later
+        let settings = self.settings();
+        let homes = settings.homes.iter().chain(settings.host.as_ref().map(|host| &host.home));
+        Later::of(self.mounts(), homes.cloned().collect(), sighted)
     }
 
-    /// Where a place is a link, what it leads to decides.
-    fn follow_links(&self, later: &mut Later) {
-        let links: Vec<PathBuf> = later
-            .found
-            .iter()
-            .filter(|one| one.kind == Kind::Other)
-            .map(|one| join(one.mount.as_ref(), &one.beneath))
-            .collect();
-        for link in links {
-            let Some(target) = link.to_str().and_then(|link| self.mounts().resolve(link).ok()) else { continue };
-            let beneath: PathBuf = target.names().iter().map(|name| name.as_str()).collect();
-            later.add(target.mount(), &beneath, false);
-        }
+    /// What of the tree as it is now runs later; `None` if it cannot be listed.
+    pub(crate) fn later_now(&self) -> Option<Later> {
+        self.0.tree.look(self.mounts()).ok().map(|sighted| self.later(&sighted))
     }
 
     /// Whether there is a place that a command launched with `since` could change.
     pub(crate) fn places_changed(&self, since: &Later, sighted: &[Sighted]) -> bool {
-        !self.later(sighted).found.iter().all(|one| since.found.contains(one))
+        self.later(sighted).new_since(since).next().is_some()
     }
 
     /// What is there now and was not at the time of `before`, by virtual paths, outermost first. What cannot be looked at
@@ -109,8 +100,8 @@ impl Hand {
     pub(crate) async fn appeared_since(&self, before: &Later) -> (Arc<Later>, Vec<PathBuf>) {
         let Ok(sighted) = self.sighted().await else { return (Arc::default(), Vec::new()) };
         let now = Arc::new(self.later(&sighted));
-        let new = now.found.iter().filter(|one| !before.found.contains(one));
-        let mut paths: Vec<PathBuf> = new.map(|one| join(one.mount.as_ref(), &one.beneath)).collect();
+        let mut paths: Vec<PathBuf> =
+            now.new_since(before).map(|(mount, beneath)| join(mount.as_ref(), beneath)).collect();
         outermost(&mut paths);
         (now, paths)
     }
@@ -123,63 +114,163 @@ pub(crate) fn outermost(paths: &mut Vec<PathBuf>) {
 }
 
 impl Later {
-    fn take(&mut self, mount: &Mount, one: &Sighted, here: &[&Sighted]) {
-        if one.git {
-            self.add(mount, &one.beneath, true);
-            for beneath in git::deciding(mount, &one.beneath) {
-                self.add(mount, &beneath, false);
+    pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[Sighted]) -> Self {
+        let mut gather = Gather { table, homes, later: Self::default(), git: git::Seen::default() };
+        for mount in table.mounts() {
+            let here: Vec<&Sighted> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
+            let roots: HashSet<&Path> = here
+                .iter()
+                .filter(|one| one.beneath.ends_with(".git"))
+                .filter_map(|one| one.beneath.parent())
+                .collect();
+            for one in &here {
+                gather.take(&Spot { mount, beneath: one.beneath.clone() }, one, &roots);
             }
+        }
+        gather.later
+    }
+
+    fn new_since<'l>(&'l self, before: &'l Self) -> impl Iterator<Item = &'l At> {
+        self.found.iter().filter(|(at, found)| before.found.get(*at) != Some(*found)).map(|(at, _)| at)
+    }
+
+    /// What a path is by what exists, or by a setting or a link that leads to it; also if it lies in such a folder.
+    pub(crate) fn place_at(&self, mount: &str, beneath: &Path) -> Option<&'static Place> {
+        beneath.ancestors().filter(|part| !part.as_os_str().is_empty()).find_map(|part| {
+            let at = (mount.to_owned(), part.to_owned());
+            let found = self.found.get(&at).filter(|found| found.guarded).map(|found| found.place);
+            found.or_else(|| self.unmade.get(&at).copied())
+        })
+    }
+
+    /// The guards of a view, and how many there would be too many.
+    pub(super) fn guards(&self, shown: &Shown) -> (Vec<Guard>, usize) {
+        // A mount cannot stand on a link. Where it leads to is here as well.
+        let stands = |(at, found): &(&At, &Found)| {
+            found.guarded && found.object.kind != Kind::Other && !at.1.as_os_str().is_empty()
+        };
+        let writable = |at: &At| shown.mounts.iter().any(|mount| mount.root == at.0 && mount.writable);
+        let mut found: Vec<&At> =
+            self.found.iter().filter(stands).map(|(at, _)| at).filter(|at| writable(at)).collect();
+        found.sort_by_cached_key(|at| (at.1.components().count(), *at));
+        let over = found.len().saturating_sub(GUARDS_MAX) + self.over;
+        found.truncate(GUARDS_MAX);
+        let guards = found.into_iter().flat_map(|(mount, beneath)| {
+            shown.places_of(mount, beneath).map(|place| Guard { place, hold: Hold::IfPossible })
+        });
+        (guards.collect(), over)
+    }
+}
+
+#[cfg(test)]
+impl Later {
+    pub(super) fn guards_exactly(&self, beneath: &str) -> bool {
+        let at = ("/workspace".to_owned(), PathBuf::from(beneath));
+        self.found.get(&at).is_some_and(|found| found.guarded && found.object.kind != Kind::Other)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over > 0
+    }
+}
+
+/// What a look has found so far.
+pub(super) struct Gather<'t> {
+    pub(super) table: &'t MountTable,
+    /// Folders that `~` may stand for.
+    pub(super) homes: Vec<PathBuf>,
+    later: Later,
+    pub(super) git: git::Seen,
+}
+
+impl<'t> Gather<'t> {
+    fn take(&mut self, spot: &Spot<'t>, one: &Sighted, roots: &HashSet<&Path>) {
+        if one.git {
+            git::repository(self, spot, None);
+            return;
+        }
+        if one.has_unseen {
+            git::unseen(self, spot);
             return;
         }
         let name = one.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let folder = one.beneath.parent().unwrap_or(Path::new(""));
-        let is_root = || folder.as_os_str().is_empty() || here.iter().any(|other| other.beneath == folder.join(".git"));
         let filled = folder.iter().any(|part| FILLED.iter().any(|filled| part == *filled));
+        let from = Spot { mount: spot.mount, beneath: folder.to_owned() };
         for place in PLACES.iter().filter(|place| place.is_kept() && place.is_begun_by(name)) {
-            let counts = match place.kind {
+            let way = || join(Path::new(name), &place.names().skip(1).collect::<PathBuf>());
+            match place.kind {
                 // The rest of a repository is found with it.
-                PlaceKind::Git => place.pattern == ".git" && one.kind != Kind::Directory,
-                PlaceKind::Ci => !filled && is_root(),
-                _ => !filled,
-            };
-            if counts {
-                let rest: PathBuf = place.names().skip(1).collect();
-                self.add(mount, &join(&one.beneath, &rest), false);
-                if place.pattern == ".git" {
-                    git::linked(mount, &one.beneath).iter().for_each(|beneath| self.add(mount, beneath, false));
+                PlaceKind::Git if place.pattern == ".git" && one.kind != Kind::Directory => {
+                    git::linked(self, &from, Path::new(name));
+                }
+                PlaceKind::Git => {}
+                PlaceKind::Ci if filled || !(folder.as_os_str().is_empty() || roots.contains(folder)) => {}
+                _ if filled => {}
+                _ => {
+                    let end = self.follow(&from, &way(), place);
+                    match (place.pattern, end) {
+                        (".gitconfig" | ".config/git/", Some(end)) => git::of_a_home(self, &end, &from),
+                        (".husky/" | ".githooks/" | ".git-hooks/", Some(end)) => git::hooks(self, &end, place),
+                        _ => {}
+                    }
                 }
             }
         }
     }
 
-    fn add(&mut self, mount: &Mount, beneath: &Path, whole_repository: bool) {
-        let Some((kind, object)) = kind_at(mount, beneath) else { return };
-        let found = Found {
-            mount: mount.root().as_str().to_owned(),
-            beneath: beneath.to_owned(),
-            object,
-            kind,
-            whole_repository,
-        };
-        if !self.found.contains(&found) {
-            self.found.push(found);
+    /// Guards what a path leads to, and watches each link on the way. Gives what stands at its end.
+    pub(super) fn follow(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+        let end = self.expect(from, name, place)?;
+        self.add(&end, place, true);
+        Some(end)
+    }
+
+    /// The same without a guard.
+    pub(super) fn expect(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+        let (end, would_be) = self.go(from, name, place);
+        if let Some(spot) = would_be {
+            self.later.unmade.insert(at(&spot), place);
+        }
+        end
+    }
+
+    /// The same where nothing is expected if nothing is there.
+    pub(super) fn watch(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+        self.go(from, name, place).0
+    }
+
+    fn go(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> (Option<Spot<'t>>, Option<Spot<'t>>) {
+        let HostWay { links, end, would_be } = host_way(self.table, from, name);
+        for link in &links {
+            self.add(link, place, false);
+        }
+        // What the runtime hides is closed to commands, whatever leads there.
+        let by_its_name = links.is_empty() && place.kind != PlaceKind::Git;
+        (end.filter(|end| by_its_name || !self.is_hidden(end)), would_be)
+    }
+
+    fn is_hidden(&self, spot: &Spot<'t>) -> bool {
+        let path = join(spot.mount.root().as_str().as_ref(), &spot.beneath);
+        path.to_str().is_some_and(|path| self.table.resolve(path).is_err())
+    }
+
+    pub(super) fn add(&mut self, spot: &Spot<'t>, place: &'static Place, guarded: bool) {
+        let Some(object) = object_at(spot.mount, &spot.beneath) else { return };
+        let found = self.later.found.entry(at(spot)).or_insert(Found { object, guarded, place });
+        if guarded && !found.guarded {
+            (found.guarded, found.place) = (true, place);
         }
     }
 
-    /// The guards of a view, and how many there would be too many.
-    pub(super) fn guards(&self, shown: &Shown) -> (Vec<Guard>, usize) {
-        let mut found: Vec<&Found> = self.found.iter().collect();
-        // A mount cannot stand on a link. Where it leads to is guarded if that is a place itself.
-        found.retain(|one| !one.whole_repository && one.kind != Kind::Other && !one.beneath.as_os_str().is_empty());
-        found.sort_by_key(|one| one.beneath.components().count());
-        let over = found.len().saturating_sub(GUARDS_MAX);
-        found.truncate(GUARDS_MAX);
-        let writable = |one: &Found| shown.mounts.iter().any(|mount| mount.root == one.mount && mount.writable);
-        let guards = found.into_iter().filter(|one| writable(one)).flat_map(|one| {
-            shown.places_of(&one.mount, &one.beneath).map(|place| Guard { place, hold: Hold::IfPossible })
-        });
-        (guards.collect(), over)
+    /// Something could not be looked at, or not be kept.
+    pub(super) fn over(&mut self) {
+        self.later.over += 1;
     }
+}
+
+pub(super) fn at(spot: &Spot<'_>) -> At {
+    (spot.mount.root().as_str().to_owned(), spot.beneath.clone())
 }
 
 /// Places that a command made, with what runs them.
@@ -191,7 +282,8 @@ pub(crate) fn tell_appeared(context: &ToolContext, appeared: &[PathBuf]) {
 pub(crate) fn appeared_words(place: &Path) -> String {
     let why = places::runs_later(&place.to_string_lossy()).map(|place| format!(" ({})", place.why));
     format!(
-        "{} was not there before this command and is now{}; look at it before anything outside of the sandbox uses it",
+        "{} was not there before this command, or was another file or link{}; look at it before anything outside of the \
+         sandbox uses it",
         place.display(),
         why.unwrap_or_default()
     )

@@ -9,6 +9,7 @@ mod environment;
 mod failure;
 mod fold;
 mod git;
+mod git_config;
 mod guards;
 mod later;
 mod launched;

@@ -1,0 +1,181 @@
+//! Places that only git's settings or a link make one: whatever the spelling, what git runs later is read-only for commands,
+//! a link that leads elsewhere is told, and `write` asks.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::arena::{Arena, EVERYBODY};
+use crate::common::Ran;
+
+/// A setting, and the file of the working tree that git runs or reads because of it. `@` is the working tree on the host,
+/// `%` the one that commands see.
+const SETTINGS: &[(&str, &str)] = &[
+    ("[core]\n\thooksPath = h\n", "h/pre-push"),
+    ("[core]\n\thooksPath = @/h\n", "h/pre-push"),
+    ("[core]\n\thooksPath = %/h\n", "h/pre-push"),
+    ("[core] hooksPath=h", "h/pre-push"),
+    ("[CORE]\nHOOKSPATH = h ; the folder\n", "h/pre-push"),
+    ("[core]\nhooksPath = \"h\"ooks # x\n", "hooks/pre-push"),
+    ("[core]\nhooksPath = a/\\\nb\n", "a/b/pre-push"),
+    ("[core]\nhooksPath = link/hooks\n", "real/hooks/pre-push"),
+    ("[core]\r\nhooksPath = h\r\n", "h/pre-push"),
+    ("[include]\npath = ../local.conf\n", "local.conf"),
+    ("[include]\npath = @/local.conf\n", "local.conf"),
+    ("[includeIf \"gitdir:**\"]\npath = ../local.conf\n", "local.conf"),
+    ("[include]\npath = ../to-hooks.conf\n", "h/pre-push"),
+    ("[include]\npath = ../to-further.conf\n", "local.conf"),
+    ("[core]\nsshCommand = ./x.sh -v\n", "x.sh"),
+    ("[core]\nsshCommand = sh x.sh\n", "x.sh"),
+    ("[core]\nfsmonitor = @/x.sh\n", "x.sh"),
+    ("[core]\neditor = \"'./with space/x.sh' --wait\"\n", "with space/x.sh"),
+    ("[core]\npager = ./x.sh | less\n", "x.sh"),
+    ("[core]\nattributesFile = attr\n", "attr"),
+    ("[sequence]\neditor = ./x.sh\n", "x.sh"),
+    ("[filter \"a\"]\nclean = ./x.sh %f\n", "x.sh"),
+    ("[filter \"a\"]\nprocess = python3 x.sh\n", "x.sh"),
+    ("[diff]\nexternal = ./x.sh\n", "x.sh"),
+    ("[diff \"a\"]\ntextconv = ./x.sh\n", "x.sh"),
+    ("[merge \"a\"]\ndriver = ./x.sh %O %A\n", "x.sh"),
+    ("[credential]\nhelper = !./x.sh\n", "x.sh"),
+    ("[credential \"https://a.b\"]\nhelper = @/x.sh\n", "x.sh"),
+    ("[gpg]\nprogram = ./x.sh\n", "x.sh"),
+    ("[gpg \"ssh\"]\nprogram = ./x.sh\n", "x.sh"),
+    ("[alias]\nst = !f() { ./x.sh; }; f\n", "x.sh"),
+    ("[alias]\nst = \"!$(git rev-parse --show-toplevel)/x.sh\"\n", "x.sh"),
+    ("[init]\ntemplateDir = t\n", "t/hooks/pre-push"),
+    ("[mergetool \"a\"]\ncmd = ./x.sh \\\"$LOCAL\\\"\n", "x.sh"),
+    ("[difftool \"a\"]\npath = ./x.sh\n", "x.sh"),
+    ("[nobody \"knows\"]\nthis = ./x.sh\n", "x.sh"),
+];
+
+fn sh(arena: &Arena, command: &str) -> Ran {
+    arena.run(&["--approvals", "allow", "call", "shell_run", &json!({ "command": command }).to_string()])
+}
+
+/// One repository for each setting, and one more with the setting in `config.worktree`.
+fn arena_with_settings(who: crate::arena::Who) -> (Arena, Vec<String>) {
+    let arena = Arena::of(who);
+    let mut files = Vec::new();
+    for (at, (settings, file)) in SETTINGS.iter().enumerate() {
+        let name = if at % 5 == 0 { "config.worktree" } else { "config" };
+        let tree = arena.path(&format!("work/r{at}"));
+        let text = settings.replace('@', &tree.display().to_string()).replace('%', &format!("/workspace/r{at}"));
+        arena.write(&format!("work/r{at}/{file}"), "kept\n");
+        arena.write(&format!("work/r{at}/.git/{name}"), &text);
+        arena.write(&format!("work/r{at}/to-hooks.conf"), "[core]\nhooksPath = h\n");
+        arena.write(&format!("work/r{at}/to-further.conf"), "[include]\npath = local.conf\n");
+        symlink("real", tree.join("link")).expect("a link");
+        files.push(format!("r{at}/{file}"));
+    }
+    (arena, files)
+}
+
+fn attack(files: &[String]) -> String {
+    let lines = files.iter().map(|file| {
+        format!("echo evil 2>/dev/null >> '{file}'; echo evil > new; mv -f new '{file}' 2>/dev/null; rm -f '{file}' 2>/dev/null\n")
+    });
+    lines.collect::<String>() + "true\n"
+}
+
+fn changed<'f>(arena: &Arena, files: &'f [String]) -> Vec<&'f String> {
+    let kept =
+        |file: &String| std::fs::read_to_string(arena.path(&format!("work/{file}"))).is_ok_and(|text| text == "kept\n");
+    files.iter().filter(|file| !kept(file)).collect()
+}
+
+#[test]
+fn l36_what_git_runs_by_its_settings_is_read_only_in_every_spelling() {
+    for who in EVERYBODY {
+        let (arena, files) = arena_with_settings(who);
+        sh(&arena, &attack(&files)).ends(0);
+        assert_eq!(changed(&arena, &files), Vec::<&String>::new(), "{who:?}");
+        sh(&arena, "echo fine > r1/src.c; git -C r1 --version").ends(0);
+        assert_eq!(arena.read("work/r1/src.c"), "fine\n");
+
+        let (control, files) = arena_with_settings(who);
+        assert!(control.as_this_person("/bin/sh").args(["-c", &attack(&files)]).status().expect("it runs").success());
+        assert_eq!(changed(&control, &files).len(), SETTINGS.len(), "{who:?}");
+    }
+}
+
+#[test]
+fn l36_a_place_behind_a_link_lets_commands_run_and_is_read_only() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let files = ["cfg/config.toml", "gh/workflows/ci.yml", "real/config", "real/hooks/pre-push", "tools/hook.sh"];
+        let files: Vec<String> = files.map(str::to_owned).to_vec();
+        for file in &files {
+            arena.write(&format!("work/{file}"), "kept\n");
+        }
+        arena.write("work/b/.git/hooks/sample", "x\n");
+        let host = arena.path("work/gh");
+        symlink("cfg", arena.path("work/.cargo")).expect("a link");
+        symlink(host, arena.path("work/.github")).expect("a link");
+        std::fs::create_dir(arena.path("work/a")).expect("made");
+        symlink("../real", arena.path("work/a/.git")).expect("a link");
+        symlink("../../../tools/hook.sh", arena.path("work/b/.git/hooks/pre-push")).expect("a link");
+        sh(&arena, &attack(&files)).ends(0);
+        assert_eq!(changed(&arena, &files), Vec::<&String>::new(), "{who:?}");
+        sh(&arena, "echo fine > cfg/other; echo fine > real/index").ends(0);
+    }
+}
+
+#[test]
+fn l36_a_link_that_leads_elsewhere_is_told() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        for name in ["good.sh", "x/tasks/tasks.json", "evil.sh", "lnk1/hooks/a", "lnk2/hooks/a"] {
+            arena.write(&format!("work/{name}"), "x\n");
+        }
+        arena.write("work/r/.git/config", "[core]\nhooksPath = ../lnk/hooks\n");
+        symlink("good.sh", arena.path("work/.envrc")).expect("a link");
+        symlink("tasks", arena.path("work/x/.vscode")).expect("a link");
+        symlink("nothing", arena.path("work/x/.envrc")).expect("a link");
+        symlink("lnk1", arena.path("work/lnk")).expect("a link");
+        let quiet = sh(&arena, "echo x > y; cat .envrc").ends(0);
+        assert!(!quiet.err.contains("was not there before"), "{}", quiet.err);
+        for (line, path) in [
+            ("rm .envrc; ln -s /proc/self/cwd/evil.sh .envrc", "/workspace/.envrc"),
+            ("ln -sfn /proc/self/cwd/evil x/.vscode", "/workspace/x/.vscode"),
+            ("ln -sfn ../other x/.envrc", "/workspace/x/.envrc"),
+            ("ln -sfn lnk2 lnk", "/workspace/lnk"),
+            ("rm lnk; ln -s nowhere lnk", "/workspace/lnk"),
+        ] {
+            let ran = sh(&arena, line).ends(0);
+            assert!(ran.err.contains(&format!("{path} was not there before this command")), "{line}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn l36_every_submodule_is_guarded_and_what_is_too_much_is_told() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let files: Vec<String> = (0..120).map(|at| format!(".git/modules/m{at}/config")).collect();
+        arena.write("work/.git/HEAD", "ref: refs/heads/x\n");
+        for file in &files {
+            arena.write(&format!("work/{}", file.replace("config", "HEAD")), "x\n");
+            arena.write(&format!("work/{file}"), "kept\n");
+        }
+        sh(&arena, &attack(&files)).ends(0);
+        assert_eq!(changed(&arena, &files), Vec::<&String>::new(), "{who:?}");
+    }
+    let arena = Arena::of(crate::arena::Who::Root);
+    for at in 0..520 {
+        arena.write(&format!("work/.git/modules/m{at}/HEAD"), "x\n");
+        arena.write(&format!("work/.git/modules/m{at}/config"), "kept\n");
+    }
+    sh(&arena, "true").ends(0).warns("20 files and folders that run later outside of the sandbox could not be kept");
+}
+
+#[test]
+fn a_pipe_or_a_device_in_place_of_a_git_file_holds_no_call() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.write("work/b/.git/HEAD", "x\n");
+        sh(&arena, "mkfifo .git; mkdir a; mkfifo a/.git b/.git/commondir; ln -s /dev/zero b/.git/config").ends(0);
+        sh(&arena, "echo fine > x").ends(0);
+        assert_eq!(arena.read("work/x"), "fine\n");
+    }
+}
