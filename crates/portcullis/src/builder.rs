@@ -308,6 +308,7 @@ impl RuntimeBuilder {
                 rules: gate.path_rules(),
                 profile: self.profile,
                 own: hand.own_writes(),
+                hand: Some(hand.clone()),
             };
             let tools = portcullis_tools::file_tools(files.clone())?;
             guards.push(registry.registrar(Placement::Location(location)).register(tools)?);

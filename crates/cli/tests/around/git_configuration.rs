@@ -179,3 +179,35 @@ fn a_pipe_or_a_device_in_place_of_a_git_file_holds_no_call() {
         assert_eq!(arena.read("work/x"), "fine\n");
     }
 }
+
+#[test]
+fn l31_write_asks_for_what_only_a_setting_or_a_link_makes_a_place() {
+    let broad = "[[rules]]\naction = \"*\"\npath = \"/workspace/**\"\neffect = \"allow\"\n";
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.configure(broad);
+        arena.write("work/.git/config", "[core]\nhooksPath = scripts/hooks\n[include]\npath = ../local.conf\n");
+        arena.write("work/local.conf", "[core]\nfsmonitor = ./watch.sh\n");
+        arena.write("work/env/real.sh", "x\n");
+        arena.write("work/sub/.git", "gitdir: ../gd\n");
+        arena.write("work/gd/config", "\n");
+        symlink("real.sh", arena.path("work/env/.envrc")).expect("a link");
+        let write =
+            |name: &str| arena.run(&["call", "write", &json!({ "file_path": name, "content": "evil\n" }).to_string()]);
+        write("src/main.rs").ends(0);
+        // Most of them do not exist yet.
+        for name in ["scripts/hooks/pre-push", "watch.sh", "gd/config.worktree", "gd/hooks/x"] {
+            write(name).ends(3).says("built_in:runs_later");
+            assert!(!arena.exists(&format!("work/{name}")), "{name}");
+        }
+        for name in ["local.conf", "env/real.sh"] {
+            // A file that is there must have been read first; what would be decided is the same.
+            let input = json!({ "file_path": name, "content": "evil\n" }).to_string();
+            arena.run(&["policy", "explain", "write", &input]).ends(3).says("runs later outside of the sandbox");
+        }
+        arena.configure(&format!(
+            "{broad}[[rules]]\naction = \"write\"\npath = \"scripts/hooks/pre-push\"\neffect = \"allow\"\n"
+        ));
+        write("scripts/hooks/pre-push").ends(0);
+    }
+}

@@ -13,6 +13,7 @@ use portcullis_sandbox::{Kind, Mount, MountTable};
 use super::own::OwnWrites;
 use super::tracked::{self, Tracked};
 use super::{FileTools, sandbox};
+use crate::hand::Hand;
 
 /// What makes a folder a git folder, whatever it is called.
 const GIT_FOLDER: [&str; 3] = ["HEAD", "objects", "refs"];
@@ -56,8 +57,13 @@ impl FileTools {
 
     /// What a call that writes names, with what each of them is.
     pub(crate) fn to_write(&self, mut resolved: Resolved) -> Resolved {
+        let later = self.hand.as_ref().and_then(Hand::later_now);
         for resource in &mut resolved.resources {
-            let place = in_git_folder(&self.mounts, resource);
+            let led_to = || {
+                let (mount, beneath) = beneath(&self.mounts, &resource.canonical)?;
+                later.as_ref()?.place_at(mount.root().as_str(), &beneath)
+            };
+            let place = in_git_folder(&self.mounts, resource).or_else(led_to);
             resource.class = place.map(|place| ResourceClass::RunsLater(place.pattern.to_owned()));
         }
         resolved

@@ -24,6 +24,7 @@ use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner
 
 pub use own::OwnWrites;
 
+use crate::hand::Hand;
 use crate::{Profile, tool_name};
 
 /// How much of a file must have been read before it is changed (setting `baseline.coverage`).
@@ -53,6 +54,8 @@ pub struct FileTools {
     pub profile: Profile,
     /// What this process wrote; the hand of the same workspace knows it, too.
     pub own: OwnWrites,
+    /// The hand of the same workspace. It knows which files run later because a setting of git or a link leads to them.
+    pub hand: Option<Hand>,
 }
 
 /// `read`, `write`, `edit`, `glob` and `grep` over these mounts.

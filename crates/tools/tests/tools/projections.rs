@@ -67,6 +67,7 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
     let parts = FileTools {
         profile: Profile::Managed,
         own: portcullis_tools::OwnWrites::default(),
+        hand: None,
         mounts: Arc::new(mounts),
         baselines: BaselineBook::default(),
         coverage: CoverageRule::Region,

@@ -169,6 +169,7 @@ impl World {
         let files = FileTools {
             profile: Profile::Managed,
             own: portcullis_tools::OwnWrites::default(),
+            hand: None,
             mounts: Arc::new(mounts),
             baselines: baselines.clone(),
             coverage: self.coverage,
