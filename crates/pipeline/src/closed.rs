@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use portcullis_base::{Risk, RiskSet, SessionId, Timestamp};
 use portcullis_contract::{AccessRequest, Action, Caller, DefaultPolicy, Resource, ResourceClass};
 use portcullis_policy::{Asker, Decision, DeniedPath, DeniedProgram, Policy, RuleRef};
+use portcullis_secret::{RedactingStream, Redactor};
 
 use crate::gate::GateInner;
 
@@ -26,6 +27,12 @@ impl PathRules {
     #[must_use]
     pub fn masked<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         self.gate.upgrade().map_or(Cow::Borrowed(text), |gate| Cow::Owned(gate.seen.redact_bytes(text).into_owned()))
+    }
+
+    /// The same for text that is too long to be held: what is pushed through it comes out masked.
+    #[must_use]
+    pub fn masking(&self) -> RedactingStream {
+        self.gate.upgrade().map_or_else(|| Redactor::none().stream(), |gate| gate.seen.stream())
     }
 
     /// The rules as they stand now, for one call that was let through with `named` and reads under

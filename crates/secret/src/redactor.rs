@@ -98,13 +98,16 @@ impl Search {
         if self.keys {
             let (values, undecided) = shapes::values(text, before, ended);
             decided = decided.min(undecided);
-            for value in values.into_iter().rev() {
-                // What says that it is a value and the value itself are decided together.
-                if value.known_from < decided && decided <= value.start {
-                    decided = value.known_from;
-                }
-                out.push(Match { start: value.start, end: value.end, label: Some(value.label) });
+            // What says that it is a value and the value itself are decided together. One may begin within another.
+            let torn = |decided: usize| {
+                let torn = values.iter().filter(|value| value.known_from < decided && decided <= value.start);
+                torn.map(|value| value.known_from).min()
+            };
+            while let Some(before) = torn(decided) {
+                decided = before;
             }
+            let found = |value: shapes::Value| Match { start: value.start, end: value.end, label: Some(value.label) };
+            out.extend(values.into_iter().map(found));
         }
         for family in &self.families {
             let mut from = 0;

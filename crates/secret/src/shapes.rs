@@ -14,8 +14,17 @@ enum Body {
     Run(Run),
     /// A name in any letter case, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
     Named(Run),
-    /// Lines up to `-----END …-----`.
-    Block,
+    /// Lines up to the one that ends the block. Each of them is masked by itself, so that there are as many as before.
+    Block(Ending),
+}
+
+/// How the last line of a block begins, and what ends that line.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// `-----END …-----`
+    Dashes,
+    /// `Private-MAC: …` of a key file of PuTTY.
+    Mac,
 }
 
 /// From `least` to `most` characters that are `of` one kind. Of a longer run `most` are masked; where both numbers are
@@ -38,7 +47,7 @@ impl Shape {
     fn is_start(&self, text: &[u8], prefix: &str) -> bool {
         match self.body {
             Body::Named(_) => text.eq_ignore_ascii_case(prefix.as_bytes()),
-            Body::Run(_) | Body::Block => text == prefix.as_bytes(),
+            Body::Run(_) | Body::Block(_) => text == prefix.as_bytes(),
         }
     }
 }
@@ -136,14 +145,19 @@ static SHAPES: &[Shape] = &[
             "-----BEGIN ENCRYPTED PRIVATE KEY-----",
             "-----BEGIN PGP PRIVATE KEY BLOCK-----",
         ],
-        body: Body::Block,
+        body: Body::Block(Ending::Dashes),
+    },
+    Shape {
+        label: "private key",
+        starts: &["PuTTY-User-Key-File-2: ", "PuTTY-User-Key-File-3: "],
+        body: Body::Block(Ending::Mac),
     },
 ];
 
 static STARTS: LazyLock<Regex> = LazyLock::new(|| {
     let one = |shape: &Shape, start: &&str| match shape.body {
         Body::Named(_) => format!("(?i-u:{})", regex::escape(start)),
-        Body::Run(_) | Body::Block => regex::escape(start),
+        Body::Run(_) | Body::Block(_) => regex::escape(start),
     };
     let all: Vec<String> =
         SHAPES.iter().flat_map(|shape| shape.starts.iter().map(move |start| one(shape, start))).collect();
@@ -191,6 +205,15 @@ pub(crate) fn values(text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Value
         at = start + 1;
         for (shape, prefix) in starting(&text[start..]) {
             match judge(shape, text, start, prefix, ahead, ended) {
+                Is::Value { start: value, end } if matches!(shape.body, Body::Block(_)) => {
+                    let line = |(start_of, end_of)| Value {
+                        known_from: start,
+                        start: start_of,
+                        end: end_of,
+                        label: shape.label,
+                    };
+                    found.extend(lines(text, value, end).map(line));
+                }
                 Is::Value { start: value, end } => {
                     found.push(Value { known_from: start, start: value, end, label: shape.label });
                 }
@@ -200,7 +223,19 @@ pub(crate) fn values(text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Value
             break;
         }
     }
+    found.sort_by_key(|value| (value.start, value.end));
     (found, undecided)
+}
+
+/// What is written in each line of a part of `text`, without the white space around it.
+fn lines(text: &[u8], start: usize, end: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = start;
+    text[start..end].split_inclusive(|b| *b == b'\n').filter_map(move |line| {
+        let begin = at + line.len() - line.trim_ascii_start().len();
+        let written = line.trim_ascii().len();
+        at += line.len();
+        (written > 0).then_some((begin, begin + written))
+    })
 }
 
 /// How many bytes at the end of `text` may be the beginning of a prefix.
@@ -240,7 +275,8 @@ fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<
                 _ => value(text, value_at, value_at, run, ended),
             }
         }
-        Body::Block => block(text, start, body, ended),
+        Body::Block(Ending::Dashes) => block(text, start, body, ended),
+        Body::Block(Ending::Mac) => putty(text, start, body, ended),
     }
 }
 
@@ -288,4 +324,20 @@ fn block(text: &[u8], start: usize, body: usize, ended: bool) -> Is {
         return Is::Nothing;
     }
     Is::Value { start, end: body + len }
+}
+
+/// A key file of PuTTY: to the end of its last line. Without that line it ends behind the lines of the private part.
+fn putty(text: &[u8], start: usize, body: usize, ended: bool) -> Is {
+    let inside = &text[body..text.len().min(body + BLOCK_MAX)];
+    let find = |what: &[u8]| inside.windows(what.len()).position(|part| part == what).map(|at| at + what.len());
+    let run = |from: usize, of: fn(u8) -> bool| from + inside[from..].iter().take_while(|b| of(**b)).count();
+    let end = find(b"Private-MAC: ").map(|at| run(at, |b| b.is_ascii_hexdigit()));
+    if end.is_none_or(|end| end == inside.len()) && inside.len() < BLOCK_MAX && !ended {
+        return Is::Open;
+    }
+    let end = end.or_else(|| find(b"Private-Lines: ").map(|at| run(at, |b| base64(b) || b.is_ascii_whitespace())));
+    match end {
+        Some(len) if len >= BLOCK_MIN && varied(&inside[..len]) => Is::Value { start, end: body + len },
+        _ => Is::Nothing,
+    }
 }

@@ -303,6 +303,10 @@ fn keys() -> Vec<(&'static str, String)> {
         ("private key", block("RSA PRIVATE KEY", "END")),
         ("private key", block("OPENSSH PRIVATE KEY", "END")),
         ("private key", block("PRIVATE KEY", "END").replace('\n', "\\n")),
+        (
+            "private key",
+            format!("PuTTY-User-Key-File-3: ssh-rsa\nComment: a\nPrivate-Lines: 1\n{letters}\nPrivate-MAC: 0a1b2c"),
+        ),
     ]
 }
 
@@ -320,7 +324,8 @@ fn keys_of_known_issuers_are_masked_with_words_that_say_what_stood_there() {
             ("https://x_", "@host"),
         ] {
             let text = format!("{before}{key}{after}");
-            assert_eq!(redactor.redact_text(&text), format!("{before}[redacted: {label}]{after}"), "{text}");
+            let masks = vec![format!("[redacted: {label}]"); key.lines().count()];
+            assert_eq!(redactor.redact_text(&text), format!("{before}{}{after}", masks.join("\n")), "{text}");
         }
         let marker = format!("a [redacted: {label}] b [redacted: {label}]");
         assert_eq!(portcullis_secret::markers(&marker), [(format!("[redacted: {label}]"), 2)]);
@@ -370,6 +375,22 @@ fn what_only_looks_a_little_like_a_key_stays() {
     let named = format!("{}_EXAMPLE", keys()[2].1);
     assert_eq!(redactor.redact_text(&named), "[redacted: github token]");
     assert!(portcullis_secret::markers("a list [redacted] and [redacted: by law]").is_empty());
+}
+
+#[test]
+fn a_private_key_keeps_its_lines_their_ends_and_what_stands_before_them() {
+    let redactor = Redactor::none().and_keys();
+    let (_, key) = &keys().into_iter().find(|(label, key)| *label == "private key" && key.contains('\n')).expect("one");
+    let mask = "[redacted: private key]";
+    for end in ["\n", "\r\n", "\n    "] {
+        let text = format!("a{end}{}{end}b{end}", key.replace('\n', end));
+        let masks = vec![mask; key.lines().count()].join(end);
+        assert_eq!(redactor.redact_text(&text), format!("a{end}{masks}{end}b{end}"));
+    }
+    let headers = key.replacen('\n', "\nProc-Type: 4,ENCRYPTED\n\n", 1);
+    let masked = redactor.redact_text(&headers).into_owned();
+    assert_eq!(masked.lines().count(), headers.lines().count());
+    assert!(masked.lines().all(|line| line.is_empty() || line == mask), "{masked}");
 }
 
 #[test]

@@ -373,3 +373,43 @@ fn check34_no_file_of_a_repository_stops_a_call() {
         }
     }
 }
+
+#[test]
+fn check34_no_tool_shows_a_piece_of_a_private_key() {
+    let letters: String = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+    let body: Vec<String> = (0..20).map(|n| format!("MIIE{n:02}{letters}")).collect();
+    let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----\n", body.join("\n"));
+    let content = format!("first\nkey: |\n{key}second\n");
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.write("work/notes.yml", &content);
+        // Longer than what is searched in one piece.
+        arena.write("work/long.txt", &format!("{}{content}", "filler line\n".repeat(100_000)));
+        let shows_none = |ran: Ran| {
+            let all = format!("{}{}", ran.out, ran.err);
+            assert!(!all.contains(&letters) && !all.contains("MIIE"), "{who:?}: {all}");
+            ran
+        };
+        let read = |input: serde_json::Value| shows_none(call(&arena, "read", &input).ends(0));
+        for first in (3..=22).step_by(6) {
+            read(json!({ "file_path": "notes.yml", "start_line": first, "line_count": 2 }))
+                .says("[redacted: private key]");
+        }
+        read(json!({ "file_path": "notes.yml", "tail_lines": 3 })).says("[redacted: private key]").says("second");
+        read(json!({ "file_path": "notes.yml", "view_range": [25, 25] })).says("second");
+        for pattern in ["abcdef", "MIIE", "MIIE05"] {
+            let ran = call(&arena, "grep", &json!({ "pattern": pattern })).ends(0);
+            assert!(!ran.out.contains("notes.yml") && !ran.out.contains("long.txt"), "{who:?} {pattern}: {}", ran.out);
+        }
+        let ran = call(&arena, "grep", &json!({ "pattern": "abcdef|second" })).ends(0);
+        shows_none(ran).says("notes.yml:25:second").says("long.txt:100025:second");
+        // Its lines are where they were: an edit behind it meets the file as it is.
+        let edit = json!({ "file_path": "notes.yml", "old_string": "second", "new_string": "third" });
+        arena.run(&["--approvals", "allow", "call", "read", &json!({ "file_path": "notes.yml" }).to_string()]).ends(0);
+        arena.run(&["--approvals", "allow", "call", "edit", &edit.to_string()]).ends(0);
+        assert_eq!(arena.read("work/notes.yml"), content.replace("second", "third"));
+        // The control: outside of the tools the same lines are there.
+        let outside = arena.as_this_person("/bin/sh").args(["-c", "sed -n 5,6p notes.yml"]).output().expect("it runs");
+        assert!(String::from_utf8_lossy(&outside.stdout).contains(&letters));
+    }
+}

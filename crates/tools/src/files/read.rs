@@ -1,5 +1,6 @@
 //! `read`: one page of a text file, or a medium. Records what was delivered (§19).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use portcullis_base::{ArtifactKind, Digest, Effect, EffectSet, FileFact, LineRange, Risk, limits};
@@ -257,6 +258,7 @@ fn read_text(
 ) -> Result<ReadOutput, ToolFailure> {
     let FileContent { bytes, sha256, size, mtime, .. } = content;
     let text = TextFile::parse(bytes).map_err(|not| failure(not.at(place.path())))?;
+    let text = masked(text, rules);
     let mut page = page_of(&text, wanted, limits);
     if page.inside_line {
         page.text =
@@ -270,6 +272,18 @@ fn read_text(
         context.file(FileFact::Delivered { path, sha256, size, mtime, total_lines: text.line_count(), lines });
     }
     Ok(output(place, sha256, size, page))
+}
+
+/// The file with its secrets masked before lines are chosen: of a line in the middle of a private key nobody could tell
+/// what it is. A declared secret of several lines becomes one mask; then lines are counted as they stand in the file, and
+/// what is shown of them is masked with everything else that is shown.
+fn masked(text: TextFile, rules: &PathRules) -> TextFile {
+    let masked = match rules.masked(text.text().as_bytes()) {
+        Cow::Owned(bytes) => String::from_utf8(bytes).ok().filter(|masked| masked != text.text()),
+        Cow::Borrowed(_) => None,
+    };
+    let masked = masked.map(|masked| text.with_text(masked));
+    masked.filter(|masked| masked.line_count() == text.line_count()).unwrap_or(text)
 }
 
 fn output(place: &sandbox::Resolved, sha256: Digest, size: u64, page: Page) -> ReadOutput {

@@ -91,6 +91,7 @@ const INERT: &[(&str, &str)] = &[
     ("committer", "*"),
     ("http", "*"),
     ("lfs", "*"),
+    ("gitflow", "*"),
     ("color", "*"),
     ("safe", "*"),
     ("core", "excludesfile"),

@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher};
+use portcullis_pipeline::PathRules;
 use portcullis_sandbox::{Entry, Kind, PassedOver, Visitor};
+use portcullis_secret::RedactingStream;
 
 use super::left_out::{LeftOut, Why};
 use super::lines::{Line, Lines};
@@ -118,10 +120,18 @@ impl<'s> FileSearch<'s> {
         if whole {
             self.searcher.set_binary_detection(BinaryDetection::none());
             self.searcher.search_slice(&self.matcher, text, &mut lines)?;
+            if lines.count > 0
+                && let Some(masked) = masked(&self.scope.parts.rules, text)
+            {
+                // A search for what is masked finds nothing: else it would tell what a secret is, letter by letter.
+                lines = Lines::new(&self.matcher, &self.scope.parts.rules, self.first.most);
+                self.searcher.search_slice(&self.matcher, &masked, &mut lines)?;
+            }
         } else {
             self.searcher.set_binary_detection(BinaryDetection::quit(0));
             let rest = Stoppable { file, stop: self.stop };
-            self.searcher.search_reader(&self.matcher, text.chain(rest), &mut lines)?;
+            let masked = Masked::new(text.chain(rest), self.scope.parts.rules.masking());
+            self.searcher.search_reader(&self.matcher, masked, &mut lines)?;
         }
         Ok(Some(lines))
     }
@@ -161,6 +171,14 @@ impl Visitor for FileSearch<'_> {
     }
 }
 
+/// The text with its secrets masked, if it holds any. A declared secret of several lines becomes one mask, so that the
+/// lines behind it would be counted wrongly: what is shown of that file is masked with everything else that is shown.
+fn masked(rules: &PathRules, text: &[u8]) -> Option<Vec<u8>> {
+    let masked = rules.masked(text);
+    let ends = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+    (*masked != *text && ends(&masked) == ends(text)).then(|| masked.into_owned())
+}
+
 /// Reads as much as the buffer holds; also says whether that is all.
 fn fill(file: &mut impl Read, size: u64, buffer: &mut [u8]) -> io::Result<(usize, bool)> {
     let mut len = 0;
@@ -194,5 +212,41 @@ impl<F: Read> Read for Stoppable<'_, F> {
             return Ok(0);
         }
         self.file.read(buffer)
+    }
+}
+
+/// A text with its secrets masked while it is read.
+struct Masked<R> {
+    from: R,
+    /// `None`: everything has been read.
+    stream: Option<RedactingStream>,
+    /// What is masked and not yet given out, and from where on.
+    ready: Vec<u8>,
+    given: usize,
+}
+
+impl<R: Read> Masked<R> {
+    fn new(from: R, stream: RedactingStream) -> Self {
+        Self { from, stream: Some(stream), ready: Vec::new(), given: 0 }
+    }
+}
+
+impl<R: Read> Read for Masked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.ready.len() {
+            let Some(stream) = &mut self.stream else { return Ok(0) };
+            let mut part = [0; 64 << 10];
+            let count = self.from.read(&mut part)?;
+            self.given = 0;
+            self.ready = match count {
+                0 => self.stream.take().map(RedactingStream::finish).unwrap_or_default(),
+                _ => stream.push(&part[..count]),
+            };
+        }
+        let left = &self.ready[self.given..];
+        let count = left.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&left[..count]);
+        self.given += count;
+        Ok(count)
     }
 }
