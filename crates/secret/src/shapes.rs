@@ -10,6 +10,8 @@ use regex::bytes::Regex;
 
 /// What may follow the prefix.
 enum Body {
+    /// Three runs with a dot between each two, the second of which begins as the first does: a JSON web token.
+    Jwt,
     /// A run of characters.
     Run(Run),
     /// A name in any letter case, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
@@ -47,7 +49,7 @@ impl Shape {
     fn is_start(&self, text: &[u8], prefix: &str) -> bool {
         match self.body {
             Body::Named(_) => text.eq_ignore_ascii_case(prefix.as_bytes()),
-            Body::Run(_) | Body::Block(_) => text == prefix.as_bytes(),
+            Body::Run(_) | Body::Jwt | Body::Block(_) => text == prefix.as_bytes(),
         }
     }
 }
@@ -60,6 +62,9 @@ const TOKEN_MAX: usize = 4 << 10;
 const BLOCK_MAX: usize = 16 << 10;
 /// Bytes of a key block that is worth masking: shorter ones are examples in documents.
 const BLOCK_MIN: usize = 64;
+/// Characters of the parts of a JSON web token: `{"alg":"none"}` takes 19, a signature 43 and more.
+const OBJECT_MIN: usize = 12;
+const SIGNATURE_MIN: usize = 20;
 const EXAMPLE: &[u8] = b"example";
 /// Different characters in a real value. `xxxxxxxxxxxxxxxxxxxx` is an example in a document.
 const VARIED: usize = 8;
@@ -81,6 +86,10 @@ fn upper(b: u8) -> bool {
 }
 fn base64(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=')
+}
+
+fn base64_url(b: u8) -> bool {
+    base64(b) || dashed(b)
 }
 
 const fn run(
@@ -129,6 +138,29 @@ static SHAPES: &[Shape] = &[
     run("vault token", &["hvs.", "hvb."], dashed, 24, TOKEN_MAX),
     run("sendgrid key", &["SG."], dotted, 66, TOKEN_MAX),
     run("age key", &["AGE-SECRET-KEY-1"], upper, 50, TOKEN_MAX),
+    run("crates.io token", &["cio"], alnum, 32, 32),
+    run("databricks token", &["dapi"], |b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b), 32, 32),
+    run("groq key", &["gsk_"], alnum, 40, TOKEN_MAX),
+    run("xai key", &["xai-"], alnum, 60, TOKEN_MAX),
+    run("replicate token", &["r8_"], alnum, 32, TOKEN_MAX),
+    run("linear key", &["lin_api_"], alnum, 32, TOKEN_MAX),
+    run("notion token", &["ntn_"], alnum, 40, TOKEN_MAX),
+    run("notion token", &["secret_"], alnum, 43, 43),
+    run("shopify token", &["shpat_", "shpss_", "shpca_", "shppa_"], |b| b.is_ascii_hexdigit(), 32, TOKEN_MAX),
+    run("fly token", &["fm2_", "fm1r_", "fm1a_", "fo1_"], base64_url, 40, TOKEN_MAX),
+    run("fly token", &["FlyV1 "], |b| base64_url(b) || b == b',', 40, TOKEN_MAX),
+    run("supabase token", &["sbp_"], |b| b.is_ascii_hexdigit(), 40, TOKEN_MAX),
+    run("supabase key", &["sb_secret_"], dashed, 20, TOKEN_MAX),
+    run("doppler token", &["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."], dotted, 40, TOKEN_MAX),
+    run("sentry token", &["sntrys_", "sntryu_"], |b| base64_url(b), 60, TOKEN_MAX),
+    run("atlassian token", &["ATATT3"], |b| dashed(b) || b == b'=', 60, TOKEN_MAX),
+    run("perplexity key", &["pplx-"], alnum, 40, TOKEN_MAX),
+    run("new relic key", &["NRAK-"], upper, 27, TOKEN_MAX),
+    run("grafana token", &["glsa_", "glc_"], |b| base64_url(b), 32, TOKEN_MAX),
+    run("postman key", &["PMAK-"], dashed, 50, TOKEN_MAX),
+    run("square token", &["sq0atp-", "sq0csp-"], dashed, 22, TOKEN_MAX),
+    run("discord webhook", &["discord.com/api/webhooks/"], |b| dashed(b) || b == b'/', 60, TOKEN_MAX),
+    Shape { label: "jwt", starts: &["eyJ"], body: Body::Jwt },
     Shape {
         label: "azure key",
         starts: &["accountkey", "account_key", "account-key", "sharedaccesskey", "shared_access_key"],
@@ -157,7 +189,7 @@ static SHAPES: &[Shape] = &[
 static STARTS: LazyLock<Regex> = LazyLock::new(|| {
     let one = |shape: &Shape, start: &&str| match shape.body {
         Body::Named(_) => format!("(?i-u:{})", regex::escape(start)),
-        Body::Run(_) | Body::Block(_) => regex::escape(start),
+        Body::Run(_) | Body::Jwt | Body::Block(_) => regex::escape(start),
     };
     let all: Vec<String> =
         SHAPES.iter().flat_map(|shape| shape.starts.iter().map(move |start| one(shape, start))).collect();
@@ -263,7 +295,8 @@ fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<
     let body = start + prefix;
     match shape.body {
         // Inside a longer word it is by chance. A dash or an underscore ends a word: `my-ghp_…`, `x_ghp_…`.
-        Body::Run(_) if ahead.is_some_and(alnum) => Is::Nothing,
+        Body::Run(_) | Body::Jwt if ahead.is_some_and(alnum) => Is::Nothing,
+        Body::Jwt => jwt(text, start, ended),
         Body::Run(run) => value(text, start, body, run, ended),
         Body::Named(run) => {
             let separators =
@@ -297,6 +330,31 @@ fn varied(value: &[u8]) -> bool {
     let mut seen = [false; 256];
     value.iter().for_each(|b| seen[usize::from(*b)] = true);
     seen.iter().filter(|seen| **seen).count() >= VARIED
+}
+
+/// A JSON web token: header, claims and signature.
+fn jwt(text: &[u8], start: usize, ended: bool) -> Is {
+    let mut at = start;
+    for part in 0..3 {
+        let len = text[at..].iter().take(TOKEN_MAX + 1).take_while(|b| dashed(**b)).count();
+        let part_of = &text[at..at + len];
+        let object = b"eyJ";
+        let begins =
+            part == 2 || part_of.starts_with(object) || (part_of.len() < object.len() && object.starts_with(part_of));
+        at += len;
+        if len > TOKEN_MAX || !begins {
+            return Is::Nothing;
+        }
+        if at == text.len() && !ended {
+            return Is::Open;
+        }
+        let long_enough = len >= if part == 2 { SIGNATURE_MIN } else { OBJECT_MIN };
+        if !long_enough || (part < 2 && text.get(at) != Some(&b'.')) {
+            return Is::Nothing;
+        }
+        at += usize::from(part < 2);
+    }
+    if varied(&text[at - SIGNATURE_MIN..at]) { Is::Value { start, end: at } } else { Is::Nothing }
 }
 
 /// Whether a value says of itself that it is an example, as those of documents do. Not what stands behind a whole value.
