@@ -190,7 +190,6 @@ pub const PLACES: &[Place] = &[
     place(Tool, ".yarnrc.yml", "yarn runs the program that it names"),
     place(Tool, ".yarn/", "yarn runs the releases and plugins in it"),
     place(Tool, ".pnpmfile.cjs", "pnpm runs it at every install"),
-    place(Tool, ".pnp.cjs", "node loads it at every command of yarn"),
     place(Tool, "bunfig.toml", "bun loads the code that it names before every script"),
     place(Tool, ".bundle/config", "bundler takes sources and paths of programs from it"),
     place(Tool, ".mvn/extensions.xml", "maven loads the code that it names at every build"),

@@ -1,6 +1,5 @@
 //! What a file is besides a file, as far as only the tree can tell: the policy knows places by their names.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_base::Risk;
@@ -8,7 +7,7 @@ use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, Tool
 use portcullis_policy::places::{self, Place};
 use portcullis_policy::secrets::{self, Look, SecretName};
 use portcullis_sandbox::tree::kind_at;
-use portcullis_sandbox::{Kind, Mount, MountTable};
+use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
 
 use super::own::OwnWrites;
 use super::tracked::{self, Tracked};
@@ -145,8 +144,7 @@ pub(crate) fn beginning_at(mounts: &MountTable, mount: &Mount, beneath: &Path) -
 }
 
 fn content(mount: &Mount, beneath: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    mount.dir().open(beneath).ok()?.take(LOOKED_AT).read_to_end(&mut bytes).ok()?;
+    let bytes = read_small_beneath(mount.dir(), beneath, LOOKED_AT)?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

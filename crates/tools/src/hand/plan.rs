@@ -141,7 +141,7 @@ impl Hand {
             if over > 0 {
                 warnings.push(format!(
                     "{over} files and folders that run later outside of the sandbox could not be kept read-only, because \
-                     there are too many; look at them after this command"
+                     there are too many, or they lie too deep; look at them after this command"
                 ));
             }
             later = Some(found);

@@ -38,7 +38,7 @@ fn job(leave: &Arc<Notify>) -> BTreeMap<ToolName, Tool> {
             async move {
                 let mut out = context.spool("stdout");
                 for n in 0..input.bytes {
-                    out.write(if n % 10 == 9 { b"\n" } else { b"x" }).expect("kept");
+                    out.write(if n % 10 == 9 { b"\n" } else { b"." }).expect("kept");
                 }
                 context.background(Background::default())?;
                 tokio::select! {
@@ -65,12 +65,12 @@ async fn a_running_task_shows_what_it_wrote_and_an_ended_one_its_result() {
     let id = begin(&hand, 25).await;
 
     let seen = hand.done("task_output", json!({ "task_id": id })).await;
-    assert_eq!(text(&seen), "xxxxxxxxx\nxxxxxxxxx\nxxxxx");
+    assert_eq!(text(&seen), ".........\n.........\n.....");
     let view = seen.structured.expect("a view");
     assert_eq!((&view["state"], &view["tool"], &view["text"]), (&json!("running"), &json!("job"), &Value::Null));
     assert_eq!(view["streams"], json!([{"name": "stdout", "bytes": 25}]));
     let new = hand.done("task_output", json!({ "task_id": id, "range": [20, 0] })).await;
-    assert_eq!(text(&new), "xxxxx", "only what came since");
+    assert_eq!(text(&new), ".....", "only what came since");
     let bad = json!({ "task_id": id, "range": [20, 10] });
     hand.refused("task_output", bad, Code::SchemaInvalid, None, Phase::Validate).await;
 
@@ -104,7 +104,7 @@ async fn a_task_that_holds_every_key_can_be_cancelled_without_asking() {
     let seen = hand.done("task_cancel", json!({ "task_id": id })).await;
     assert!(begun.elapsed() < Duration::from_secs(1), "it waits for no key of the task: {:?}", begun.elapsed());
     assert_eq!(seen.structured.as_ref().expect("a view")["state"], "cancelled");
-    assert_eq!(text(&seen), "xxxxxxxxx\nxx", "what it wrote until then");
+    assert_eq!(text(&seen), ".........\n..", "what it wrote until then");
     assert_eq!(seen.side_effects.items[0].kind, "task_cancelled");
     hand.session.release().await.expect("nothing is left to wait for");
 }
@@ -145,11 +145,11 @@ async fn l58_of_a_long_output_both_ends_are_held_and_the_rest_is_said_to_come() 
     let middle = hand.done("task_output", json!({ "task_id": id, "range": [100_000, 100_020] })).await;
     assert_eq!(text(&middle), "[bytes 100000–100020 can be read when the task has ended]\n");
     let end = hand.done("task_output", json!({ "task_id": id, "range": [399_980, 0] })).await;
-    assert_eq!(text(&end), "xxxxxxxxx\nxxxxxxxxx\n");
+    assert_eq!(text(&end), ".........\n.........\n");
     hand.done("task_cancel", json!({ "task_id": id })).await;
     let ended = hand.done("task_output", json!({ "task_id": id })).await;
     let view = ended.structured.expect("a view");
     assert_eq!((&view["truncated"], &view["artifacts"][0]["bytes"]), (&json!(true), &json!(400_000)));
     let artifact = json!({ "id": view["artifacts"][0]["id"], "range": [100_000, 100_020] });
-    assert_eq!(text(&hand.done("artifact_read", artifact).await), "xxxxxxxxx\nxxxxxxxxx\n", "L45: all of it");
+    assert_eq!(text(&hand.done("artifact_read", artifact).await), ".........\n.........\n", "L45: all of it");
 }
