@@ -179,17 +179,19 @@ impl Capture {
     }
 
     fn so_far(&self) -> SoFar {
-        let (head, tail) = match &self.body {
-            Body::Inline(held) => (held.clone(), Vec::new()),
-            Body::Spilled(_, Some(ends)) => (ends.head.clone(), ends.tail.iter().copied().collect()),
+        let rest = self.redactor.as_ref().map_or(&[][..], RedactingStream::harmless);
+        let (head, tail): (Vec<u8>, Vec<u8>) = match &self.body {
+            Body::Inline(held) => ([held, rest].concat(), Vec::new()),
+            Body::Spilled(_, Some(ends)) => (ends.head.clone(), ends.tail.iter().chain(rest).copied().collect()),
             Body::Spilled(_, None) | Body::Lost(_) => (Vec::new(), Vec::new()),
         };
+        let kept = self.kept + rest.len() as u64;
         SoFar {
             name: self.name.clone(),
             total_bytes: self.total,
-            kept_bytes: self.kept,
+            kept_bytes: kept,
             head,
-            tail_at: self.kept - tail.len() as u64,
+            tail_at: kept - tail.len() as u64,
             tail,
         }
     }

@@ -89,6 +89,11 @@ impl Search {
         self.families.iter().any(|family| family.is_match(text)) || (self.keys && shapes::any(text))
     }
 
+    /// Whether a text is the beginning of a key's prefix and of nothing else that is looked for.
+    pub(crate) fn is_only_a_prefix(&self, text: &[u8]) -> bool {
+        self.families.is_empty() && self.keys && shapes::begun(text) == text.len()
+    }
+
     /// The places in `text` by start, overlapping ones too, and how many bytes of it are decided: all where it has
     /// `ended`. `before` is the byte ahead of it.
     pub(crate) fn decide(&self, text: &[u8], before: Option<u8>, ended: bool) -> (Vec<Match>, usize) {

@@ -271,7 +271,7 @@ fn lines(text: &[u8], start: usize, end: usize) -> impl Iterator<Item = (usize, 
 }
 
 /// How many bytes at the end of `text` may be the beginning of a prefix.
-fn begun(text: &[u8]) -> usize {
+pub(crate) fn begun(text: &[u8]) -> usize {
     let longest = SHAPES.iter().flat_map(|shape| shape.starts).map(|start| start.len()).max().unwrap_or(0);
     let part = |len: &usize| {
         let end = &text[text.len() - len..];

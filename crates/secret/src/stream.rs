@@ -46,6 +46,13 @@ impl RedactingStream {
         self.clone().finish()
     }
 
+    /// Held bytes that tell nothing, whatever comes: they may begin the public prefix of a key, and no value has begun.
+    #[must_use]
+    pub fn harmless(&self) -> &[u8] {
+        let only_a_prefix = self.search.as_ref().is_some_and(|search| search.is_only_a_prefix(&self.held));
+        if only_a_prefix && self.covered.is_none() { &self.held } else { &[] }
+    }
+
     /// How many bytes are held back at present.
     #[must_use]
     pub fn held_back(&self) -> usize {

@@ -60,7 +60,8 @@ fn mark_tool(effects: PathBuf) -> Tool {
             async move {
                 let failed = |e: std::io::Error| ToolFailure::new("io_error", e.to_string());
                 let mut file = OpenOptions::new().create(true).append(true).open(effects).map_err(failed)?;
-                writeln!(file, "{}", context.invocation_id()).map_err(failed)?;
+                // In one piece: a kill between two would leave half a line for the next effect to stand behind.
+                file.write_all(format!("{}\n", context.invocation_id()).as_bytes()).map_err(failed)?;
                 let (kind, target) = ("marked".to_owned(), input.text.clone());
                 context.did(SideEffect { kind, target, before: None, after: None, reversible: false });
                 Ok("marked".to_owned())
