@@ -138,7 +138,7 @@ static SHAPES: &[Shape] = &[
     run("vault token", &["hvs.", "hvb."], dashed, 24, TOKEN_MAX),
     run("sendgrid key", &["SG."], dotted, 66, TOKEN_MAX),
     run("age key", &["AGE-SECRET-KEY-1"], upper, 50, TOKEN_MAX),
-    run("crates.io token", &["cio"], alnum, 32, 32),
+    run("cargo registry token", &["cio"], alnum, 32, 32),
     run("databricks token", &["dapi"], |b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b), 32, 32),
     run("groq key", &["gsk_"], alnum, 40, TOKEN_MAX),
     run("xai key", &["xai-"], alnum, 60, TOKEN_MAX),

@@ -300,7 +300,7 @@ fn keys() -> Vec<(&'static str, String)> {
         ("hugging face token", of("hf_", 34)),
         ("docker token", of("dckr_pat_", 27)),
         ("vault token", of("hvs.", 90)),
-        ("crates.io token", of("cio", 32)),
+        ("cargo registry token", of("cio", 32)),
         ("databricks token", format!("dapi{}", "0123456789abcdef".repeat(2))),
         ("groq key", of("gsk_", 52)),
         ("xai key", of("xai-", 80)),
