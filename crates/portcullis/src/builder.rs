@@ -307,7 +307,6 @@ impl RuntimeBuilder {
                 coverage: portcullis_tools::CoverageRule::Region,
                 rules: gate.path_rules(),
                 profile: self.profile,
-                own: hand.own_writes(),
                 hand: Some(hand.clone()),
             };
             let tools = portcullis_tools::file_tools(files.clone())?;

@@ -28,7 +28,7 @@ mod tasks;
 
 pub use artifacts::artifact_tools;
 pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
-pub use files::{CoverageRule, FileTools, OwnWrites, file_tools};
+pub use files::{CoverageRule, FileTools, file_tools};
 pub use names::is_built_in;
 pub use profile::Profile;
 pub use sandbox::{SandboxTools, sandbox_tools};

@@ -33,7 +33,12 @@ impl FileTools {
     pub(crate) fn secret_at(&self, canonical: &str) -> Option<ResourceClass> {
         let (mount, beneath) = beneath(&self.mounts, canonical)?;
         let candidate = Candidate::at(&self.mounts, mount, &beneath, canonical.to_owned())?;
-        secrets_among(vec![candidate], &self.own).pop().map(|secret| secret.class)
+        secrets_among(vec![candidate], self.own_writes()).pop().map(|secret| secret.class)
+    }
+
+    /// What the file tools of this workspace wrote. Without commands nobody needs to know.
+    fn own_writes(&self) -> Option<&OwnWrites> {
+        self.hand.as_ref().map(Hand::own_writes)
     }
 
     /// Writes a file with `write`. What was open before is open afterwards, and so is what was not there.
@@ -46,10 +51,11 @@ impl FileTools {
         let open = secrets::secret(canonical).is_some() && self.secret_at(canonical).is_none();
         let (written, made) = write()?;
         if open
+            && let Some(own) = self.own_writes()
             && let Some((mount, beneath)) = beneath(&self.mounts, canonical)
             && let Some(meta) = mount.host_place().and_then(|host| host.join(beneath).symlink_metadata().ok())
         {
-            self.own.add(&meta, written.size, written.mtime);
+            own.add(&meta, written.size, written.mtime);
         }
         Ok((written, made))
     }
@@ -115,13 +121,14 @@ impl Candidate {
 
 /// Those that are none by what git or this process knows of them are left out: git tracks them as they are, or the file tools
 /// wrote them.
-pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: &OwnWrites) -> Vec<Secret> {
+pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: Option<&OwnWrites>) -> Vec<Secret> {
     let hosts: Vec<PathBuf> = candidates.iter().map(|one| one.host.clone().unwrap_or_default()).collect();
     let tracked = tracked::look(&hosts);
     let all = candidates.into_iter().zip(tracked);
     all.filter(|(one, tracked)| {
         let meta = one.host.as_ref().and_then(|host| host.symlink_metadata().ok());
-        *tracked != Tracked::AsItIs && !meta.is_some_and(|meta| meta.is_file() && own.has(&meta))
+        let own = own.zip(meta).is_some_and(|(own, meta)| meta.is_file() && own.has(&meta));
+        *tracked != Tracked::AsItIs && !own
     })
     .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == Tracked::Listed })
     .collect()

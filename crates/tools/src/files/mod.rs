@@ -22,7 +22,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_pipeline::{BaselineBook, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
-pub use own::OwnWrites;
+pub(crate) use own::OwnWrites;
 
 use crate::hand::Hand;
 use crate::{Profile, tool_name};
@@ -52,8 +52,6 @@ pub struct FileTools {
     pub rules: PathRules,
     /// What holds where no rule speaks.
     pub profile: Profile,
-    /// What this process wrote; the hand of the same workspace knows it, too.
-    pub own: OwnWrites,
     /// The hand of the same workspace. It knows which files run later because a setting of git or a link leads to them.
     pub hand: Option<Hand>,
 }

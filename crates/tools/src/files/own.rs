@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_base::Timestamp;
 
@@ -14,9 +14,9 @@ const MOST: usize = 4_096;
 /// One file in one state: device, number, time of change, size. Whoever writes to it changes the time.
 type Stamp = (u64, u64, i64, i64, u64);
 
-/// What this process wrote. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct OwnWrites(Arc<Mutex<HashSet<Stamp>>>);
+/// What this process wrote.
+#[derive(Debug, Default)]
+pub(crate) struct OwnWrites(Mutex<HashSet<Stamp>>);
 
 fn stamp(meta: &Metadata) -> Stamp {
     (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec(), meta.len())

@@ -41,6 +41,7 @@ pub(crate) use later::{Later, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
+pub(crate) use programs::SYSTEM_FOLDERS;
 pub use run::{Ran, StreamFault, Streams, Tails};
 pub(crate) use run::{ran_to_its_end, tell_unheld};
 pub(crate) use secrets::Emptied;
@@ -186,10 +187,9 @@ impl Hand {
         &self.0.settings
     }
 
-    /// What the file tools of the same workspace write, for them to say.
-    #[must_use]
-    pub fn own_writes(&self) -> OwnWrites {
-        self.0.own.clone()
+    /// What the file tools of the same workspace wrote; they say it here.
+    pub(crate) fn own_writes(&self) -> &OwnWrites {
+        &self.0.own
     }
 
     /// What starts them.

@@ -11,8 +11,8 @@ use portcullis_sandbox::hand::Source;
 use super::masks::Closed;
 use super::view::Shown;
 
-/// Where programs of the system lie.
-const FOLDERS: &[&str] =
+/// Where programs of the system lie, and where a bare name is looked for.
+pub(crate) const SYSTEM_FOLDERS: &[&str] =
     &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/games", "/usr/local/games"];
 
 /// Programs that lie in a folder of their own as well.
@@ -48,7 +48,7 @@ pub(super) fn closed(shown: &Shown, denied: &[DeniedProgram]) -> Vec<Closed> {
 
 /// The folders of the system and those that toolchains bring.
 fn folders(shown: &Shown) -> Vec<PathBuf> {
-    let mut out: Vec<PathBuf> = FOLDERS.iter().map(PathBuf::from).collect();
+    let mut out: Vec<PathBuf> = SYSTEM_FOLDERS.iter().map(PathBuf::from).collect();
     let path = shown.toolchain_env.iter().find(|(name, _)| name == "PATH");
     let brought = path.iter().flat_map(|(_, value)| std::env::split_paths(value)).filter(|folder| folder.is_absolute());
     for folder in brought {

@@ -152,7 +152,7 @@ impl Hand {
                 !decided.contains(&one.path) && !Path::new(&one.path).ancestors().any(|around| closed.contains(around))
             });
             let mut paths = HashMap::new();
-            for secret in class::secrets_among(candidates, &hand.0.own) {
+            for secret in class::secrets_among(candidates, Some(&hand.0.own)) {
                 if !open.may_show(&secret.path, secret.class) {
                     paths.insert(secret.path, if secret.listed { CLOSED } else { EMPTY });
                 }
@@ -185,7 +185,9 @@ impl Hand {
         let new: Vec<(String, usize)> =
             emptied.paths().into_iter().filter(|(path, _)| told.insert(path.clone())).collect();
         let (first, _) = new.first()?;
-        let rule = format!("a rule (action = \"read\", path = \"{first}\", effect = \"allow\") opens it to both");
+        let rule = format!(
+            "a rule (action = \"read\", path = \"{first}\", effect = \"allow\") opens it to `read` and to commands"
+        );
         if !full {
             let all: Vec<&String> = new.iter().map(|(path, _)| path).collect();
             return Some(format!(
@@ -198,10 +200,7 @@ impl Hand {
         let mut told = Vec::new();
         for (paths, how) in [
             (of(EMPTY), "shown empty to commands"),
-            (
-                of(CLOSED),
-                "closed to commands, because git's index names it and does not prove that it is in the repository",
-            ),
+            (of(CLOSED), "closed to commands (git has other content under this name)"),
         ] {
             match paths.len() {
                 0 => {}

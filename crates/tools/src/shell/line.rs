@@ -64,7 +64,7 @@ impl ShellTools {
         if let Some(first) = requests.first_mut() {
             for path in secrets {
                 let why = "may hold secrets, so this command does not see what is in it";
-                *first = first.clone().fact("kept_from_it", format!("{path} {why}"));
+                *first = first.clone().fact("kept from it", format!("{path} {why}"));
             }
         }
         let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();

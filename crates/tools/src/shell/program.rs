@@ -5,11 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use portcullis_sandbox::MountTable;
 
+use crate::hand::SYSTEM_FOLDERS;
+
 /// Links that are followed, as many as matter and few enough to cost nothing.
 const LINKS_MAX: usize = 8;
-
-/// Where a bare name is looked for.
-const FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Programs that do what the name says which they are called by: each of many names is a program of its own.
 const MANY_IN_ONE: &[&str] = &[
@@ -44,7 +43,7 @@ pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String
     let mut at = if program.contains('/') {
         Path::new(cwd).join(program)
     } else {
-        let found = FOLDERS.iter().map(|folder| Path::new(folder).join(program));
+        let found = SYSTEM_FOLDERS.iter().map(|folder| Path::new(folder).join(program));
         match found.into_iter().find(|place| place.symlink_metadata().is_ok()) {
             Some(place) => place,
             None => return Vec::new(),

@@ -66,7 +66,6 @@ static TOOLS: LazyLock<BTreeMap<ToolName, Tool>> = LazyLock::new(|| {
     let mounts = MountTable::workspace(&world.path(""), TreeOwner::SessionOwn).expect("a mount");
     let parts = FileTools {
         profile: Profile::Managed,
-        own: portcullis_tools::OwnWrites::default(),
         hand: None,
         mounts: Arc::new(mounts),
         baselines: BaselineBook::default(),

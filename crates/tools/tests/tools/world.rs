@@ -168,7 +168,6 @@ impl World {
         });
         let files = FileTools {
             profile: Profile::Managed,
-            own: portcullis_tools::OwnWrites::default(),
             hand: None,
             mounts: Arc::new(mounts),
             baselines: baselines.clone(),
