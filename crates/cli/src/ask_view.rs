@@ -15,7 +15,7 @@ pub use crate::ask_kept::diff;
 use crate::choice::{Choice, Chooser};
 use crate::pages::{Pages, Size};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
-use crate::run::screen;
+use crate::run::words;
 use crate::world::World;
 
 /// Facts with a place and a label of their own; any other is shown under its own name.
@@ -49,7 +49,7 @@ pub fn call(row: &AskRow) -> String {
     let input = row.facts.get("input").map(Value::to_string).unwrap_or_default();
     let tool = row.facts.get("tool").and_then(Value::as_str).unwrap_or_default();
     let resource = || row.facts.pointer("/resources/0/as_written").and_then(Value::as_str);
-    match screen::titled(tool, &input) {
+    match words::titled(tool, &input) {
         named if named == tool => format!("{tool} {}", resource().unwrap_or_default()).trim_end().to_owned(),
         named => named,
     }

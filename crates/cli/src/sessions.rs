@@ -18,7 +18,7 @@ use crate::events::Cursor;
 use crate::exit::{Ended, failed};
 use crate::progress::Bar;
 use crate::render::{self, BOLD, DIM, Term, safe_line, styled};
-use crate::run::screen;
+use crate::run::words;
 use crate::status::head_reads_as;
 use crate::world::{PAGE, World, key};
 use crate::{events, export, fork, import, operator, output_tail, rm, search, status, trace, tree, unknown, wake};
@@ -157,7 +157,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.intent") {
                 if let Body::IntentProposed(fact) = event.body() {
                     let input = fact.raw_input.to_string();
-                    aims.insert(fact.intent_id, screen::aim(&input).unwrap_or(input));
+                    aims.insert(fact.intent_id, words::aim(&input).unwrap_or(input));
                 }
             }
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {

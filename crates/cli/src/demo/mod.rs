@@ -22,7 +22,8 @@ use crate::exit::{Ended, failed, fault, streamed, usage};
 use crate::home::Home;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
-use crate::run::screen::{self, Screen};
+use crate::run::screen::Screen;
+use crate::run::words;
 use crate::run::{Work, model, spent};
 use crate::signals::{Interrupts, Leave};
 use crate::world::{World, quoted};
@@ -312,7 +313,7 @@ fn told(outcome: &Outcome, screen: &Screen, stop: &Stop) -> anyhow::Result<Optio
                 screen.error(&words);
             }
             if let Some(checked) = &end.checked {
-                screen.print(&screen::verdict(checked));
+                screen.print(&words::verdict(checked));
             }
             Ok(end.checked.as_ref().map(|checked| checked.verdict))
         }

@@ -11,6 +11,7 @@ mod session;
 mod talk;
 pub mod typed;
 mod undo;
+pub mod words;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -443,8 +444,8 @@ fn done(end: &WakeEnd, screen: &Screen) {
     match (wake::no_answer(end), &end.checked) {
         (Some(words), _) => screen.error(&words),
         // It is why the run fails.
-        (None, Some(checked)) if wake::contradicted(end) => screen.needed(&screen::verdict(checked)),
-        (None, Some(checked)) => screen.line(&screen::verdict(checked)),
+        (None, Some(checked)) if wake::contradicted(end) => screen.needed(&words::verdict(checked)),
+        (None, Some(checked)) => screen.line(&words::verdict(checked)),
         (None, None) => {}
     }
 }

@@ -15,7 +15,7 @@ use reedline::{
 
 use super::drive::{Drive, Outcome};
 use super::typed::Typed;
-use super::{Work, changes, screen, spent, undo};
+use super::{Work, changes, spent, undo, words};
 use crate::exit::Ended;
 use crate::render::{BOLD, DIM, Term, exact, place, safe, styled};
 use crate::signals::Interrupts;
@@ -268,7 +268,7 @@ async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
             if let Some(words) = wake::no_answer(&end) {
                 drive.screen.error(&words);
             } else if let Some(checked) = end.checked.filter(|checked| !checked.claims.is_empty()) {
-                drive.screen.line(&screen::verdict(&checked));
+                drive.screen.line(&words::verdict(&checked));
             }
         }
         Outcome::Nothing => {}
