@@ -87,8 +87,8 @@ fn command_lines() -> Result<Row> {
         let mut own = Vec::with_capacity(DECISIONS);
         for _ in 0..DECISIONS {
             let begun = Instant::now();
-            std::hint::black_box(portcullis_policy::command::analyse(line));
-            std::hint::black_box(portcullis_policy::command::read_only(line).is_ok());
+            std::hint::black_box(portcullis_command::analyse(line));
+            std::hint::black_box(portcullis_command::read_only(line).is_ok());
             own.push(begun.elapsed());
         }
         slowest = slowest.max(p50(own.clone()));

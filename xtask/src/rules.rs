@@ -5,6 +5,7 @@
 pub const LINES: &[(&str, u8)] = &[
     ("base", 1),
     ("secret", 2),
+    ("command", 3),
     ("contract", 3),
     ("event", 3),
     ("store", 4),

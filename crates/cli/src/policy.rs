@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use portcullis::instead::{self, Alternative};
 use portcullis::{Runtime, RuntimeBuilder};
 use portcullis_base::{Clock as _, Code, SystemClock};
 use portcullis_event::facts::Verdict;
 use portcullis_pipeline::Explained;
-use portcullis_policy::command::Alternative;
 use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, RuleId, file_hash, lint};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
     let runtime = deciding(settings, &folder)?;
     let session = call_session(&folder);
     let found = runtime.gate().explain(session, "local", tool, input).await;
-    let instead = mapped::mapped(tool, input);
+    let instead = instead::instead_of(tool, input);
     let wrong = example_input::is_wrong_input(found.code);
     if wrong && !term.json {
         // No rule was asked: this is no decision about a call, but an input that is none.

@@ -2,9 +2,9 @@
 //! known only when the line runs (13.3, L32).
 
 use crate::ArgvPattern;
-use crate::command::marks::{self, Open};
-use crate::command::verbs::{Between, Takes, family};
-use crate::command::{base, hides_program};
+use portcullis_command::marks::{self, Open};
+use portcullis_command::verbs::{Between, Takes, family};
+use portcullis_command::{base, hides_program};
 
 /// Whether a command is one of those that a rule means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

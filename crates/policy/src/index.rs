@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use crate::command::verbs::hyphenated;
 use crate::fit::{Fit, program_key};
 use crate::subject::Subject;
 use crate::{ArgvPattern, HostPattern, PathPattern, ResourcePattern, Rule, RuleEffect, Specificity, WordPattern};
+use portcullis_command::verbs::hyphenated;
 
 /// A pattern of the rule with this number, and how closely it fits where it matches.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@
 
 mod action;
 mod argv;
-pub mod command;
+mod command_access;
 mod decide;
 mod decision;
 mod enterprise;
@@ -32,14 +32,13 @@ mod policy;
 mod resource;
 mod restrict;
 mod rule;
-pub mod secrets;
-mod sounding;
 mod subject;
 mod suggest;
 mod tables;
 
 pub use action::{ActionPattern, WordPattern};
 pub use argv::ArgvPattern;
+pub use command_access::{lexical, line_access, plan_access};
 pub use decision::{Allow, Ask, Asker, Decision, Deny};
 pub use enterprise::{EnterprisePolicy, FileOwner, OwnerCheck, SystemOwner};
 pub use error::{PatternError, PolicyError, Problem};
@@ -52,5 +51,4 @@ pub use places::{Place, PlaceKind};
 pub use policy::{DeniedPath, DeniedProgram, Policy, PolicyBuilder, file_hash};
 pub use resource::{ResourcePattern, Specificity};
 pub use rule::{Layer, Rule, RuleEffect, RuleId, RuleRef, RuleSource, Scope};
-pub use secrets::{Look, SecretName};
 pub use suggest::SuggestedRule;

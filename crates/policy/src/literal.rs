@@ -1,9 +1,9 @@
 //! Words of an argv pattern that no command has: wildcards, whole lines, signs of the shell. Words are compared letter by
 //! letter, so that whoever wrote one of these meant something else.
 
-use crate::command::base;
-use crate::command::verbs::family;
 use crate::{ArgvPattern, RuleEffect};
+use portcullis_command::base;
+use portcullis_command::verbs::family;
 
 /// Programs that take patterns, expressions or whole scripts as their words: a `*` in such a word is what the program is
 /// given, and may be meant as it stands.

@@ -7,10 +7,11 @@ use std::collections::HashSet;
 
 use portcullis_base::Risk;
 use portcullis_contract::{AccessRequest, Resource, ResourceClass};
+use portcullis_secret::file_names;
 
 use crate::path::Segment;
 use crate::subject::Subject;
-use crate::{PathPattern, Place, ResourcePattern, glob, places, secrets};
+use crate::{PathPattern, Place, ResourcePattern, glob, places};
 
 /// One thing that a path is besides a file, and the names in it that tell so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +54,9 @@ impl Classed {
         let Subject::Path(path) = subject else { return None };
         let only_reads = request.risk.iter().all(|risk| *risk == Risk::Read);
         if let Some(ResourceClass::Secret(_)) = resource.class.as_ref().filter(|_| only_reads) {
-            let hits = secrets::hit(path).into_iter().collect();
+            let told = file_names::telling_names(path);
+            let hits =
+                told.map(|(secret, signs)| Hit { name: secret.pattern, why: secret.why, signs }).into_iter().collect();
             return Some(Self { class: BuiltIn::Secrets, path: path.clone(), hits });
         }
         let writes = request.risk.iter().any(|risk| *risk != Risk::Read);

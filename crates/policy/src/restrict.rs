@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use portcullis_base::{CommandFacts, OtherForm};
 use portcullis_contract::{Action, Resource};
 
-use crate::command::{self, base, is_assignment, is_known, marks, may_be_line};
 use crate::fit::Fit;
 use crate::subject::Subject;
 use crate::{Asker, Layer, Policy, ResourcePattern, Rule, RuleEffect, Specificity};
+use portcullis_command::{self as command, base, is_assignment, is_known, marks, may_be_line};
 
 /// Words of a program that nobody knows which are looked at as a line for a shell.
 const LINES_MAX: usize = 16;

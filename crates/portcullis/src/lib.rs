@@ -71,6 +71,6 @@ pub use portcullis_policy::{
 pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
-pub use portcullis_tools::Profile;
 pub use portcullis_tools::hand::{HandSettings, NetworkAccess};
+pub use portcullis_tools::{Profile, instead};
 pub use tokio_util::sync::CancellationToken;

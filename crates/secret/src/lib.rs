@@ -2,13 +2,15 @@
 //!
 //! Owns: [`SecretText`] and [`SecretBytes`], the [`Sealer`] with its [`SealingKey`], the
 //! [`Redactor`] that keeps known secrets out of whatever is written (SA-36, L69), and the removal of
-//! fields that a schema marks `x-portcullis-sensitive` (tool-contract §4).
+//! fields that a schema marks `x-portcullis-sensitive` (tool-contract §4); the names of files that hold secrets by custom
+//! ([`file_names`]).
 //! Knows nothing of: where secrets come from, where sealed bytes are kept, who may see what.
 //!
 //! Invariant: nothing in this crate prints a secret. Every error, `Debug`, `Display` and
 //! `Serialize` of a secret-bearing type is free of its content; [`SecretText::expose`] and
 //! [`SecretBytes::expose`] are the only ways out, and easy to search for.
 
+pub mod file_names;
 mod forms;
 mod key;
 mod key_file;
@@ -16,6 +18,7 @@ mod redactor;
 mod seal;
 mod sensitive;
 mod shapes;
+mod sounding;
 mod stream;
 mod value;
 

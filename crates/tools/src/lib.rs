@@ -17,6 +17,7 @@ mod edits;
 mod files;
 pub mod hand;
 mod image;
+pub mod instead;
 mod let_go;
 mod names;
 mod page;

@@ -1,8 +1,8 @@
 //! Claims about commands: that one ran, that it ended well, what git did. A claim names a command by its program and some
 //! of its words in their order, and is judged by that command alone.
 
+use portcullis_command::steps;
 use portcullis_event::facts::{ClaimVerdict as V, VerificationVerdict as Verdict};
-use portcullis_policy::command::steps;
 
 use super::checked::{Came, Checked};
 use super::ends::Ended;

@@ -1,6 +1,6 @@
 //! How each step of a line ended, as far as the line's exit code tells, and whether it surely ran.
 
-use portcullis_policy::command::{Joined, Step};
+use portcullis_command::{Joined, Step};
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ fn passes_on(argv: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_policy::command::steps;
+    use portcullis_command::steps;
 
     use super::*;
 

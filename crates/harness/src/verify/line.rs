@@ -1,6 +1,6 @@
 //! What a command line did, step by step, as far as its exit code tells.
 
-use portcullis_policy::command::{ReadPlan, Step, analyse, steps};
+use portcullis_command::{ReadPlan, Step, analyse, steps};
 
 use super::ends::{Ended, Known, endings};
 use super::peel::{assigned, base, peeled};

@@ -3,9 +3,12 @@
 use crate::corpus;
 
 use portcullis_base::Timestamp;
+use portcullis_command::{Redirected, analyse, read_only};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, ResourceKind};
-use portcullis_policy::command::{Redirected, analyse, lexical, read_only};
-use portcullis_policy::{Asker, Decision, Grant, GrantScope, Layer, Policy, PolicyBuilder, Satisfies, parse_rules};
+use portcullis_policy::{
+    Asker, Decision, Grant, GrantScope, Layer, Policy, PolicyBuilder, Satisfies, lexical, line_access, parse_rules,
+    plan_access,
+};
 use proptest::prelude::*;
 
 fn policy(rules: &str) -> Policy {
@@ -18,7 +21,7 @@ fn asker(default: DefaultPolicy, grants: &[Grant]) -> Asker<'_> {
 }
 
 fn requests(line: &str) -> Vec<AccessRequest> {
-    analyse(line).requests(&Action::new("shell_run"), line, &lexical("/workspace"))
+    line_access(&analyse(line), &Action::new("shell_run"), line, &lexical("/workspace"))
 }
 
 fn decide(policy: &Policy, line: &str) -> Decision {
@@ -338,7 +341,7 @@ fn l33_the_suggestion_of_a_line_allows_that_line_and_no_more() {
 fn a_plan_that_only_reads_is_allowed_by_default_unless_a_rule_denies_a_path() {
     let rules = policy("[[rules]]\naction = \"read\"\npath = \"**/secret.txt\"\neffect = \"deny\"\n");
     let decide = |line: &str| {
-        let requests = read_only(line).expect(line).requests(&Action::new("bash"), "/workspace");
+        let requests = plan_access(&read_only(line).expect(line), &Action::new("bash"), "/workspace");
         rules.decide(&requests, &asker(DefaultPolicy::Auto, &[]))
     };
     for line in ["cat a.txt", "ls", "pwd", "grep -rn x src | head", "cd src && cat a"] {

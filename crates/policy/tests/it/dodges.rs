@@ -2,9 +2,9 @@
 //! And lines of every day that must be neither.
 
 use portcullis_base::Timestamp;
+use portcullis_command::analyse;
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy};
-use portcullis_policy::command::{analyse, lexical};
-use portcullis_policy::{Asker, Decision, Layer, Policy, PolicyBuilder, parse_rules};
+use portcullis_policy::{Asker, Decision, Layer, Policy, PolicyBuilder, lexical, line_access, parse_rules};
 
 /// As a person writes it who trusts a session with everything but one command.
 const RULES: &str = "[[rules]]\naction = \"*\"\nargv = [\"rm\"]\neffect = \"deny\"\n\
@@ -16,7 +16,7 @@ fn policy(rules: &str) -> Policy {
 }
 
 fn decide(policy: &Policy, line: &str) -> Decision {
-    let requests: Vec<AccessRequest> = analyse(line).requests(&Action::new("bash"), line, &lexical("/workspace"));
+    let requests: Vec<AccessRequest> = line_access(&analyse(line), &Action::new("bash"), line, &lexical("/workspace"));
     let now = Timestamp::from_micros(1);
     let asker = Asker { agent: None, session: None, project: None, now, default: DefaultPolicy::Auto, grants: &[] };
     policy.decide(&requests, &asker)

@@ -1,9 +1,11 @@
 //! L33 on input: what a line feeds to a command is no part of its words, so that no remembered answer reaches it.
 
 use portcullis_base::{GrantId, Timestamp};
+use portcullis_command::{analyse, read_only};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy};
-use portcullis_policy::command::{analyse, lexical, read_only};
-use portcullis_policy::{Asker, Decision, Grant, GrantScope, Layer, Policy, PolicyBuilder, Satisfies, parse_rules};
+use portcullis_policy::{
+    Asker, Decision, Grant, GrantScope, Layer, Policy, PolicyBuilder, Satisfies, lexical, line_access, parse_rules,
+};
 use proptest::prelude::*;
 
 fn policy(rules: &str) -> Policy {
@@ -12,7 +14,7 @@ fn policy(rules: &str) -> Policy {
 }
 
 fn requests(line: &str) -> Vec<AccessRequest> {
-    analyse(line).requests(&Action::new("bash"), line, &lexical("/workspace"))
+    line_access(&analyse(line), &Action::new("bash"), line, &lexical("/workspace"))
 }
 
 /// As in profile `code`: reading inside is allowed, running is asked about.

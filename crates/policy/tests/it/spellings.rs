@@ -1,9 +1,9 @@
 //! L32 as properties: a denied command in generated spellings, lines that hide one, and lines of every day that do neither.
 
 use portcullis_base::Timestamp;
+use portcullis_command::analyse;
 use portcullis_contract::{Action, DefaultPolicy};
-use portcullis_policy::command::{analyse, lexical};
-use portcullis_policy::{Asker, Decision, Layer, Policy, PolicyBuilder, parse_rules};
+use portcullis_policy::{Asker, Decision, Layer, Policy, PolicyBuilder, lexical, line_access, parse_rules};
 use proptest::prelude::*;
 
 use crate::corpus;
@@ -21,7 +21,7 @@ fn policy(denied: &[&[&str]]) -> Policy {
 }
 
 fn decide(policy: &Policy, line: &str) -> Decision {
-    let requests = analyse(line).requests(&Action::new("bash"), line, &lexical("/workspace"));
+    let requests = line_access(&analyse(line), &Action::new("bash"), line, &lexical("/workspace"));
     let now = Timestamp::from_micros(1);
     let asker = Asker { agent: None, session: None, project: None, now, default: DefaultPolicy::Auto, grants: &[] };
     policy.decide(&requests, &asker)

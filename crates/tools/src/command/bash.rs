@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet, EnvKey, Reason, Risk};
+use portcullis_command::{self as command, NotReadOnly, ReadPlan};
 use portcullis_contract::{
     Action, BuildError, Content, EndedCommand, Precondition, Prepared, Resolved, Semantics, ShellFact, SpoolRef,
     Timeout, Tool, ToolContext, ToolFailure, ToolName, UserText,
 };
-use portcullis_policy::command::{self, NotReadOnly, ReadPlan, Whereabouts};
 use portcullis_sandbox::VirtualPath;
 use portcullis_secret::SecretText;
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ use super::{ReadHand, ReadLine, ReadRan};
 use crate::count::Count;
 use crate::hand::READ_ONLY_PROFILE;
 use crate::shell::{Alone, Brings, ShellTools, StateView, WithEnv};
-use crate::{executor, tool_name};
+use crate::{executor, instead, tool_name};
 
 const DESCRIPTION: &str = "Runs a command line that only reads, in a sandbox without a network in which nothing can be \
 written: ls, cat, head, tail, wc, grep, rg, find, sed -n, sort, uniq, cut, diff, jq, stat, du, tree and the like, as \
@@ -152,7 +152,7 @@ where
 
 /// The line that was decided on. Reading it again is pure, so it is the same.
 fn line_of(input: &BashInput, resolved: &Resolved) -> Result<ReadLine, Precondition> {
-    let plan = input.plan().map_err(|why| Precondition::failed(why.reason, why.to_string()))?;
+    let plan = input.plan().map_err(|why| Precondition::failed(why.reason, instead::refusal(&why)))?;
     let cwd = resolved.cwd.as_deref().unwrap_or("/workspace");
     let cwd = VirtualPath::new(cwd).map_err(|why| Precondition::failed(Reason::CwdInvalid, why.to_string()))?;
     Ok(ReadLine::decided(plan, cwd, resolved.resources.clone()))
@@ -162,17 +162,17 @@ impl ReadHand {
     /// Why a line is not run, with what does the same.
     fn refused(&self, why: &NotReadOnly, input: &BashInput, cwd: &VirtualPath) -> Precondition {
         let mounts: Vec<&str> = self.files.mounts.mounts().map(|mount| mount.root().as_str()).collect();
-        let at = Whereabouts { cwd: cwd.as_str(), mounts: &mounts };
+        let at = instead::Whereabouts { cwd: cwd.as_str(), mounts: &mounts };
         let mapped = match &input.args {
             Some(args) => {
                 let argv: Vec<String> = std::iter::once(&input.command).chain(args).cloned().collect();
-                command::mapped_argv(&argv, at)
+                instead::mapped_argv(&argv, at)
             }
-            None => command::mapped(&input.command, at),
+            None => instead::mapped(&input.command, at),
         };
         let text = match mapped {
             Some(other) => format!("{}; use {} {} instead", why.what, other.tool, other.input),
-            None => why.to_string(),
+            None => instead::refusal(why),
         };
         Precondition::failed(why.reason, text)
     }

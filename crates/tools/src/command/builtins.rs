@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use portcullis_command::{Builtin, Stage};
 use portcullis_pipeline::Environment;
-use portcullis_policy::command::{Builtin, Stage};
 use portcullis_sandbox::{self as sandbox, Attempt, FileError, Kind, VirtualPath};
 
 use super::operands::Outlook;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, PipeWriter};
 
 use portcullis_base::{EnvKey, limits};
+use portcullis_command::{Builtin, Joiner, ReadPlan};
 use portcullis_contract::{ToolContext, ToolFailure};
 use portcullis_pipeline::Environment;
-use portcullis_policy::command::{Builtin, Joiner, ReadPlan};
 use portcullis_sandbox::VirtualPath;
 use portcullis_secret::SecretText;
 use tokio::time::Instant;

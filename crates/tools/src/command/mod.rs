@@ -14,9 +14,10 @@ mod pipeline;
 mod result;
 
 use portcullis_base::{Effect, EffectSet, Reason, Risk, RiskSet};
+use portcullis_command::ReadPlan;
 use portcullis_contract::{AccessRequest, Action, Caller, Precondition, Resource};
 use portcullis_pipeline::ShellBook;
-use portcullis_policy::command::ReadPlan;
+use portcullis_policy::plan_access;
 use portcullis_sandbox::{Kind, VirtualPath};
 
 pub use bash::read_tools;
@@ -75,7 +76,7 @@ impl ReadLine {
     /// What rules decide about: each stage by its words under `action`, and each place as a `read`.
     #[must_use]
     pub fn requests(&self, action: &Action) -> Vec<AccessRequest> {
-        let mut requests = self.plan.requests(action, self.cwd.as_str());
+        let mut requests = plan_access(&self.plan, action, self.cwd.as_str());
         requests.truncate(1);
         let mut places = self.resources.iter().cloned();
         if let Some(first) = places.next() {

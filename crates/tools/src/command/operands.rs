@@ -8,8 +8,8 @@
 
 use std::collections::HashSet;
 
+use portcullis_command::{self as command, Arg, Builtin, Joiner, Redirection, Stage, Word};
 use portcullis_contract::{Precondition, Resource};
-use portcullis_policy::command::{self, Arg, Builtin, Joiner, Redirection, Stage, Word};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, PathFault, VirtualPath};
 
 use super::globs::{self, Unmatched};

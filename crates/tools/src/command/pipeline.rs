@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use futures_util::future::{join_all, try_join_all};
 use portcullis_base::{Reason, limits};
+use portcullis_command::{Pipeline, Redirection, Stage};
 use portcullis_contract::{Precondition, ToolFailure};
-use portcullis_policy::command::{Pipeline, Redirection, Stage};
 use portcullis_sandbox::hand::{Exit, Output, Running, Signal, Stdin, Target};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, VirtualPath};
 use tokio::task::JoinHandle;

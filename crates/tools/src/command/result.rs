@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use portcullis_command::ReadPlan;
 use portcullis_contract::{SpoolRef, ToolContext, ToolFailure};
-use portcullis_policy::command::ReadPlan;
 use portcullis_sandbox::hand::Posture;
 
 /// A line that ended, or was ended.

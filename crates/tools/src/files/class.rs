@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use portcullis_base::Risk;
 use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, ToolFailure};
 use portcullis_policy::places::{self, Place};
-use portcullis_policy::secrets::{self, Look, SecretName};
 use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
+use portcullis_secret::file_names::{self, Look, SecretName};
 
 use super::own::OwnWrites;
 use super::tracked::{self, Tracked};
@@ -48,7 +48,7 @@ impl FileTools {
         write: impl FnOnce() -> Result<(sandbox::Written, T), ToolFailure>,
     ) -> Result<(sandbox::Written, T), ToolFailure> {
         let canonical = place.path().as_str();
-        let open = secrets::secret(canonical).is_some() && self.secret_at(canonical).is_none();
+        let open = file_names::secret(canonical).is_some() && self.secret_at(canonical).is_none();
         let (written, made) = write()?;
         if open
             && let Some(own) = self.own_writes()
@@ -94,7 +94,7 @@ pub(crate) struct Secret {
 impl Candidate {
     /// What stands at `beneath` the mount, whose virtual path is `path`. Where that is a link, it is what the link leads to.
     fn at(mounts: &MountTable, mount: &Mount, beneath: &Path, path: String) -> Option<Self> {
-        let found = secrets::secret(&path)?;
+        let found = file_names::secret(&path)?;
         let (kind, _) = kind_at(mount, beneath)?;
         if kind == Kind::Other {
             let target = mounts.resolve(&path).ok().filter(|target| target.path().as_str() != path)?;
@@ -139,7 +139,7 @@ pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: Option<&OwnWrites>)
 pub(crate) fn beginning_at(mounts: &MountTable, mount: &Mount, beneath: &Path) -> Vec<Candidate> {
     let root = mount.root().as_str().trim_end_matches('/');
     let name = beneath.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let rest = secrets::SECRETS.iter().filter_map(|secret| {
+    let rest = file_names::SECRETS.iter().filter_map(|secret| {
         let (first, rest) = secret.pattern.trim_end_matches('/').split_once('/')?;
         first.eq_ignore_ascii_case(name).then(|| beneath.join(rest))
     });

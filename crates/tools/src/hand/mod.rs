@@ -128,7 +128,7 @@ impl Default for HandSettings {
 
 /// Whether the index of the tree keeps a name: it begins a place that runs later, or may be that of a secret.
 fn looked_for(name: &OsStr) -> bool {
-    later::begins(name) || name.to_str().is_some_and(portcullis_policy::secrets::may_be_secret)
+    later::begins(name) || name.to_str().is_some_and(portcullis_secret::file_names::may_be_secret)
 }
 
 /// What a command may do with what it sees.

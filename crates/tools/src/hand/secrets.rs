@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use portcullis_contract::{Caller, Resource, ToolFailure};
-use portcullis_policy::secrets;
 use portcullis_sandbox::matching::{self, Found, Wanted};
 use portcullis_sandbox::tree::Sighted;
+use portcullis_secret::file_names;
 
 use super::fold::{PLACES_MAX, fold};
 use super::view::{Shown, join};
@@ -80,7 +80,7 @@ impl Emptied {
     pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
         let stays = |found: &&Found| {
             let name = found.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
-            secrets::outlasts_renames(name)
+            file_names::outlasts_renames(name)
         };
         let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
         let found = self.found.iter().filter(writable).filter(move |found| !stays(found));
@@ -129,7 +129,7 @@ impl Hand {
             decided.iter().filter(|one| one.class.is_some()).map(|one| one.canonical.clone()).collect();
         // Most trees have none, and need no other thread to say so.
         let may_be =
-            |one: &Sighted| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(secrets::may_be_secret);
+            |one: &Sighted| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(file_names::may_be_secret);
         if !sighted.iter().any(|one| !one.git && may_be(one)) {
             return Ok(Emptied::default());
         }

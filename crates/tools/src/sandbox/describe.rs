@@ -1,10 +1,10 @@
 //! `sandbox_describe` and the action `inspect` (agent-runtime 10.2). Every fact is taken from where it is enforced.
 
 use portcullis_base::{Effect, EffectSet, Risk, RiskSet};
+use portcullis_command::program_names;
 use portcullis_contract::{
     AccessRequest, Action, BuildError, Content, Resource, ResourceKind, Semantics, Tool, UserText,
 };
-use portcullis_policy::command::program_names;
 use portcullis_sandbox::hand::Limits;
 use portcullis_sandbox::{Access, Mount, MountTable, TreeOwner};
 use schemars::JsonSchema;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use portcullis_base::{Effect, EffectSet, Risk};
 use portcullis_contract::{AccessRequest, Caller, Precondition, Prepared, Resolved, Semantics, Strategy};
 use portcullis_pipeline::OpenPaths;
-use portcullis_policy::secrets;
 use portcullis_sandbox::{self as sandbox, Entry, FileError, Kind};
+use portcullis_secret::file_names;
 
 use crate::files::{FileTools, access, precondition};
 
@@ -84,7 +84,8 @@ impl Scope {
     /// Whether a file holds secrets that no rule opens: a search does not show what `read` would ask about. The file that
     /// the call named was asked about.
     pub(crate) fn keeps_secret(&self, entry: &Entry<'_>) -> bool {
-        if self.place.kind() != Some(Kind::Directory) || !secrets::may_lead_to_secret(entry.parents(), entry.name()) {
+        if self.place.kind() != Some(Kind::Directory) || !file_names::may_lead_to_secret(entry.parents(), entry.name())
+        {
             return false;
         }
         let path = entry.path();

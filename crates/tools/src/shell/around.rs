@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use portcullis_base::{EnvKey, loads_code};
+use portcullis_command as command;
 use portcullis_contract::{Around, Bound, Caller, Resolved, Surroundings};
-use portcullis_policy::command;
 use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_base::{EnvKey, Reason, Risk, RiskSet};
+use portcullis_command as command;
 use portcullis_contract::{
     AccessRequest, Action, Caller, Content, Precondition, Prepared, Resolved, Resource, ResourceKind, SpoolRef,
 };
-use portcullis_policy::command;
+use portcullis_policy::{lexical, line_access};
 use portcullis_sandbox::{Access, Kind};
 use portcullis_secret::SecretText;
 use serde_json::Value;
@@ -46,7 +47,7 @@ impl ShellTools {
     /// What a line would touch, under `action`.
     pub(super) fn touched(&self, action: &str, line: &str, resolved: &Resolved) -> Vec<AccessRequest> {
         let cwd = resolved.cwd.as_deref().unwrap_or(HOME);
-        let by_text = command::lexical(cwd);
+        let by_text = lexical(cwd);
         let by_mounts = |path: &str| {
             let absolute = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
             match self.files.mounts.resolve(&absolute) {
@@ -56,7 +57,7 @@ impl ShellTools {
         };
         let names = |program: &str| program::names(&self.files.mounts, cwd, program);
         let analysis = command::analyse(line).linked(&names);
-        let requests = analysis.requests(&Action::new(action), line, &by_mounts).into_iter();
+        let requests = line_access(&analysis, &Action::new(action), line, &by_mounts).into_iter();
         let mut requests: Vec<AccessRequest> = requests.map(class::with_places).collect();
         let words = analysis.commands.iter().flat_map(|argv| argv.iter().skip(1));
         let secrets: BTreeSet<String> =

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use portcullis_command::{self as command, Analysis};
 use portcullis_contract::Bound;
-use portcullis_policy::command::{self, Analysis};
 use portcullis_sandbox::{self as sandbox, Kind, MountTable};
 
 /// Programs of one line that are looked for; a line with more is shown whole all the same.

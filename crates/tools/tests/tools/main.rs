@@ -6,9 +6,12 @@ mod artifacts;
 mod baselines;
 mod changes;
 mod concurrent;
+#[path = "../../../command/tests/it/corpus/mod.rs"]
+mod corpus;
 mod definitions;
 mod grep_oracle;
 mod listing;
+mod mapping;
 mod projections;
 mod races;
 mod reading;

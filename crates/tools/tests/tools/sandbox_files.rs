@@ -303,7 +303,7 @@ async fn check17_the_description_holds_the_facts_that_are_enforced_and_no_host_p
         assert_eq!(workspace["kind"], if own { "session_workspace" } else { "repo_mount" });
         assert_eq!(workspace["access"], "read_write");
         let policy = &described["commandPolicy"];
-        let programs: Vec<&str> = portcullis_policy::command::program_names().collect();
+        let programs: Vec<&str> = portcullis_command::program_names().collect();
         assert_eq!(policy["allowlistedCommands"], json!(programs));
         assert_eq!((&policy["shell"], &policy["maxTimeoutMs"]), (&json!(false), &json!(60_000)));
         assert_eq!(

@@ -8,5 +8,5 @@ mod stopping;
 mod unseen;
 mod world;
 
-#[path = "../../../../policy/tests/it/corpus/mod.rs"]
+#[path = "../../../../command/tests/it/corpus/mod.rs"]
 mod corpus;

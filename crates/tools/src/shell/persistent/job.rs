@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{CommandId, EnvKey, Reason, SessionId, SideEffects};
+use portcullis_command as command;
 use portcullis_contract::{
     Background, EndedCommand, Precondition, Resolved, ShellFact, SpoolRef, ToolContext, ToolFailure,
 };
 use portcullis_event::fold::Shell;
 use portcullis_pipeline::Environment;
-use portcullis_policy::command;
 use portcullis_sandbox::hand::{DiskBreach, Exit};
 use portcullis_sandbox::shell::{Died, Finished, Report, Stream};
 use portcullis_sandbox::{Kind, VirtualPath};

@@ -2,11 +2,11 @@
 //! and are recorded as what they are.
 
 use portcullis_base::{Effect, EffectSet};
+use portcullis_command::{self as command, Builtin};
 use portcullis_contract::{
     Action, BuildError, Caller, DefaultPolicy, EndedCommand, Interrupt, Precondition, Resolved, Semantics, ShellFact,
     SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure,
 };
-use portcullis_policy::command::{self, Builtin};
 use portcullis_sandbox::VirtualPath;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,0 +1,611 @@
+//! Every command that a line may run, for rules (tool-contract 13.3).
+
+use brush_parser::ast::{
+    AndOr, AndOrList, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand,
+    CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, ProcessSubstitutionKind, Program,
+    RedirectList, SimpleCommand, Word as Raw,
+};
+use brush_parser::{ParserOptions, Token, parse_tokens};
+use portcullis_base::{OpenWord, OtherForm};
+use tracing::dispatcher::{Dispatch, with_default};
+
+use super::marks::{self, Open};
+use super::unwrap::{self, Inner};
+use super::vars::Vars;
+use super::word::{self, Unread, Word};
+use super::{builtin, given, hidden, line, made, names, screen, stage};
+
+/// Layers of wrappers, shells and substitutions that are followed.
+const DEPTH_MAX: usize = 8;
+
+/// Commands and forms of a line that are kept; what has more is opaque.
+const FORMS_MAX: usize = 256;
+
+/// Brackets and words that open a block. The parser tries again at each, so that its time doubles with
+/// every one that does not end.
+const BLOCKS_MAX: usize = 12;
+const CASES_MAX: usize = 4;
+
+/// Brackets in one word: the parser descends at each, in case it is the index of an array.
+const BRACKETS_MAX: usize = 32;
+
+/// Words of a piece of a line that cannot be parsed, and from how many of them on a command may begin.
+const GUESSED_WORDS: usize = 64;
+const GUESSED_TAILS: usize = 16;
+
+/// Bytes that are parsed for one line, with what its wrappers hand on.
+const PARSED_MAX: usize = 2 * screen::LINE_MAX;
+
+/// What a line would run, as far as its text tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Analysis {
+    /// Every simple command by its words, wherever in the line it stands. A word that is not literal is
+    /// given as it is written.
+    pub commands: Vec<Vec<String>>,
+    /// Those of `commands` that the line gives input by a pipe, a here-document, a here-string or a file, and
+    /// that may do more with it than show it. Their words do not tell what they do.
+    pub fed: Vec<Vec<String>>,
+    /// Files that redirections name.
+    pub redirections: Vec<Redirected>,
+    /// What could not be told, each for one reason. If there is any, the line is opaque.
+    pub opaque: Vec<String>,
+    /// Of each of `commands`: the words that become known only when the line runs.
+    pub open: Vec<Vec<OpenWord>>,
+    /// Of each of `commands`: the same by the names of what its program is a link to; see [`Analysis::linked`].
+    pub linked: Vec<Vec<OtherForm>>,
+    /// Whether the line may run any program at all without naming it. Words that are open are not counted.
+    pub hides: bool,
+}
+
+/// A file that a redirection opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirected {
+    /// As it is written, without its quotes.
+    pub path: String,
+    pub writes: bool,
+}
+
+/// Takes a line apart. What is not understood is never left out: it makes the line opaque.
+#[must_use]
+pub fn analyse(line: &str) -> Analysis {
+    let mut walk = Walk::default();
+    if let Some(c) = screen::deceptive(line) {
+        walk.opaque(screen::Screened::Deceptive(c).to_string());
+    }
+    walk.line(&marks::unmarked(line), 0);
+    walk.runs_what_it_makes();
+    let Walk { mut found, inner, evaluates, vars, .. } = walk;
+    found.hides |= (evaluates && holds_index(line)) || vars.hide();
+    // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
+    for one in inner {
+        found
+            .redirections
+            .extend(one.redirections.into_iter().filter(|r| !found.redirections.contains(r)).collect::<Vec<_>>());
+        found.opaque.extend(one.opaque);
+        found.hides |= one.hides;
+    }
+    let commands = std::mem::take(&mut found.commands).into_iter().map(marks::taken_off);
+    (found.commands, found.open) = commands.unzip();
+    found.fed = found.fed.into_iter().map(|argv| marks::taken_off(argv).0).collect();
+    if found.commands.is_empty() && found.redirections.is_empty() && found.opaque.is_empty() {
+        found.opaque.push("the line runs nothing".to_owned());
+    }
+    found.opaque.sort();
+    found.opaque.dedup();
+    found
+}
+
+/// Every command that `argv` comes down to under the wrappers it is written with and by its other names, itself left
+/// out. Rules that forbid are held against each (L32).
+#[must_use]
+pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
+    forms(argv).into_iter().map(|form| marks::taken_off(form).0).collect()
+}
+
+/// The same of words that may be marked.
+#[must_use]
+pub fn forms(argv: &[String]) -> Vec<Vec<String>> {
+    if unwrap::inner(argv).is_empty() && names::other(argv).is_none() {
+        return Vec::new();
+    }
+    let mut walk = Walk::default();
+    walk.unwrap(argv, 0);
+    let mut out = walk.forms;
+    out.retain(|form| form != argv);
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// Every command of a line that a program may give to a shell, with what each comes down to.
+#[must_use]
+pub fn forms_of_line(line: &str) -> Vec<Vec<String>> {
+    let mut walk = Walk::default();
+    walk.line(&marks::without(line), 1);
+    let mut out = walk.found.commands;
+    out.extend(walk.forms);
+    out
+}
+
+#[derive(Default)]
+struct Walk {
+    found: Analysis,
+    /// What is inside wrappers.
+    inner: Vec<Analysis>,
+    forms: Vec<Vec<String>>,
+    /// Counts everything kept, also inside wrappers.
+    kept: usize,
+    /// Bytes parsed, also inside wrappers.
+    parsed: usize,
+    /// Whether what is walked has input of the line's.
+    fed: bool,
+    /// Whether something evaluates the text of a variable.
+    evaluates: bool,
+    vars: Vars,
+    /// Whether a word of the command that is walked is a process substitution to read from.
+    substitutes: bool,
+}
+
+impl Walk {
+    fn opaque(&mut self, why: impl Into<String>) {
+        let why = why.into();
+        if self.found.opaque.len() < FORMS_MAX && !self.found.opaque.contains(&why) {
+            self.found.opaque.push(why);
+        }
+    }
+
+    /// The same of what may run any program.
+    fn hidden(&mut self, why: impl Into<String>) {
+        self.found.hides = true;
+        self.opaque(why);
+    }
+
+    /// The same of what evaluates the text of a variable. That runs something only if the text holds a substitution in
+    /// brackets, and then the line shows it.
+    fn evaluated(&mut self, why: &str) {
+        self.evaluates = true;
+        self.opaque(why);
+    }
+
+    /// Whether the line runs a program that it makes itself.
+    fn runs_what_it_makes(&mut self) {
+        let inner = || self.inner.iter().flat_map(|one| &one.redirections);
+        let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
+        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(&self.forms).cloned().collect();
+        if made::runs_what_it_makes(&commands, written.map(|file| file.path.as_str())) {
+            self.hidden("a program is run that the line itself may make");
+        }
+    }
+
+    /// Whether there is room for one more.
+    fn room(&mut self) -> bool {
+        self.kept += 1;
+        if self.kept > FORMS_MAX {
+            self.hidden("the line runs too many commands to be analysed");
+        }
+        self.kept <= FORMS_MAX
+    }
+
+    fn line(&mut self, text: &str, depth: usize) {
+        self.parsed = self.parsed.saturating_add(text.len());
+        if depth > DEPTH_MAX || self.parsed > PARSED_MAX || !self.room() {
+            self.hidden("commands are nested too deeply to be analysed");
+            return;
+        }
+        match parse(text) {
+            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
+            Err(why) => {
+                self.hidden(why);
+                self.guess(text);
+            }
+        }
+    }
+
+    /// Of a line that is no shell: what stands between separators, from each of its first words on. Only for
+    /// rules that forbid; the line is opaque already.
+    fn guess(&mut self, text: &str) {
+        for piece in text.split(['\n', '\r', ';', '|', '&', '(', ')', '`', '{', '}']).take(FORMS_MAX) {
+            let bare = |word: &str| word.replace(['\'', '"', '\\'], "");
+            let words: Vec<String> = piece.split_whitespace().take(GUESSED_WORDS).map(bare).collect();
+            for at in 0..words.len().min(GUESSED_TAILS) {
+                if self.room() {
+                    self.found.commands.push(words[at..].to_vec());
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, list: &CompoundList, depth: usize) {
+        for item in &list.0 {
+            let AndOrList { first, additional } = &item.0;
+            self.pipeline(first, depth);
+            for AndOr::And(pipeline) | AndOr::Or(pipeline) in additional {
+                self.pipeline(pipeline, depth);
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
+        for (at, command) in pipeline.seq.iter().enumerate() {
+            self.with_input(at > 0, |walk| walk.command(command, depth));
+        }
+    }
+
+    /// Walks what has input of its own, or that of what is around it.
+    fn with_input(&mut self, fed: bool, walk: impl FnOnce(&mut Self)) {
+        let around = self.fed;
+        self.fed |= fed;
+        walk(self);
+        self.fed = around;
+    }
+
+    fn command(&mut self, command: &Command, depth: usize) {
+        match command {
+            Command::Simple(simple) => self.simple(simple, depth),
+            Command::Compound(compound, redirects) => {
+                let fed = redirects.iter().flat_map(|list| &list.0).any(feeds);
+                self.with_input(fed, |walk| walk.compound(compound, depth));
+                self.redirects(redirects.as_ref(), depth);
+            }
+            Command::Function(function) => {
+                // A name may then stand for anything.
+                self.opaque("a function is defined");
+                self.compound(&function.body.0, depth);
+                self.redirects(function.body.1.as_ref(), depth);
+            }
+            Command::ExtendedTest(test, redirects) => {
+                self.evaluated("`[[ … ]]` may evaluate what it compares");
+                self.vars.compare(&test.to_string());
+                self.substituted(&test.to_string(), depth);
+                self.redirects(redirects.as_ref(), depth);
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand, depth: usize) {
+        match compound {
+            CompoundCommand::Arithmetic(arithmetic) => {
+                // The parser also takes `( (a) )` for it, which is a command in two subshells.
+                self.evaluated("arithmetic may run a substitution");
+                self.vars.evaluate(&arithmetic.expr.value);
+                self.line(&arithmetic.expr.value, depth + 1);
+            }
+            CompoundCommand::ArithmeticForClause(clause) => {
+                self.evaluated("arithmetic may run a substitution");
+                for part in [&clause.initializer, &clause.condition, &clause.updater].into_iter().flatten() {
+                    self.vars.evaluate(&part.value);
+                    self.substituted(&part.value, depth);
+                }
+                self.list(&clause.body.list, depth);
+            }
+            CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
+            CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
+            CompoundCommand::ForClause(clause) => {
+                for value in clause.values.iter().flatten() {
+                    self.word(value, depth);
+                }
+                let values = clause.values.as_ref().map(|all| all.iter().map(|value| value.value.as_str()));
+                self.vars.each(&clause.variable_name, values);
+                self.list(&clause.body.list, depth);
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.word(&clause.value, depth);
+                for case in &clause.cases {
+                    case.patterns.iter().for_each(|pattern| self.substituted(&pattern.value, depth));
+                    case.cmd.iter().for_each(|list| self.list(list, depth));
+                }
+            }
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition, depth);
+                self.list(&clause.then, depth);
+                for other in clause.elses.iter().flatten() {
+                    other.condition.iter().for_each(|list| self.list(list, depth));
+                    self.list(&other.body, depth);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.list(&clause.0, depth);
+                self.list(&clause.1.list, depth);
+            }
+            CompoundCommand::Coprocess(coprocess) => {
+                self.with_input(true, |walk| walk.command(&coprocess.body, depth));
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &SimpleCommand, depth: usize) {
+        let mut argv = Vec::new();
+        let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
+        let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
+        let redirected = |item: &Item| matches!(item, Item::IoRedirect(redirect) if feeds(redirect));
+        let fed = self.fed || prefix.clone().chain(suffix.clone()).any(redirected);
+        let around = std::mem::take(&mut self.substitutes);
+        prefix.for_each(|item| self.item(item, &mut argv, depth));
+        if let Some(name) = &simple.word_or_name {
+            argv.push(self.word(name, depth));
+        }
+        suffix.for_each(|item| self.item(item, &mut argv, depth));
+        let substitutes = std::mem::replace(&mut self.substitutes, around);
+        self.vars.command(&argv);
+        if substitutes && !argv.first().is_some_and(|program| shows_files(program)) {
+            self.hidden("a process substitution may be a script");
+        }
+        if argv.is_empty() || !self.room() {
+            return;
+        }
+        if fed && !stage::only_reads(&argv) && !self.found.fed.contains(&argv) {
+            self.found.fed.push(argv.clone());
+        }
+        if !self.found.commands.contains(&argv) {
+            self.unwrap(&argv, depth);
+            self.found.commands.push(argv);
+        }
+    }
+
+    fn item(&mut self, item: &Item, argv: &mut Vec<String>, depth: usize) {
+        match item {
+            Item::IoRedirect(redirect) => self.redirect(redirect, depth),
+            Item::Word(word) => argv.push(self.word(word, depth)),
+            Item::AssignmentWord(assignment, word) => {
+                if let AssignmentName::ArrayElementName(_, index) = &assignment.name
+                    && !builtin::is_plain_index(index)
+                {
+                    self.hidden("the index of an array is evaluated");
+                }
+                if matches!(assignment.value, AssignmentValue::Array(_)) {
+                    self.opaque("an array is assigned");
+                    self.substituted(&word.value, depth);
+                    argv.push(marks::mark(word.value.clone(), Open::One));
+                } else {
+                    argv.push(self.word(word, depth));
+                }
+            }
+            Item::ProcessSubstitution(kind, subshell) => {
+                self.substitutes |= matches!(kind, ProcessSubstitutionKind::Read);
+                self.opaque("a process substitution");
+                self.list(&subshell.list, depth);
+                argv.push(marks::mark(subshell.to_string(), Open::One));
+            }
+        }
+    }
+
+    /// The word's characters, or its text if it is not literal.
+    fn word(&mut self, raw: &Raw, depth: usize) -> String {
+        match word::read(&raw.value) {
+            Ok(Word::Literal(text)) => text,
+            // Look-alikes are text to a shell; what they deceive is a reader, who is asked.
+            Ok(Word::Glob(pattern)) => {
+                self.opaque(format!("`{}` is a pattern over file names", shown(&raw.value)));
+                marks::mark(pattern.as_str().to_owned(), Open::Many)
+            }
+            Err(why) => {
+                self.opaque(format!("`{}` holds {why}", shown(&raw.value)));
+                self.substitutes |= raw.value.contains("<(");
+                self.substituted(&raw.value, depth);
+                let text = unquoted(&raw.value);
+                match openness(why, &raw.value) {
+                    Some(open) => marks::mark(text, open),
+                    None => text,
+                }
+            }
+        }
+    }
+
+    fn substituted(&mut self, raw: &str, depth: usize) {
+        self.expanded(raw);
+        for inner in word::substitutions(raw, true) {
+            self.line(&inner, depth + 1);
+        }
+    }
+
+    fn expanded(&mut self, raw: &str) {
+        if self.vars.expand(raw) {
+            self.hidden("the text of a variable is expanded once more");
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&RedirectList>, depth: usize) {
+        redirects.iter().flat_map(|list| &list.0).for_each(|redirect| self.redirect(redirect, depth));
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect, depth: usize) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => match target {
+                IoFileRedirectTarget::Filename(word) => {
+                    let writes = !matches!(kind, IoFileRedirectKind::Read | IoFileRedirectKind::DuplicateInput);
+                    self.file(word, writes, depth);
+                    if matches!(kind, IoFileRedirectKind::ReadAndWrite) {
+                        self.file(word, false, depth);
+                    }
+                }
+                IoFileRedirectTarget::Fd(_) => {}
+                IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
+                    self.opaque("a process substitution");
+                    self.list(&subshell.list, depth);
+                }
+                IoFileRedirectTarget::Duplicate(word) => {
+                    // `>&2`, `>&-`; anything else is a file.
+                    let stream = word.value.trim_end_matches('-');
+                    if !stream.bytes().all(|b| b.is_ascii_digit()) {
+                        self.file(word, true, depth);
+                    }
+                }
+            },
+            IoRedirect::OutputAndError(word, _) => self.file(word, true, depth),
+            IoRedirect::HereString(_, word) => {
+                self.word(word, depth);
+            }
+            IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion && document.doc.value.contains(['$', '`']) {
+                    self.opaque("a here-document holds a variable or substitution");
+                    self.expanded(&document.doc.value);
+                    for inner in word::substitutions(&document.doc.value, false) {
+                        self.line(&inner, depth + 1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, raw: &Raw, writes: bool, depth: usize) {
+        let path = marks::without(&self.word(raw, depth));
+        let redirected = Redirected { path, writes };
+        if redirected.path != "/dev/null" && !self.found.redirections.contains(&redirected) && self.room() {
+            self.found.redirections.push(redirected);
+        }
+    }
+
+    /// Follows what `argv` runs in its turn.
+    fn unwrap(&mut self, argv: &[String], depth: usize) {
+        let why = hidden::hidden_program(argv);
+        if hidden::hides(argv) {
+            self.hidden(why.unwrap_or("what an interpreter runs becomes known only when the line runs"));
+        } else if let Some(why) = why {
+            self.opaque(why);
+        }
+        let mut inner = unwrap::inner(argv);
+        inner.extend(names::other(argv).map(Inner::Argv));
+        if argv.len() > unwrap::WORDS_MAX && unwrap::wraps(&argv[0]) {
+            self.hidden("a command that runs another one has too many words to be analysed");
+        }
+        if !inner.is_empty() && depth >= DEPTH_MAX {
+            self.hidden("commands are nested too deeply to be analysed");
+            return;
+        }
+        for inner in inner {
+            if self.kept > FORMS_MAX {
+                return;
+            }
+            match inner {
+                Inner::Argv(form) => {
+                    let form = given::filled_in(argv, form);
+                    if !self.forms.contains(&form) && self.room() {
+                        self.forms.push(form.clone());
+                        self.unwrap(&form, depth + 1);
+                    }
+                }
+                Inner::Cut => self.hidden("a command that runs another one has too many words to be analysed"),
+                Inner::Line(text) => {
+                    let vars = std::mem::take(&mut self.vars);
+                    let mut inside = Self { kept: self.kept, parsed: self.parsed, vars, ..Self::default() };
+                    inside.line(&marks::without(&text), depth + 1);
+                    (self.kept, self.parsed) = (inside.kept, inside.parsed);
+                    self.evaluates |= inside.evaluates;
+                    self.vars = inside.vars;
+                    self.forms.extend(inside.found.commands.iter().cloned());
+                    self.forms.extend(inside.forms);
+                    self.inner.extend(inside.inner);
+                    self.inner.push(inside.found);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a program does nothing with the files it is given but show and compare them.
+fn shows_files(program: &str) -> bool {
+    let shows = [
+        "diff",
+        "cmp",
+        "comm",
+        "cat",
+        "paste",
+        "join",
+        "sort",
+        "uniq",
+        "wc",
+        "head",
+        "tail",
+        "grep",
+        "egrep",
+        "fgrep",
+        "cut",
+        "tr",
+        "nl",
+        "tac",
+        "sha256sum",
+        "md5sum",
+        "jq",
+        "colordiff",
+    ];
+    shows.contains(&program)
+}
+
+/// Whether a redirection gives a command something to read.
+fn feeds(redirect: &IoRedirect) -> bool {
+    match redirect {
+        IoRedirect::HereString(..) | IoRedirect::HereDocument(..) => true,
+        IoRedirect::OutputAndError(..) => false,
+        IoRedirect::File(_, kind, target) => {
+            let reads = matches!(
+                kind,
+                IoFileRedirectKind::Read | IoFileRedirectKind::ReadAndWrite | IoFileRedirectKind::DuplicateInput
+            );
+            let nothing = match target {
+                IoFileRedirectTarget::Filename(word) => word.value == "/dev/null",
+                IoFileRedirectTarget::Duplicate(word) => word.value == "-",
+                IoFileRedirectTarget::Fd(_) | IoFileRedirectTarget::ProcessSubstitution(..) => false,
+            };
+            reads && !nothing
+        }
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Program, String> {
+    screen::bounded(text).map_err(|why| why.to_string())?;
+    let tokens = line::tokens(text)?;
+    let (mut blocks, mut cases) = (0, 0);
+    for token in &tokens {
+        match token {
+            Token::Operator(text, _) => blocks += usize::from(text.contains('(')),
+            Token::Word(text, _) => {
+                if text.bytes().filter(|byte| *byte == b'[').count() > BRACKETS_MAX {
+                    return Err("a word holds too many brackets to be analysed".to_owned());
+                }
+                cases += usize::from(text == "case");
+                let opens = ["if", "while", "until", "for", "select", "{", "[[", "function", "coproc", "case", "!"];
+                blocks += usize::from(opens.contains(&text.as_str()) || text.contains('('));
+            }
+        }
+    }
+    if blocks > BLOCKS_MAX || cases > CASES_MAX {
+        return Err("the line nests too deeply to be analysed".to_owned());
+    }
+    // The parser tells a debugging subscriber every word of the line, and a word may be a secret.
+    let parsed = with_default(&Dispatch::none(), || parse_tokens(&tokens, &ParserOptions::default()));
+    parsed.map_err(|_| "the line cannot be parsed".to_owned())
+}
+
+/// Whether a substitution stands in brackets somewhere, however it is quoted.
+fn holds_index(line: &str) -> bool {
+    let bare: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '\\' | ' ')).collect();
+    ["[$(", "[`", "[${", "[$["].iter().any(|start| bare.contains(start))
+}
+
+/// Whether a word that is not literal becomes known only when the line runs. A home is a folder whose name does not
+/// matter; braces without a list stand for themselves.
+fn openness(why: Unread, raw: &str) -> Option<Open> {
+    let expands = raw.contains(['$', '`', '*', '?']);
+    match why {
+        Unread::Tilde if !expands && raw.contains('/') => None,
+        Unread::Tilde if !expands => Some(Open::One),
+        Unread::Braces if !expands && !raw.contains(',') && !raw.contains("..") => None,
+        Unread::LookAlike(_) if !expands => None,
+        Unread::Unfinished => Some(Open::Many),
+        _ => Some(marks::spread(raw)),
+    }
+}
+
+/// A word that is not literal, without its quotes, so that `sh -c "rm $x"` is still seen to run `rm`.
+fn unquoted(raw: &str) -> String {
+    raw.replace("\\\"", "\"").chars().filter(|c| !matches!(c, '"' | '\'')).collect()
+}
+
+/// Bounded, for a sentence.
+fn shown(text: &str) -> String {
+    let mut out: String = text.chars().take(80).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,48 @@
+//! Programs that never run a word of theirs as a command, or are looked through elsewhere in this module.
+//!
+//! For any other program every tail of its words may be what it runs (L32).
+
+use super::runners::{ANY_TAIL, RUNNERS};
+use super::shell::is_shell;
+use super::{hidden, inline, table, unwrap, verbs};
+
+/// Of the system, of builds and of tests; and what a shell does itself.
+const KNOWN: &str = "alembic ant apropos ar arch as autoconf automake autopep8 awk base32 base64 basename bc bg \
+    biome bison black break bzip2 c++ cal cargo-clippy case cat cc cd chattr chgrp chmod chown \
+    cksum clang clang++ clang-format clang-tidy clear cmake cmp code codespell column comm \
+    continue convert cp cpio cppcheck csplit ctest curl cut cypress date dd declare deluser df \
+    diff diff3 dig dir dircolors dirname dirs disown django-admin dmesg dos2unix dot du echo \
+    egrep esbuild eslint exa exit expand export expr eza factor false ffmpeg fg fgrep file \
+    flake8 flex fmt fold free fuser fusermount g++ gawk gcc getconf getent getopts gfortran \
+    gofmt golangci-lint gpg grep groups gunzip gzip head help hexdump history host hostname htop \
+    httpie iconv id ifconfig import info install isort jest jobs join jq kill killall last ld \
+    ldconfig ldd less let ln local locale locate logger login logname logout look ls lsattr \
+    lsb_release lsblk lscpu lsof lspci lsusb lz4 lzma make man mawk md5sum mdformat meson mkdir \
+    mkfifo mkfs mknod mktemp mocha more mount mountpoint mv mypy nano nawk ncu netstat ng nl nm \
+    nmap node nodejs nproc nslookup nyc objcopy objdump od openssl pandoc passwd paste patch \
+    pathchk pgrep pidof ping pkg-config pkill playwright popd pr prettier printenv printf protoc \
+    ps ptx pushd pwd pwdx pyflakes pylint pyright pytest python ranlib read readelf readlink \
+    readonly realpath reboot renice reset return rev rg rm rmdir ruff runc rustc rustfmt scp \
+    sdiff sed seq service set sha1sum sha224sum sha256sum sha384sum sha512sum shellcheck shfmt \
+    shift shopt shred shuf shutdown size sleep sort split ss stat strings strip stty sum swc \
+    sync sysctl tac tail tar tee test times top touch tput tr tree true truncate tsc tslint \
+    tsort tty type typeset ulimit umask umount unalias uname unexpand uniq unix2dos unlink unrar \
+    unset unxz unzip unzstd uptime users useradd userdel usermod vdir vite vitest vmstat vue-tsc \
+    w wait wc webpack wget whatis whereis which who whoami xmllint xxd xz yamllint yapf yes yq \
+    zcat zip zipinfo zstd [ [[ :";
+
+/// Whether what the program does with its words is known, by the last name of its path.
+#[must_use]
+pub fn is_known(program: &str) -> bool {
+    let name = unwrap::base(program);
+    let family = verbs::family(name);
+    KNOWN.split_ascii_whitespace().any(|known| known == family)
+        || is_shell(name)
+        || table::program_names().any(|known| known == name)
+        || verbs::is_known(family)
+        || ANY_TAIL.contains(&name)
+        || RUNNERS.iter().any(|(names, _)| names.contains(&name))
+        || hidden::is_interpreter(name)
+        || inline::is_known(name)
+        || unwrap::wraps(name)
+}

@@ -1,0 +1,56 @@
+//! Command lines: what a line runs, in which forms, and whether it only reads (tool-contract 13.3, agent-runtime 8.7).
+//!
+//! Owns: the parser's verdict on a line ([`analyse`], [`steps`], [`leaves`]), the forms that a rule is compared with
+//! ([`forms`], [`unwrapped`]), and the read-only hand's plan of a line ([`read_only`], [`ReadPlan`]).
+//! Knows nothing of: rules, tools, execution.
+//!
+//! Invariants: everything here is a pure function of the text. Only literal words are understood; whatever is not fully
+//! understood is refused, or opaque.
+
+mod analyse;
+mod builtin;
+mod cut;
+mod find;
+mod git;
+mod given;
+mod hidden;
+mod inline;
+mod jq;
+mod known;
+mod leaves;
+mod line;
+mod linked;
+mod made;
+pub mod marks;
+mod names;
+pub mod options;
+pub mod place;
+mod plan;
+mod runners;
+mod screen;
+mod sed;
+mod shell;
+mod stage;
+mod steps;
+mod table;
+mod unwrap;
+mod vars;
+pub mod verbs;
+mod word;
+
+pub use analyse::{Analysis, Redirected, analyse, forms, forms_of_line, unwrapped};
+pub use known::is_known;
+pub use leaves::leaves;
+pub use line::read_only;
+pub use marks::hides_program;
+pub use place::may_hold_secrets;
+pub use plan::{
+    Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
+};
+pub use screen::{LINE_MAX, deceptive, is_look_alike};
+pub use shell::is_shell;
+pub use stage::lines_printed;
+pub use steps::{Joined, Step, steps};
+pub use table::program_names;
+pub use unwrap::{base, is_assignment, may_be_line};
+pub use word::{GlobPattern, Word};

@@ -1,0 +1,10 @@
+//! Command lines, and what they come to.
+//!
+//! One binary: what is linked once is waited for once.
+
+mod corpus;
+mod differential;
+mod hostile;
+mod quiet;
+mod read_only;
+mod real_shell;
