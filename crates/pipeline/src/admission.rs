@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument as _;
 
-use crate::append::Append;
 use crate::calls::Order;
-use crate::execute::words;
 use crate::gate::{Disposition, pass};
-use crate::intent::Intent;
-use crate::session::SessionShared;
+use crate::phases::execute::words;
+use crate::phases::intent::Intent;
+use crate::phases::step::Halt;
+use crate::sessions::append::Append;
+use crate::sessions::session::SessionShared;
 use crate::spans;
-use crate::step::Halt;
 
 /// A call in flight. It moves while [`Admission::settled`] is awaited; dropped before its end it
 /// detaches, which means that it goes on in a task of its own and settles by itself.

@@ -15,12 +15,12 @@ use portcullis_contract::{Concurrency, ExecutorKind};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::append::{Append, Head};
 use crate::gate::Disposition;
-use crate::intent::Proposal;
-use crate::menu::Turn;
-use crate::session::Session;
-use crate::step::Halt;
+use crate::phases::intent::Proposal;
+use crate::phases::step::Halt;
+use crate::registry::menu::Turn;
+use crate::sessions::append::{Append, Head};
+use crate::sessions::session::Session;
 
 /// How wide a turn may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,9 +8,9 @@ use tracing::Span;
 use tracing::field::{Empty, display};
 
 use crate::gate::Disposition;
-use crate::intent::Intent;
-use crate::session::SessionShared;
-use crate::step::Halt;
+use crate::phases::intent::Intent;
+use crate::phases::step::Halt;
+use crate::sessions::session::SessionShared;
 
 /// No provider's id of a call is longer; what is, is no id.
 const CALL_ID_MAX: usize = 128;
@@ -39,7 +39,7 @@ pub(crate) fn call(session: &SessionShared, intent: &Intent) -> Span {
 }
 
 /// How a call ended: its code, or that it waits, or that nobody knows. Recorded on the span it is called in.
-pub(crate) fn ended(ended: &Result<(crate::append::Append, Disposition), Halt>) {
+pub(crate) fn ended(ended: &Result<(crate::sessions::append::Append, Disposition), Halt>) {
     let span = Span::current();
     match ended {
         Ok((_, Disposition::Settled(observation))) => span.record("code", display(&observation.session_view().code)),

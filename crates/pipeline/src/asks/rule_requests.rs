@@ -1,0 +1,45 @@
+//! What the rules were asked about, written with their answer, so that changed rules can be asked the same later.
+
+use portcullis_contract::{AccessRequest, DefaultPolicy};
+use portcullis_event::facts::Touched;
+
+use crate::phases::refuse::SUMMARY_MAX;
+use crate::sessions::session::SessionShared;
+
+/// Resources that are written; a call that touches more says that it does.
+const MOST: usize = 64;
+
+/// What a decision was about.
+#[derive(Default)]
+pub(crate) struct Weighed {
+    pub(crate) resources: Vec<Touched>,
+    pub(crate) partial: bool,
+    pub(crate) default_policy: String,
+}
+
+impl Weighed {
+    pub(crate) fn of(session: &SessionShared, access: &[AccessRequest], default: DefaultPolicy) -> Self {
+        let mut weighed = Self { default_policy: default.as_str().to_owned(), ..Self::default() };
+        for request in access {
+            for resource in request.resources() {
+                if weighed.resources.len() == MOST {
+                    weighed.partial = true;
+                    return weighed;
+                }
+                let name = session.tidy(&resource.canonical, SUMMARY_MAX);
+                weighed.partial |= name != resource.canonical;
+                weighed.resources.push(Touched {
+                    action: request.action.as_str().to_owned(),
+                    kind: resource.kind.as_str().to_owned(),
+                    name,
+                    inside: resource.inside,
+                    fed: resource.fed,
+                    command: resource.command.clone(),
+                    class: resource.class.as_ref().and_then(|class| serde_json::to_value(class).ok()),
+                    risk: request.risk.clone(),
+                });
+            }
+        }
+        weighed
+    }
+}

@@ -1,0 +1,73 @@
+//! An intent: what was asked for, and nothing more. It touches nothing and decides nothing.
+
+use std::sync::Arc;
+
+use portcullis_base::{Digest, IntentId, MenuId, MessageId, TurnId};
+use portcullis_event::fold::Ask;
+
+use crate::registry::menu::Turn;
+use crate::tasks::external::Arrived;
+
+/// What a model, or a person at a terminal, proposes. The only thing a provider adapter can make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The message that holds the call.
+    pub message_id: MessageId,
+    /// The provider's id of the call; unique in its message only.
+    pub call_id: String,
+    /// The tool's name, as proposed.
+    pub tool: String,
+    /// The arguments, as proposed: text that may or may not be JSON.
+    pub input: String,
+    /// Why, in the proposer's words.
+    pub stated_reason: Option<String>,
+}
+
+/// A proposal with an id of its own, on its way through the gate.
+pub(crate) struct Intent {
+    pub(crate) id: IntentId,
+    pub(crate) proposal: Proposal,
+    /// Of the input as proposed; an approval is bound to it.
+    pub(crate) input_hash: Digest,
+    pub(crate) turn_id: TurnId,
+    pub(crate) menu_id: MenuId,
+    /// The turn it came from; gone for an intent that comes back from the log.
+    pub(crate) turn: Option<Arc<Turn>>,
+    pub(crate) origin: Origin,
+}
+
+/// Where an intent enters from.
+pub(crate) enum Origin {
+    /// `admit`: never seen before.
+    Fresh,
+    /// `resume` and recovery: stored, and now re-admitted through every phase.
+    Stored {
+        definition_version: Option<String>,
+        executor_id: Option<String>,
+        ask: Option<Box<Ask>>,
+        /// What the client that ran it gave back.
+        arrived: Option<Box<Arrived>>,
+    },
+}
+
+impl Intent {
+    /// The stored ask this intent comes back with.
+    pub(crate) fn ask(&self) -> Option<&Ask> {
+        match &self.origin {
+            Origin::Stored { ask, .. } => ask.as_deref(),
+            Origin::Fresh => None,
+        }
+    }
+
+    /// The result that this intent comes back with: what it did is done, whatever is decided now.
+    pub(crate) fn arrived(&self) -> Option<&Arrived> {
+        match &self.origin {
+            Origin::Stored { arrived, .. } => arrived.as_deref(),
+            Origin::Fresh => None,
+        }
+    }
+
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self.origin, Origin::Fresh)
+    }
+}

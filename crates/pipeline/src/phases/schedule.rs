@@ -1,0 +1,355 @@
+//! Phase 4, `Authorized → Invocation`: the plan, the keys, and append A. Only this phase makes an
+//! [`Invocation`], and for anything that can touch the world it makes one only after its `started`
+//! is durable (L21).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portcullis_base::{Code, InvocationId, MessageId, SessionId, limits};
+use portcullis_contract::{Concurrency, Tool, seam};
+use portcullis_event::facts::{Plan, Scheduled, Started};
+use portcullis_store::{LockKey, StoreError};
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::output::evidence::no_room;
+use crate::output::quota::Reserved;
+use crate::phases::lookup::stale;
+use crate::phases::masked_names::Names;
+use crate::phases::permission::{Authorized, changed_meanwhile, void_answered};
+use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse};
+use crate::phases::step::{Halt, Step};
+use crate::phases::validate::{broken, guarded};
+use crate::sessions::append::Append;
+use crate::sessions::key_queue::KeyHold;
+use crate::sessions::running_calls::Working;
+use crate::sessions::session::SessionShared;
+
+/// How long a call waits for a key before it is told who holds it.
+const KEY_WAIT: Duration = Duration::from_secs(10);
+/// The first and the longest pause between two tries for a key held by another process.
+const KEY_RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
+
+/// What the executor accepts, and nothing else.
+pub(crate) struct Invocation {
+    pub(crate) authorized: Authorized,
+    /// Captured here, after the last staleness check: later registration changes cannot reach it (8.4).
+    pub(crate) tool: Tool,
+    pub(crate) id: InvocationId,
+    pub(crate) attempt: u32,
+    pub(crate) timeout: Duration,
+    pub(crate) keys: Vec<LockKey>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) warnings: Vec<String>,
+    /// Held until the end of the call is durable.
+    pub(crate) slot: Slot,
+}
+
+/// A call's turn: the next one of this session that can touch the world waits for the lane, the next
+/// one of this process that wants the same keys for those.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    lane: Option<OwnedMutexGuard<()>>,
+    keys: Option<KeyHold>,
+    working: Option<Working>,
+    /// Dropped with the rest: tells a task that the observation of its call is durable, or cannot become so.
+    _written: Option<oneshot::Sender<()>>,
+}
+
+impl Slot {
+    /// Takes out what a call that goes on in the background gives back with its observation: the lane, and its
+    /// keys if it says so. The rest stays until the end of the task is durable.
+    pub(crate) fn settle(&mut self, keys_too: bool, written: oneshot::Sender<()>) -> Self {
+        let keys = if keys_too { self.keys.take() } else { None };
+        Self { lane: self.lane.take(), keys, working: None, _written: Some(written) }
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.lane.is_some() || self.keys.is_some() || self.working.is_some()
+    }
+}
+
+pub(crate) async fn schedule(
+    session: &SessionShared,
+    authorized: Authorized,
+    cancel: CancellationToken,
+    mut facts: Append,
+) -> Result<(Append, Step<Invocation>), Halt> {
+    let visible = &authorized.validated.visible;
+    let intent = &visible.intent;
+    // What a client ran has had its effect: nothing happens between its start and its end.
+    let inert = seam::semantics(visible.tool()).inert() || intent.arrived().is_some();
+    // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
+    let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
+    let (lane, mut waited) = match lane(session, beside, &cancel).await {
+        Ok(found) => found,
+        Err(full) => {
+            void_answered(session, intent, &mut facts);
+            return Ok((facts, Step::Refused(refuse(session, intent, full))));
+        }
+    };
+    if cancel.is_cancelled() {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
+    }
+    let live = session.gate.effective(visible.name.as_str(), session.key.session);
+    if live.is_none_or(|live| live.id != visible.registered.id) {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, stale(visible.name.as_str())))));
+    }
+    let tool = visible.tool().clone();
+    let semantics = seam::semantics(&tool);
+    let (timeout, warnings) = match guarded(|| timeout(&tool, &authorized)) {
+        Ok(found) => found,
+        Err(panic) => {
+            let refused = broken(session, visible, &*panic, &mut facts);
+            return Ok((facts, Step::Refused(refused)));
+        }
+    };
+    if !inert && let Err(full) = session.room_to_start().await {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, no_room(&full)))));
+    }
+    let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
+    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized, &authorized.validated.names)
+        .into_iter()
+        .map(|key| LockKey { location: session.gate.location, key })
+        .collect();
+    // Before the line: whoever waits for a lost holder holds up nobody else.
+    tokio::select! {
+        biased;
+        () = session.gate.grace.over(&keys, &*session.gate.clock) => {}
+        () = cancel.cancelled() => {
+            void_answered(session, intent, &mut facts);
+            return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
+        }
+    }
+    let line = session.gate.keys.join(session.key.session, keys.iter().map(|lock| lock.key.clone()).collect());
+    let queue_pos = line.as_ref().map_or(0, |waiting| u32::try_from(waiting.before()).unwrap_or(u32::MAX));
+    if let Some(waiting) = &line
+        && let Err(refusal) = turn_at(session, waiting, &cancel).await
+    {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+    }
+    waited |= queue_pos > 0;
+    // A call that it waited for may have changed what its words mean, after they were decided on.
+    if waited && let Some(refusal) = changed_meanwhile(session, &authorized).await {
+        void_answered(session, intent, &mut facts);
+        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+    }
+    note_start(session, &authorized, &tool, id, timeout, (&keys, queue_pos), &mut facts);
+
+    let working = (!inert).then(|| session.at_work.enter(intent.id));
+    if !inert {
+        facts.take.clone_from(&keys);
+        match commit_a(session, facts, &cancel).await? {
+            Ok(()) => facts = Append::new(),
+            Err((mut facts, refusal)) => {
+                void_answered(session, intent, &mut facts);
+                return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+            }
+        }
+    }
+    let slot = Slot { lane, keys: line, working, _written: None };
+    let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, slot };
+    Ok((facts, Step::Next(invocation)))
+}
+
+/// This session's turn to touch the world, and whether it was waited for; none if it runs beside others, or is cancelled
+/// while it waits.
+async fn lane(
+    session: &SessionShared,
+    beside: bool,
+    cancel: &CancellationToken,
+) -> Result<(Option<OwnedMutexGuard<()>>, bool), Refusal> {
+    if beside {
+        return Ok((None, false));
+    }
+    if let Ok(lane) = Arc::clone(&session.lane).try_lock_owned() {
+        return Ok((Some(lane), false));
+    }
+    let _place = InLine::join(&session.in_line).ok_or_else(|| {
+        let text = format!("{} calls of this session are waiting already; wait for some of them", limits::QUEUE);
+        Refusal::new(Code::QueueFull, text)
+    })?;
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ok((None, true)),
+        lane = Arc::clone(&session.lane).lock_owned() => Ok((Some(lane), true)),
+    }
+}
+
+/// A place in a session's line, which has an end: whoever calls faster than it works is told so.
+struct InLine<'a>(&'a AtomicUsize);
+
+impl<'a> InLine<'a> {
+    fn join(line: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(line);
+        (line.fetch_add(1, Ordering::SeqCst) < limits::QUEUE).then_some(place)
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until those of this process who came earlier are done with the keys.
+async fn turn_at(session: &SessionShared, waiting: &KeyHold, cancel: &CancellationToken) -> Result<(), Refusal> {
+    tokio::select! {
+        biased;
+        () = waiting.granted() => Ok(()),
+        () = cancel.cancelled() => Err(cancelled_before_start()),
+        () = tokio::time::sleep(KEY_WAIT) => Err(match waiting.blocked_by() {
+            Some((key, holder)) => key_held(session, &key, holder),
+            None => Refusal::new(Code::LockConflict, "its keys came free only just now; try again"),
+        }),
+    }
+}
+
+fn key_held(session: &SessionShared, key: &str, holder: SessionId) -> Refusal {
+    let own = if holder == session.key.session { session.state().tasks.holding(key) } else { None };
+    let text = match own {
+        Some(task) => format!(
+            "`{key}` is held by {task}, a background task of this session; wait for it with task_wait, or end it \
+             with task_cancel"
+        ),
+        None => format!("`{key}` is held by session {holder}; try again when it is done"),
+    };
+    Refusal::new(Code::LockConflict, text)
+}
+
+pub(crate) fn cancelled_before_start() -> Refusal {
+    Refusal::new(Code::CancelledBeforeStart, "it was cancelled before it started")
+}
+
+/// Append A. A held key is waited for; a holder whose process is gone is recovered, which frees it.
+async fn commit_a(
+    session: &SessionShared,
+    mut facts: Append,
+    cancel: &CancellationToken,
+) -> Result<Result<(), (Append, Refusal)>, Halt> {
+    let calls = std::mem::take(&mut facts.calls);
+    let give_up = session.gate.clock.monotonic() + KEY_WAIT;
+    let mut pause = KEY_RETRY.0;
+    let (mut commit, reserved) = session.commit_of(facts);
+    loop {
+        match session.try_commit(commit.clone()).await {
+            Ok(()) => {
+                reserved.into_iter().for_each(Reserved::record);
+                return Ok(Ok(()));
+            }
+            Err(StoreError::LockHeld { key, session: holder, until }) => {
+                // A key that lingers comes free by itself, soon, and there is nobody to recover.
+                if until.is_none() {
+                    if session.gate.clock.monotonic() >= give_up {
+                        let facts = take_back(&mut commit, reserved, calls);
+                        return Ok(Err((facts, key_held(session, &key, holder))));
+                    }
+                    session.gate.recover_if_dead(session.key.tenant, holder).await;
+                }
+                // Its keys may be free now, and its call may still be at work.
+                let passed = async {
+                    session.gate.grace.over(&commit.take, &*session.gate.clock).await;
+                    tokio::time::sleep(pause).await;
+                };
+                let cancelled = tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => true,
+                    () = passed => false,
+                };
+                if cancelled {
+                    let facts = take_back(&mut commit, reserved, calls);
+                    return Ok(Err((facts, cancelled_before_start())));
+                }
+                pause = (pause * 2).min(KEY_RETRY.1);
+            }
+            Err(other) => return Err(other.into()),
+        }
+    }
+}
+
+/// The facts of a commit that never happened, without the start that never came.
+fn take_back(
+    commit: &mut portcullis_store::Commit,
+    reserved: Vec<Reserved>,
+    calls: Vec<(MessageId, String)>,
+) -> Append {
+    let mut facts = Append::new();
+    facts.calls = calls;
+    facts.free = std::mem::take(&mut commit.free);
+    facts.linger = std::mem::take(&mut commit.linger);
+    facts.events = std::mem::take(&mut commit.events);
+    facts.events.retain(|draft| draft.kind.as_str() != "tool.invocation.started");
+    facts.blobs = std::mem::take(&mut commit.blobs);
+    facts.artifacts = std::mem::take(&mut commit.artifacts);
+    facts.reserved = reserved;
+    facts.sealed = std::mem::take(&mut commit.sealed);
+    // A grant that answered has been used, whatever came after it.
+    facts.records = std::mem::take(&mut commit.records);
+    facts.outbox = std::mem::take(&mut commit.outbox);
+    facts
+}
+
+fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &Names) -> Vec<String> {
+    let mut keys = match concurrency {
+        // Files are written by rename, so a read never sees half a write: inert calls take none (§14).
+        _ if inert => Vec::new(),
+        Concurrency::Safe => Vec::new(),
+        Concurrency::Exclusive => vec!["*".to_owned()],
+        // A key is written, too.
+        Concurrency::Keyed => authorized.validated.resolved.keys.iter().map(|key| names.key(key.clone())).collect(),
+    };
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// The clock starts with the execution: queue and approval time never count (L46).
+fn timeout(tool: &Tool, authorized: &Authorized) -> (Duration, Vec<String>) {
+    let limits = seam::semantics(tool).timeout;
+    let wanted = seam::timeout_ms(tool, &authorized.validated.input).unwrap_or(limits.default_ms);
+    let granted = wanted.min(limits.max_ms);
+    let warnings = (granted < wanted).then(|| format!("timeout {wanted} ms was lowered to {granted} ms"));
+    (Duration::from_millis(granted), warnings.into_iter().collect())
+}
+
+fn note_start(
+    session: &SessionShared,
+    authorized: &Authorized,
+    tool: &Tool,
+    id: InvocationId,
+    timeout: Duration,
+    (keys, queue_pos): (&[LockKey], u32),
+    facts: &mut Append,
+) {
+    let intent = &authorized.validated.visible.intent;
+    let semantics = seam::semantics(tool);
+    let concurrency = match semantics.concurrency {
+        Concurrency::Safe => "safe",
+        Concurrency::Exclusive => "exclusive",
+        Concurrency::Keyed => "keyed",
+    };
+    let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    let plan = Plan { invocation_id: id, concurrency: concurrency.to_owned(), timeout_ms };
+    let keys = keys.iter().map(|lock| lock.key.clone()).collect();
+    session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos, keys });
+    let started = Started {
+        invocation_id: id,
+        intent_id: intent.id,
+        executor_id: seam::executor(tool).to_string(),
+        definition_version: seam::version(tool).to_string(),
+        sandbox: semantics
+            .sandbox
+            .as_deref()
+            .and_then(|profile| session.gate.isolated(Some(profile)).map(|isolated| isolated.used(profile))),
+        env_names: semantics.variables.iter().map(|v| v.name.clone()).collect(),
+        cwd: authorized.validated.resolved.cwd.as_ref().map(|cwd| session.tidy(cwd, SUMMARY_MAX)),
+        attempt: 1,
+        read_only: semantics.read_only,
+    };
+    session.note(facts, intent.turn_id, &started);
+}

@@ -1,0 +1,143 @@
+//! The menu (tool-contract §8): the frozen list of tools of one turn. It holds identities and
+//! definitions, never executors, so it keeps no dead tool alive.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use portcullis_base::{Digest, MenuId, Reason, RegistrationId, TurnId, limits};
+use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolName, seam};
+use portcullis_event::facts::Hidden;
+use serde::Serialize;
+
+use crate::output::in_context::InContext;
+use crate::registry::registrations::{Placement, Registered};
+
+/// One tool that is offered.
+#[derive(Debug, Clone)]
+pub struct MenuEntry {
+    pub registration_id: RegistrationId,
+    pub executor_id: ExecutorId,
+    pub definition: Arc<ToolDefinition>,
+}
+
+/// What can be offered right now: byte-stable while nothing changes (L17).
+#[derive(Debug)]
+pub struct Offer {
+    pub(crate) entries: BTreeMap<ToolName, MenuEntry>,
+    pub(crate) hidden: Vec<Hidden>,
+    /// What is stored, once per content: names, definitions and durable identities. Registration
+    /// ids are not in it, they die with the process (8.1).
+    pub(crate) body: String,
+    pub(crate) hash: Digest,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a ToolName,
+    definition_version: &'a DefinitionVersion,
+    executor_id: &'a ExecutorId,
+    definition: &'a ToolDefinition,
+}
+
+impl Offer {
+    /// Folds effective registrations; `refused` names the reason a tool is not to be seen.
+    pub(crate) fn new(
+        winners: BTreeMap<ToolName, (Placement, Registered)>,
+        refused: impl Fn(&ToolName) -> Option<Reason>,
+    ) -> Self {
+        let mut hidden = Vec::new();
+        let mut entries: BTreeMap<ToolName, MenuEntry> = BTreeMap::new();
+        for (name, (placement, registered)) in &winners {
+            let stronger_twin = winners.iter().any(|(other, (their_placement, _))| {
+                other != name && other.as_str().eq_ignore_ascii_case(name.as_str()) && their_placement > placement
+            });
+            let reason = if stronger_twin { Some(Reason::CaseConflict) } else { refused(name) };
+            if let Some(reason) = reason {
+                hidden.push(Hidden { name: name.to_string(), reason: reason.into() });
+                continue;
+            }
+            let entry = MenuEntry {
+                registration_id: registered.id,
+                executor_id: seam::executor(&registered.tool).clone(),
+                definition: Arc::new(seam::definition(name, &registered.tool)),
+            };
+            entries.insert(name.clone(), entry);
+        }
+        let lines: Vec<Line<'_>> = entries
+            .iter()
+            .map(|(name, entry)| Line {
+                name,
+                definition_version: &entry.definition.version,
+                executor_id: &entry.executor_id,
+                definition: &entry.definition,
+            })
+            .collect();
+        // Invariant: definitions are plain JSON.
+        let body = serde_json::to_string(&lines).expect("a menu is always JSON");
+        let hash = Digest::of(body.as_bytes());
+        Self { entries, hidden, body, hash }
+    }
+
+    /// The tools that are offered, by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&ToolName, &MenuEntry)> {
+        self.entries.iter()
+    }
+
+    /// Whether a tool has this name, in capitals or not, offered or hidden.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        let is = |other: &str| other.eq_ignore_ascii_case(name);
+        self.entries.keys().any(|other| is(other.as_str())) || self.hidden.iter().any(|hidden| is(&hidden.name))
+    }
+
+    /// The tools that are not, and why.
+    #[must_use]
+    pub fn hidden(&self) -> &[Hidden] {
+        &self.hidden
+    }
+}
+
+/// One turn: its menu, and how much model text it has left.
+#[derive(Debug)]
+pub struct Turn {
+    pub turn_id: TurnId,
+    pub menu_id: MenuId,
+    pub(crate) offer: Arc<Offer>,
+    used: AtomicUsize,
+    /// What the model has before it, where this runtime builds its context.
+    pub(crate) in_context: Option<InContext>,
+}
+
+impl Turn {
+    pub(crate) fn new(turn_id: TurnId, menu_id: MenuId, offer: Arc<Offer>, in_context: Option<InContext>) -> Self {
+        Self { turn_id, menu_id, offer, used: AtomicUsize::new(0), in_context }
+    }
+
+    /// Whether this runtime builds the context the calls of this turn come from.
+    pub(crate) fn in_loop(&self) -> bool {
+        self.in_context.is_some()
+    }
+
+    /// What is offered in this turn.
+    #[must_use]
+    pub fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The same, shared: equal for two turns between which nothing changed.
+    #[must_use]
+    pub fn shared_offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer)
+    }
+
+    /// How many bytes of model text the next settlement may have.
+    pub(crate) fn share(&self) -> usize {
+        let left = limits::MAX_TURN_BYTES.saturating_sub(self.used.load(Ordering::Relaxed));
+        left.clamp(limits::MIN_TURN_SHARE, limits::MAX_MODEL_BYTES)
+    }
+
+    pub(crate) fn spend(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,41 @@
+//! The sessions that this process holds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use portcullis_base::SessionId;
+use portcullis_event::fold::Baseline;
+
+use crate::sessions::session::SessionShared;
+
+/// Reads of files by session, for tools that must know what was delivered (§19).
+#[derive(Clone, Default)]
+pub struct BaselineBook {
+    sessions: Arc<Mutex<HashMap<SessionId, Weak<SessionShared>>>>,
+}
+
+impl BaselineBook {
+    /// What a session was shown of a file.
+    #[must_use]
+    pub fn get(&self, session: SessionId, path: &str) -> Option<Baseline> {
+        let shared = self.held(session)?;
+        // By the name it was written under (L69).
+        let path = shared.gate.redactor.redact_text(path);
+        shared.state().baselines.get(&path).cloned()
+    }
+
+    pub(crate) fn held(&self, session: SessionId) -> Option<Arc<SessionShared>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session)?.upgrade()
+    }
+
+    pub(crate) fn all_held(&self) -> Vec<Arc<SessionShared>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(crate) fn enter(&self, shared: &Arc<SessionShared>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, held| held.strong_count() > 0);
+        sessions.insert(shared.key.session, Arc::downgrade(shared));
+    }
+}
