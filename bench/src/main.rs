@@ -1,4 +1,4 @@
-//! `cargo xtask bench [NAME…]`: the table of the issue, measured in one run. Machines are noisy, so
+//! `cargo xtask bench [NAME…]`: the table of measurements, all made in one run. Machines are noisy, so
 //! every figure that depends on the disk stands beside plain rusqlite doing the same in the same run.
 
 mod anchor;

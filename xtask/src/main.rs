@@ -4,15 +4,18 @@
 //! sources, `cargo metadata` and git, and starts cargo. One file a command; the rules it enforces are data in `rules.rs`.
 
 mod bench;
+mod citations;
 mod embed;
 mod laws;
 mod licences;
+mod markdown;
 mod metadata;
 mod mutant;
 mod mutants;
 mod order;
 mod process;
 mod programs;
+mod references;
 mod repo;
 mod rules;
 mod rust_source;
@@ -20,6 +23,7 @@ mod scratch;
 mod simulate;
 mod soak;
 mod spdx;
+mod spec;
 mod suite;
 mod test;
 mod test_binary;
@@ -36,7 +40,7 @@ The commands of this repository.
 Usage: cargo xtask COMMAND [ARGS]
 
   test [--quick]     everything that must hold before a change lands; `.ci/run` calls this
-  laws [--write]     the table law -> tests in ARCHITECTURE.md: compare, or write it anew
+  laws [--write]     docs/laws.md, the rules of docs/spec with their tests: compare, or write it anew
   mutants [NAME...]  make each wrong change of mutants/ in turn; its named tests must fail
   bench [ARGS...]    the measurements, in release mode (package `portcullis-bench`)
   simulate [ARGS...] simulated worlds from seeds, in release mode (package `portcullis-simulation`)

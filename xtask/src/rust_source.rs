@@ -1,19 +1,54 @@
-//! Rust sources without their comments and literals, so that a search finds code and nothing else.
+//! Rust sources without their comments and literals, so that a search finds code and nothing else; and the comments alone.
 
 /// The source with every comment, string and character literal blanked out. Length and line breaks stay as they were,
 /// so an offset means the same in both.
 pub fn code_only(source: &str) -> String {
+    let mut code = source.as_bytes().to_vec();
+    for (from, to) in literals(source) {
+        blank(&mut code[from..to], b' ');
+    }
+    // Only whole characters were blanked: a literal begins and ends at ASCII bytes.
+    String::from_utf8_lossy(&code).into_owned()
+}
+
+/// The comments of the source and nothing else: their slashes are spaces, and what is code is [`NO_TEXT`]. Length and line
+/// breaks stay as they were, so comments of several lines read as one text.
+pub fn comments_only(source: &str) -> String {
+    let mut text = source.as_bytes().to_vec();
+    let mut end = 0;
+    for (from, to) in literals(source) {
+        if source[from..to].starts_with("//") {
+            blank(&mut text[end..from], NO_TEXT);
+            let slashes = source[from..to].bytes().take_while(|byte| matches!(byte, b'/' | b'!')).count();
+            blank(&mut text[from..from + slashes], b' ');
+            end = to;
+        }
+    }
+    blank(&mut text[end..], NO_TEXT);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Stands for each byte that is not text: no pattern that reads text goes across it.
+pub const NO_TEXT: u8 = 0;
+
+/// Overwrites all but white space, which separates code from code and words from words as before.
+fn blank(bytes: &mut [u8], with: u8) {
+    for byte in bytes {
+        if with == b' ' && *byte != b'\n' || with == NO_TEXT && !byte.is_ascii_whitespace() {
+            *byte = with;
+        }
+    }
+}
+
+/// Where each comment, string and character literal begins and ends.
+fn literals(source: &str) -> Vec<(usize, usize)> {
     let bytes = source.as_bytes();
-    let mut code = bytes.to_vec();
+    let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let end = literal_end(bytes, at);
         if end > at {
-            for byte in &mut code[at..end] {
-                if *byte != b'\n' {
-                    *byte = b' ';
-                }
-            }
+            found.push((at, end));
             at = end;
         } else if is_word(bytes[at]) {
             // A whole word at once: the `r` of `for` must not be taken for the start of a raw string.
@@ -24,8 +59,7 @@ pub fn code_only(source: &str) -> String {
             at += 1;
         }
     }
-    // Only whole characters were blanked: a literal begins and ends at ASCII bytes.
-    String::from_utf8_lossy(&code).into_owned()
+    found
 }
 
 /// Offsets at which `word` stands alone, not as a part of a longer name.
@@ -183,6 +217,20 @@ mod tests {
             let code = code_only(source);
             assert_eq!(code, expected, "{source}");
             assert_eq!(code.len(), source.len(), "{source}");
+        }
+    }
+
+    #[test]
+    fn only_comments_are_left() {
+        let cases = [
+            ("f(); // a `b`\n", "\0\0\0\0    a `b`\n"),
+            ("/// a\n//! b\nx", "    a\n    b\n\0"),
+            ("\"// no\" // é", "\0\0\0 \0\0\0    é"),
+        ];
+        for (source, expected) in cases {
+            let text = comments_only(source);
+            assert_eq!(text, expected, "{source}");
+            assert_eq!(text.len(), source.len(), "{source}");
         }
     }
 

@@ -21,7 +21,7 @@ Usage: cargo xtask test [--quick]
    4 licences     of every package in the graph, and forbidden crates
    5 text         no registry hosts, stubs, ignored tests, unsafe outside crates/sandbox, overlong files
    6 mutants      every mutant fits the sources and its tests exist (`cargo xtask mutants` runs them)
-   7 laws         the table of laws in ARCHITECTURE.md is current
+   7 laws         every reference to a rule or section of docs/spec resolves, and docs/laws.md is current
    8 embed        examples/embed is short, light, and its lock file is current
    9 clippy       all targets, warnings denied
   10 tests        cargo nextest (else cargo test), then the examples in the documentation

@@ -183,7 +183,7 @@ words! {
         AttachmentTooLarge = "attachment_too_large",
         PathHidden = "path_hidden",
         NetworkDisabled = "network_disabled",
-        /// Why a tool is not offered this turn (8.2), as the detail of `tool_not_visible`.
+        /// Why a tool is not offered this turn (tool-contract 8.2), as the detail of `tool_not_visible`.
         NotDiscovered = "not_discovered",
         WhollyDenied = "wholly_denied",
         Mode = "mode",

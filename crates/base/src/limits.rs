@@ -1,4 +1,4 @@
-//! The defaults of the tool contract (§27), each with its reason. One place, so that a person can
+//! The defaults of tool-contract §27, each with its reason. One place, so that a person can
 //! see every bound of the system at once.
 
 use std::time::Duration;

@@ -17,7 +17,7 @@ use crate::render::{self, Term, safe_line};
 use crate::wake;
 use crate::world::{PAGE, World, key};
 
-/// Characters of a text in a record (5.4).
+/// Characters of a text in a record (agent-runtime 5.4).
 const PREVIEW: usize = 240;
 /// Events of a wake in its record, newest last; their count is told beside them.
 const WAKE_EVENTS: usize = 200;
@@ -202,7 +202,7 @@ pub fn merge(record: &mut Value, more: Value) {
     }
 }
 
-/// What made a session due (5.2).
+/// What made a session due (agent-runtime 5.2).
 fn activation_kind(head: &Head) -> Option<&'static str> {
     match (head.work_due_at, head.wake.as_ref()) {
         (Some(_), _) => Some("pending_events"),

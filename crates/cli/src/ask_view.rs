@@ -174,7 +174,7 @@ pub struct Whole {
     pub asked: Asked,
     /// Or why it cannot be opened.
     pub diff: Result<Option<String>, anyhow::Error>,
-    /// The rules are not those it was asked under: an allow would be void (13.7).
+    /// The rules are not those it was asked under: an allow would be void (tool-contract 13.7).
     pub outdated: bool,
 }
 

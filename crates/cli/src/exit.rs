@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::render::{ReaderLeft, Term, safe};
 
-/// How a command ended that did what it could (cli.md §4).
+/// How a command ended that did what it could (cli §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     Done = 0,
@@ -209,7 +209,7 @@ pub fn misused(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// A command of the design (cli.md) that this version cannot do.
+/// A command of the specification (cli §1) that this version cannot do.
 fn to_come(error: &clap::Error) -> Option<&str> {
     const TO_COME: [&str; 6] = ["serve", "mcp", "agents", "check", "vault", "keys"];
     if error.kind() != ErrorKind::InvalidSubcommand {

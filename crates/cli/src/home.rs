@@ -1,4 +1,4 @@
-//! Where things are on disk (cli.md §3). Nothing is ever kept in the workspace.
+//! Where things are on disk (cli §3). Nothing is ever kept in the workspace.
 
 use std::env;
 use std::fs;

@@ -86,7 +86,7 @@ async fn refuse_erased(world: &World, session: SessionId, head: Option<(u64, Dig
 
 /// What in a log would still happen, or be asked, here. A file may say anything: whoever opens the session next would
 /// run a call that nobody made or answered here, a worker would call a model by itself, and what a person is shown of an ask and the rule that an answer
-/// would remember are only what the file says they are (13.4).
+/// would remember are only what the file says they are (tool-contract 13.4).
 fn left_to_do(events: &[Event]) -> Option<String> {
     let mut waiting = BTreeSet::new();
     for event in events {

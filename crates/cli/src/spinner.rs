@@ -1,4 +1,4 @@
-//! Something that moves while a person waits (cli.md §4): on a terminal, after a second, on standard
+//! Something that moves while a person waits (cli §4): on a terminal, after a second, on standard
 //! error. A pipe gets nothing but the result.
 
 use std::pin::pin;

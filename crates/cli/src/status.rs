@@ -26,7 +26,7 @@ pub fn holder(world: &World, session: SessionId, head: &Head) -> Option<(&'stati
     Some(("left by", format!("{owner}, {why}; go on with: {next}")))
 }
 
-/// The newest wake of the activation journal (5.3): how it began, and how it ended if it has.
+/// The newest wake of the activation journal (agent-runtime 5.3): how it began, and how it ended if it has.
 type Activation = Option<(SpanStarted, Option<SpanCompleted>)>;
 
 pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Result<()> {
@@ -52,7 +52,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
         .collect();
     let retry = state.wakes.pending().filter(|wake| wake.is_retry()).map(|wake| wake.due_at).min();
     let status = reads_as(&state);
-    // What it stopped for is over once it works, or is about to (3.4).
+    // What it stopped for is over once it works, or is about to (agent-runtime 3.4).
     let rests = matches!(status, SessionStatus::Idle | SessionStatus::RequiresAction | SessionStatus::Terminated);
     let stopped = progress.last_stop.as_ref().filter(|_| rests);
     let shows = asks.iter().map(|ask| world.command(&format!("approvals show {}", ask.ask_id)));
@@ -143,7 +143,7 @@ pub async fn run(world: &World, session: SessionId, term: &Term) -> anyhow::Resu
 }
 
 /// A session that is idle and has input, or whose ask was answered and whose model has yet to hear of it, reads as
-/// `rescheduling`; no event says so (3.3).
+/// `rescheduling`; no event says so (agent-runtime 3.3).
 fn reads_as(state: &State) -> SessionStatus {
     let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     match state.session.status {

@@ -246,7 +246,7 @@ impl Workspaces {
     }
 
     /// The place of a session, as the rules and the guidance are now: what changed since the last session was taken up
-    /// there holds for this one (5.9). A file that cannot be read stops it, as it stops a start.
+    /// there holds for this one (agent-runtime 5.9). A file that cannot be read stops it, as it stops a start.
     async fn place(&self, session: SessionId) -> anyhow::Result<Arc<Place>> {
         let folder = self.world.created(session).await?.workspace.map(PathBuf::from).unwrap_or_default();
         let mut open = self.open.lock().await;

@@ -1,4 +1,4 @@
-//! What a command runs in its turn: `sudo`, `env`, `timeout`, `sh -c` and their like (13.3).
+//! What a command runs in its turn: `sudo`, `env`, `timeout`, `sh -c` and their like (tool-contract 13.3).
 //!
 //! The forms are for rules that forbid. One too many makes a rule reach further than it must, one too
 //! few lets a forbidden command through; so where the options of a wrapper are not understood, every

@@ -62,7 +62,7 @@ impl Tool {
 
 fn input_schema(choices: &BTreeMap<String, Tool>) -> Value {
     let names: Vec<&String> = choices.keys().collect();
-    // A changed choice is a changed tool: an approval is bound to the version (13.7).
+    // A changed choice is a changed tool: an approval is bound to the version (tool-contract 13.7).
     let versions: Map<String, Value> =
         choices.iter().map(|(name, tool)| (name.clone(), json!(tool.inner.shape().version.as_str()))).collect();
     json!({

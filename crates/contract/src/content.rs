@@ -17,7 +17,7 @@ pub struct SpoolRef {
     pub kept_bytes: u64,
 }
 
-/// One part of what a model is shown. Tools return complete output; cutting is not theirs (§17).
+/// One part of what a model is shown. Tools return complete output; cutting is not theirs (tool-contract §17).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Plain text.

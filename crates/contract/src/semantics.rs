@@ -40,7 +40,7 @@ pub enum Interrupt {
     Detach,
 }
 
-/// What the gate does when no rule speaks (13.8).
+/// What the gate does when no rule speaks (tool-contract 13.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DefaultPolicy {
@@ -67,7 +67,7 @@ impl DefaultPolicy {
     }
 }
 
-/// Which part of a long output the model is shown (§18).
+/// Which part of a long output the model is shown (tool-contract §18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -202,8 +202,8 @@ impl Semantics {
         }
     }
 
-    /// Whether a call cannot touch the world, and so costs one append (10.2). One that may stop at the gate midway has
-    /// its start in the log first: what is asked there comes after it.
+    /// Whether a call cannot touch the world, and so costs one append (tool-contract 10.2). One that may stop at the
+    /// gate midway has its start in the log first: what is asked there comes after it.
     #[must_use]
     pub fn inert(&self) -> bool {
         self.read_only

@@ -1,4 +1,4 @@
-//! L6 and 3.2: a definition's version is its content, and a tool that contradicts itself is not built.
+//! L6 and tool-contract 3.2: a definition's version is its content, and a tool that contradicts itself is not built.
 #![allow(clippy::disallowed_methods, reason = "these are the tests of the seam")]
 #![allow(clippy::expect_used, reason = "a test")]
 

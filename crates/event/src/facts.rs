@@ -118,7 +118,7 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// Where an ask of a descendant surfaces (13.6).
+/// Where an ask of a descendant surfaces (tool-contract 13.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtRoot {
     pub session_id: SessionId,
@@ -255,7 +255,7 @@ pub struct Asked {
     pub intent_id: IntentId,
     /// `tool_confirmation`, `custom_tool_result`, `variables` or `question`.
     pub kind: String,
-    /// What a person is shown (13.4), as ordered name → value.
+    /// What a person is shown (tool-contract 13.4), as ordered name → value.
     pub facts: Value,
     #[serde(default)]
     pub suggested_rules: Vec<Value>,
@@ -265,7 +265,7 @@ pub struct Asked {
     pub only_a_person: bool,
     pub input_hash: Digest,
     pub expires_at: Timestamp,
-    /// What an approval is bound to besides the input (13.7).
+    /// What an approval is bound to besides the input (tool-contract 13.7).
     pub definition_version: String,
     pub policy_revision: Digest,
     pub principal: String,
@@ -274,7 +274,7 @@ pub struct Asked {
     /// What else decides what the call does; asks of before 0.2 have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundTo>,
-    /// What a remembered allow would answer and for whom (13.5); none if no rule is suggested.
+    /// What a remembered allow would answer and for whom (tool-contract 13.5); none if no rule is suggested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grantable: Option<Grantable>,
     /// Held live inside this running invocation (R3): an answer lets it go on, and nothing runs anew by it.
@@ -285,7 +285,8 @@ pub struct Asked {
     pub root: Option<AtRoot>,
 }
 
-/// One thing that decides what a call does, besides its input: a folder, the environment, a program, a script (13.7).
+/// One thing that decides what a call does, besides its input: a folder, the environment, a program, a script
+/// (tool-contract 13.7).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundTo {
     /// The subject of a sentence, such as `the folder`.
@@ -297,7 +298,7 @@ pub struct BoundTo {
     pub digest: Digest,
 }
 
-/// What a person answered (13.4).
+/// What a person answered (tool-contract 13.4).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {

@@ -21,7 +21,7 @@ pub enum ContentFormat {
     ArtifactRef,
 }
 
-/// A labelled piece of content. Only runtime code makes `runtime_fact` (§21).
+/// A labelled piece of content. Only runtime code makes `runtime_fact` (tool-contract §21).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentPart {
     pub trust: Trust,
@@ -121,7 +121,7 @@ pub struct Observed {
     pub capture: Vec<Capture>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactRef>,
-    /// What the call learned of or did to files; baselines are folded from it (§19).
+    /// What the call learned of or did to files; baselines are folded from it (tool-contract §19).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileFact>,
     /// The observation that shows the content of this one; with `file_unchanged` and nothing else (L65).

@@ -107,7 +107,7 @@ pub enum RowChange {
         approver: String,
         seq: u64,
     },
-    /// From pending, or from answered when the approval is voided at dispatch (13.7).
+    /// From pending, or from answered when the approval is voided at dispatch (tool-contract 13.7).
     AskClosed {
         ask_id: AskId,
         state: AskState,
@@ -261,7 +261,7 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
                 change.no_failure();
             }
             Body::StatusRescheduled(_) => change.status = Some(SessionStatus::Rescheduling),
-            // However it goes on: a wake that did not fail ends the row of those that did (5.7).
+            // However it goes on: a wake that did not fail ends the row of those that did (agent-runtime 5.7).
             Body::SpanCompleted(span) if span.result != SpanResult::Error => change.no_failure(),
             Body::StatusTerminated(_) | Body::SessionDeleted(_) | Body::SessionErased(_) => {
                 change.status = Some(SessionStatus::Terminated);

@@ -9,9 +9,11 @@ use portcullis_pipeline::Scheduling;
 pub struct Settings {
     /// The base prompt: who the agent is and how it works.
     pub base_prompt: String,
-    /// What the workspace's own guidance file says (6.1): the first words in the user's position, never a rule.
+    /// What the workspace's own guidance file says (agent-runtime 6.1): the first words in the user's position, never a
+    /// rule.
     pub guidance: Option<Guidance>,
-    /// Model requests of one wake. It bounds a wake, not the work: the next wake goes on at once (5.4, step 10).
+    /// Model requests of one wake. It bounds a wake, not the work: the next wake goes on at once (agent-runtime 5.4,
+    /// step 10).
     pub max_turns_per_wake: u32,
     /// Model requests for one message, over all wakes that work on it. The last one may call no tools, so that the work is
     /// summed up, not thrown away.

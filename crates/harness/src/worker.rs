@@ -33,7 +33,7 @@ pub const CYCLES: u64 = 10;
 #[async_trait]
 pub trait Crew: Send + Sync {
     /// The gate and the harness for a session. An error is told once and the session put off, longer each time: nothing was
-    /// written, so its input is still there (5.7).
+    /// written, so its input is still there (agent-runtime 5.7).
     async fn take(&self, session: SessionId) -> Result<Post, String>;
 }
 
@@ -84,7 +84,7 @@ pub enum WorkerStop {
     Interrupted,
 }
 
-/// One thing that a worker did (5.9).
+/// One thing that a worker did (agent-runtime 5.9).
 #[derive(Debug)]
 pub enum Activity<'a> {
     /// A wake ran. `state` is the session after it.
@@ -420,7 +420,7 @@ async fn attend(
     } else if let Some(halt) = &failed {
         outcome = Outcome::Skipped(Skip::WakeFailed, Some(halt.to_string()), Some(later()));
     }
-    // What the log refused it will refuse again in the next moment: never a hot loop (5.7).
+    // What the log refused it will refuse again in the next moment: never a hot loop (agent-runtime 5.7).
     let again = match &outcome {
         Outcome::Skipped(Skip::WakeFailed, _, again) => *again,
         _ => None,

@@ -58,7 +58,7 @@ use crate::tasks::task_book::TaskBook;
 pub enum Approvals {
     /// An ask waits for a person.
     Wait,
-    /// Headless: an ask is refused at once. Nothing ever waits for nobody (13.6).
+    /// Headless: an ask is refused at once. Nothing ever waits for nobody (tool-contract 13.6).
     Unavailable,
 }
 

@@ -1,4 +1,4 @@
-//! The evaluation of 13.2, resource by resource, and what the parts add up to.
+//! The evaluation of tool-contract 13.2, resource by resource, and what the parts add up to.
 
 use std::collections::BTreeSet;
 
@@ -197,7 +197,7 @@ impl Policy {
         }
     }
 
-    /// Steps 1 to 4 of 13.2, with one care for L29. An ask of an untrusted project decides only where
+    /// Steps 1 to 4 of tool-contract 13.2, with one care for L29. An ask of an untrusted project decides only where
     /// the other rules would allow. Where they ask anyway the ask stays theirs, so that a grant given
     /// for the project's rule never answers in the place of another rule's.
     fn verdict(&self, pool: &[(usize, Specificity)], by_default: RuleEffect) -> Verdict {

@@ -83,7 +83,7 @@ impl Decision {
         }
     }
 
-    /// The stricter of two decisions: a child's with its parent's (13.6), or one part's with
+    /// The stricter of two decisions: a child's with its parent's (tool-contract 13.6), or one part's with
     /// another's. Equals: the first, with what matched in both. Suggestions for one of two asks would
     /// not settle the other and are dropped, unless one rule asks both times.
     #[must_use]

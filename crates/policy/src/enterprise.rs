@@ -1,4 +1,4 @@
-//! The organisation's file: what nothing else weakens (13.2).
+//! The organisation's file: what nothing else weakens (tool-contract 13.2).
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

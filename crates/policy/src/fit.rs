@@ -1,5 +1,5 @@
 //! How a rule that forbids fits a command: by its words, whatever options stand before the verb, and by words that become
-//! known only when the line runs (13.3, L32).
+//! known only when the line runs (tool-contract 13.3, L32).
 
 use crate::ArgvPattern;
 use portcullis_command::marks::{self, Open};

@@ -1,4 +1,4 @@
-//! A remembered allow (13.5): it answers the asks of one rule, for one agent in one project.
+//! A remembered allow (tool-contract 13.5): it answers the asks of one rule, for one agent in one project.
 
 use std::fmt;
 

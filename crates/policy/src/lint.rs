@@ -215,7 +215,7 @@ fn covers_resource(one: &ResourcePattern, other: &ResourcePattern) -> bool {
     }
 }
 
-/// Why `other`, which matches whenever `rule` does, leaves it nothing to decide (13.2).
+/// Why `other`, which matches whenever `rule` does, leaves it nothing to decide (tool-contract 13.2).
 fn outweighs(other: &Rule, rule: &Rule, mutual: bool) -> Option<&'static str> {
     // An allow of any resource does not reach what is opaque.
     let floor = other.effect == RuleEffect::Allow && matches!(rule.resource, ResourcePattern::Opaque);

@@ -107,12 +107,12 @@ pub struct Policy {
     index: Index,
     project_trusted: bool,
     revision: Digest,
-    /// Whose decisions bind this one's as well (13.6).
+    /// Whose decisions bind this one's as well (tool-contract 13.6).
     parents: Vec<Arc<Policy>>,
 }
 
 impl Policy {
-    /// What a child may do that was sent by someone under `parent`: no more than both allow (13.6, L38).
+    /// What a child may do that was sent by someone under `parent`: no more than both allow (tool-contract 13.6, L38).
     /// Every decision is the stricter of the two, at any depth.
     #[must_use]
     pub fn intersect(mut self, parent: &Arc<Self>) -> Self {
@@ -249,7 +249,7 @@ impl Policy {
     }
 
     /// The rule that denies `action` whatever it touches, if there is one: such a tool is not worth
-    /// offering (8.2).
+    /// offering (tool-contract 8.2).
     #[must_use]
     pub fn wholly_denied(&self, action: &Action, asker: &Asker<'_>) -> Option<RuleId> {
         let denies =

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::subject::Subject;
 use crate::{ArgvPattern, HostPattern, PathPattern, PatternError, WordPattern};
 
-/// How closely a pattern fits, as 13.2 compares: literal segments or words before the first
+/// How closely a pattern fits, as tool-contract 13.2 compares: literal segments or words before the first
 /// wildcard, then literal characters, then exact before glob. Greater is closer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Specificity {
@@ -69,7 +69,7 @@ impl ResourcePattern {
     /// Closer than [`Self::Any`]: whoever wrote it meant it.
     pub(crate) const OPAQUE_FIT: Specificity = Specificity::new(0, 0, true);
 
-    /// Whether an allow with this pattern may hold for `subject`: the floor of 13.1.
+    /// Whether an allow with this pattern may hold for `subject`: the floor of tool-contract 13.1.
     pub(crate) fn may_allow(&self, subject: &Subject) -> bool {
         *subject != Subject::Opaque || matches!(self, Self::Opaque)
     }

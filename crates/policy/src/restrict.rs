@@ -1,4 +1,5 @@
-//! Rules that forbid a command, or pin an ask about it, in whatever form the command is written (13.3, L32).
+//! Rules that forbid a command, or pin an ask about it, in whatever form the command is written (tool-contract 13.3,
+//! L32).
 //!
 //! A form that is certain decides as the rule says. Where a denied command could only be hidden, in words that become
 //! known when the line runs or in those of a program that nobody knows, a person has to look.

@@ -5,7 +5,7 @@ use portcullis_contract::{Resource, ResourceKind};
 use crate::host;
 
 /// What is touched. Anything that is not in its canonical form counts as [`Subject::Opaque`]: it
-/// cannot be told what it names, so that no pattern may vouch for it (13.1).
+/// cannot be told what it names, so that no pattern may vouch for it (tool-contract 13.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// Absolute, without trailing slash; the root is the empty text.

@@ -81,7 +81,7 @@ impl Runtime {
     }
 
     /// Stops what a session does: running calls are cancelled as their semantics allow, asks are closed, queued wakes
-    /// cancelled. From here on what it waited for takes no answer (3.3).
+    /// cancelled. From here on what it waited for takes no answer (agent-runtime 3.3).
     ///
     /// # Errors
     /// If there is no such session, it is terminated, or the store fails.
@@ -132,7 +132,7 @@ impl Agent {
     }
 
     /// The same for somebody who wants it now: a try that waits for its time is made at once, and what was given up is
-    /// tried again (5.7).
+    /// tried again (agent-runtime 5.7).
     ///
     /// # Errors
     /// As [`Agent::wake`].

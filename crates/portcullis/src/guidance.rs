@@ -16,7 +16,7 @@ use crate::runtime::Runtime;
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// The most bytes of it that a session begins with: about 8,000 tokens, half of the smallest budget of a conversation
-/// (6.4). It stays in every request, and what is behind that can be read when it is wanted.
+/// (agent-runtime 6.4). It stays in every request, and what is behind that can be read when it is wanted.
 pub const GUIDANCE_BYTES: u64 = 32 * 1024;
 
 /// What was found of it.

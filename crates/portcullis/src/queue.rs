@@ -1,4 +1,4 @@
-//! Calls in a session that someone else holds (13.7): wait for a holder that lets go by itself, queue for
+//! Calls in a session that someone else holds (tool-contract 13.7): wait for a holder that lets go by itself, queue for
 //! one that stays, and take the queued call up oneself once nobody holds the session any more.
 
 use std::time::Duration;

@@ -127,7 +127,8 @@ impl Runtime {
         let id = grant.as_ref().map(|grant| grant.id);
         let records = grant.map(|grant| grant.records).unwrap_or_default();
         for _ in 0..LOOKS {
-            // Whoever interrupted the session meant what it waits for, also where no wake has closed it yet (3.3).
+            // Whoever interrupted the session meant what it waits for, also where no wake has closed it yet
+            // (agent-runtime 3.3).
             let state = self.gate.state(row.session_id).await?;
             if state.inbox.interrupted_after(row.asked_seq) {
                 return Err(StoreError::AskSettled { ask, state: AskState::Superseded }.into());
@@ -147,7 +148,7 @@ impl Runtime {
     }
 
     /// The same for someone who knows the ask by the event that showed it: the `agent.tool_use` of its session, or the
-    /// copy of it at the root (13.6). Both name one ask, which is returned.
+    /// copy of it at the root (tool-contract 13.6). Both name one ask, which is returned.
     ///
     /// # Errors
     /// Those of [`Runtime::reply`], and if no ask was shown by that event.

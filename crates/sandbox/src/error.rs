@@ -1,4 +1,4 @@
-//! What can go wrong with a file, in the words of the tool contract (§12).
+//! What can go wrong with a file, in the words of tool-contract §12.
 
 use std::fmt;
 use std::io;

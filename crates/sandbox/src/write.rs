@@ -188,7 +188,7 @@ impl Target<'_> {
         self.parents.check_unmoved(self.path)?;
         let (file, stat, before) = self.open_expected(expected, false)?;
         if stat.st_nlink > 1 {
-            // A rename would leave the other names with the old content. Links survive (15.2), so
+            // A rename would leave the other names with the old content. Links survive (tool-contract 15.2), so
             // this file alone is written in place: not atomic for a reader, but the new content is
             // already safe beside it, under a name, should the machine stop halfway.
             temp.show().map_err(|e| self.io(e))?;

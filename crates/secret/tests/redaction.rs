@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sa36_every_shape_is_masked_and_nothing_else(
+    fn sa_036_every_shape_is_masked_and_nothing_else(
         secret in secret(), before in surroundings(), after in surroundings(),
     ) {
         let redactor = redactor(&[&secret]);
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn sa36_base64_of_something_that_holds_the_secret_is_masked(
+    fn sa_036_base64_of_something_that_holds_the_secret_is_masked(
         secret in "[ -~]{6,20}",
         before in proptest::collection::vec(any::<u8>(), 0..7),
         after in proptest::collection::vec(any::<u8>(), 0..7),

@@ -129,7 +129,8 @@ impl Head {
             self.work_due_at = None;
             self.reckon();
         } else {
-            // It was served just now: what is left waits from here on, behind those who waited longer (5.2, fairness).
+            // It was served just now: what is left waits from here on, behind those who waited longer
+            // (agent-runtime 5.2, fairness).
             self.work_due_at = Some(now);
             self.reckon();
         }

@@ -6,7 +6,7 @@
 //!
 //! Invariants: a tool names a place by its canonical virtual path and never by a host path (H6); no
 //! content is opened before the deny pre-check (L37); nothing is changed that was not read first, and
-//! every change is a compare-and-swap on the hash that was read (§19).
+//! every change is a compare-and-swap on the hash that was read (tool-contract §19).
 
 mod artifact_grep;
 mod artifacts;

@@ -1,4 +1,5 @@
-//! Profiles (13.8): what the tools do where no rule speaks. Deny rules and every layer above hold in each.
+//! Profiles (tool-contract 13.8): what the tools do where no rule speaks. Deny rules and every layer above hold in
+//! each.
 
 use portcullis_contract::DefaultPolicy;
 

@@ -130,7 +130,7 @@ data: [DONE]
 "#;
 
 #[test]
-fn issue5_a_compatible_server_gets_images_where_the_configuration_says_that_it_sees() {
+fn a_compatible_server_gets_images_where_the_configuration_says_that_it_sees() {
     let world = World::new();
     std::fs::write(world.workspace.join("p.png"), b"\x89PNG\r\n\x1a\nand the rest").expect("a file");
     let (address, bodies) = provider(LOOKS);

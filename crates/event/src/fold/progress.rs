@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::facts::{Activation, LoopOutcome, ModelRequestStart, Reply, SessionUsage, StopReason};
 use crate::{Body, Event};
 
-/// A wake that began and has not ended. If nobody is at it, it is work for the next who comes (5.4, step 5).
+/// A wake that began and has not ended. If nobody is at it, it is work for the next who comes (agent-runtime 5.4, step
+/// 5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenWake {
     pub wake_id: WakeId,
@@ -112,7 +113,7 @@ impl Progress {
                 }
                 self.last_stop = Some(idle.stop_reason.clone());
             }
-            // It goes on by itself: what it stopped for before is over (3.4).
+            // It goes on by itself: what it stopped for before is over (agent-runtime 3.4).
             Body::StatusRescheduled(_) => self.last_stop = None,
             Body::Replied(replied) if replied.reply == Reply::DenyAndStop => self.stop_wished = Some(event.seq),
             Body::CustomToolUse(used) => {
@@ -125,7 +126,8 @@ impl Progress {
                 };
                 self.custom.insert(event.id, request);
             }
-            // It closes what a client was asked for, at once: an answer that comes after it is void (3.3, H26).
+            // It closes what a client was asked for, at once: an answer that comes after it is void (agent-runtime 3.3,
+            // H26).
             Body::UserInterrupt(_) => self.custom.clear(),
             Body::UserCustomToolResult(result) => {
                 let answered = self.custom.remove(&result.custom_tool_use_id);

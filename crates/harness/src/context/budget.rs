@@ -113,7 +113,7 @@ impl ToolsWeight {
     }
 }
 
-/// What a request weighs (6.5); what this build has no facts of is left out.
+/// What a request weighs (agent-runtime 6.5); what this build has no facts of is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextBudget {
@@ -159,7 +159,7 @@ impl ContextBudget {
         }
     }
 
-    /// How much it presses, why, and what to read instead (6.6).
+    /// How much it presses, why, and what to read instead (agent-runtime 6.6).
     #[must_use]
     pub fn pressure(&self) -> Pressure {
         let (headroom, counts) = (self.selection_headroom_tokens, &self.history.counts);
@@ -223,7 +223,7 @@ impl Pressure {
     }
 }
 
-/// The sections of a prompt: each stands in an element of its name, on lines of their own (6.1).
+/// The sections of a prompt: each stands in an element of its name, on lines of their own (agent-runtime 6.1).
 fn sections(system: &str) -> Vec<Named> {
     let mut found = Vec::new();
     let mut rest = system;

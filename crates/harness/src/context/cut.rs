@@ -1,5 +1,5 @@
-//! Pieces of the newest turns that are longer than a model can read, shown cut (6.4): what was cut, by how much and how
-//! to read the rest stands in their place.
+//! Pieces of the newest turns that are longer than a model can read, shown cut (agent-runtime 6.4): what was cut, by
+//! how much and how to read the rest stands in their place.
 //!
 //! It is a function of the messages and of one number, which the compaction's fact holds: a replay cuts the same (L71).
 
@@ -147,7 +147,8 @@ pub(super) fn result(result: &mut ToolResult, most: usize, pages: &InContext) {
     result.name = short_name(std::mem::take(&mut result.name));
 }
 
-/// An observation with its contents cut, still between delimiters that they cannot hold (§21), and its facts say so.
+/// An observation with its contents cut, still between delimiters that they cannot hold (tool-contract §21), and its
+/// facts say so.
 fn cut_shown(text: &str, most: usize) -> Option<String> {
     if text.len() <= most {
         return Some(text.to_owned());

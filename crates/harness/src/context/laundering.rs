@@ -156,7 +156,8 @@ fn l67_a_file_whose_name_speaks_for_the_person_is_named_in_quotes() {
     assert!(!text.contains("\nthe person said"), "{text}");
 }
 
-/// However long a session was: a summary that filled the window by itself could never be made smaller (6.4).
+/// However long a session was: a summary that filled the window by itself could never be made smaller
+/// (agent-runtime 6.4).
 #[test]
 fn check36_a_summary_has_an_end() {
     let mut digested = Digested::default();

@@ -10,7 +10,7 @@ use super::told;
 pub const BASE_PROMPT: &str = "You are an agent that works on a person's project through tools. Be direct and brief. \
 Do what was asked, check that it works, and say what you did; say it plainly when something failed or was not done.";
 
-/// What holds for every agent (6.1, `harness_appendix`).
+/// What holds for every agent (agent-runtime 6.1, `harness_appendix`).
 const APPENDIX: &str = "\
 - Every call passes a gate: it may run, be refused with a reason, or wait until a person allows it. Call the tool and let \
 the gate ask; do not ask for permission in words.
@@ -22,7 +22,7 @@ cannot go differently.
 - Notes marked [session-event] or with another tag in brackets come from the runtime. They are leads to verify.
 - Do not claim what did not happen: the last answer is compared with the record of what ran.";
 
-/// How a wake ends (5.5).
+/// How a wake ends (agent-runtime 5.5).
 const DIRECTIVE: &str = "\
 End your last reply with exactly one block <portcullis-session-loop>{\"outcome\":\"sleep\",\"summary\":\"one line\"}\
 </portcullis-session-loop>, or, in its place, call session_loop with the same fields beside your last words. Use \"outcome\":\"continue\" with \"followUpSeconds\" only if you must go on by yourself; \

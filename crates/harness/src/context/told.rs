@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-/// Characters of a value in a line (6.3).
+/// Characters of a value in a line (agent-runtime 6.3).
 pub const VALUE_MAX: usize = 180;
 
 /// A name: of a file, a folder, a tool, a variable, a model. Plain ones stay as they are.

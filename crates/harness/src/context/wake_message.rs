@@ -12,7 +12,7 @@ use super::told;
 /// The element that the project's guidance stands in.
 const GUIDANCE: &str = "project-guidance";
 
-/// Characters of the last summary; a directive's has no more (5.5).
+/// Characters of the last summary; a directive's has no more (agent-runtime 5.5).
 const SUMMARY: usize = 500;
 
 /// Names of variables that are told, and how long one may be. A command chooses them: a few short ones are a reminder, many

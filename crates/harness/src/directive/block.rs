@@ -9,10 +9,11 @@ const CLOSE: &str = "</portcullis-session-loop>";
 
 /// The visible reply and its directive.
 ///
-/// Exactly one block counts, and it ends the reply (5.5). Two say two things, so neither is heeded; both are taken out all
-/// the same. A block in the middle of a sentence, or with words behind it, is a quotation and stays, whoever wrote it first. A
-/// block inside a code fence is an example and stays, unless the fence is the end of the reply, holds nothing else, and there is no
-/// other block: that is how some models write markup. A block that was begun and never ended is what a cut answer leaves.
+/// Exactly one block counts, and it ends the reply (agent-runtime 5.5). Two say two things, so neither is heeded; both
+/// are taken out all the same. A block in the middle of a sentence, or with words behind it, is a quotation and stays,
+/// whoever wrote it first. A block inside a code fence is an example and stays, unless the fence is the end of the
+/// reply, holds nothing else, and there is no other block: that is how some models write markup. A block that was begun
+/// and never ended is what a cut answer leaves.
 #[must_use]
 pub fn read(reply: &str) -> (String, Directive) {
     let fences = fences(reply);

@@ -21,7 +21,7 @@ struct Found {
     interrupted: bool,
     /// Where somebody refused a call and wanted the session to stop (R4).
     stop_wished: Option<u64>,
-    /// The last wake gave up: whoever runs another one wants it tried again (5.7).
+    /// The last wake gave up: whoever runs another one wants it tried again (agent-runtime 5.7).
     gave_up: bool,
     /// A request that a dead process left.
     request: Option<OpenRequest>,
@@ -104,7 +104,7 @@ impl<'a> Wake<'a> {
             // Those that an interrupt does not cancel are taken up by the next wake.
             found.due.clear();
         } else if found.waits && !found.unsettled && found.open.is_none() {
-            // A transcript cannot go on past an unanswered call: the rest waits with it (3.3).
+            // A transcript cannot go on past an unanswered call: the rest waits with it (agent-runtime 3.3).
             let expired = session.with_state(|state| state.asks.pending().any(|ask| ask.expires_at <= now));
             if !expired {
                 return Ok(None);
@@ -182,7 +182,8 @@ impl<'a> Wake<'a> {
             wake.supersede().await?;
         }
         if found.unsettled {
-            // What an answer lets run belongs to this wake, so the wake is in the log before it (5.4, step 9).
+            // What an answer lets run belongs to this wake, so the wake is in the log before it (agent-runtime 5.4,
+            // step 9).
             wake.flush().await?;
             for attended in &session.attend_until(cancel).await? {
                 wake.attended(attended);

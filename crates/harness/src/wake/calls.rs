@@ -22,7 +22,8 @@ impl Wake<'_> {
         let open = self.context.open_calls();
         let Some(newest) = self.context.newest.as_ref().filter(|_| !open.is_empty()) else { return Ok(None) };
         let message_id = newest.message_id;
-        // After a crash or a pause the turn that showed the tools is gone; what is offered now counts (8.3).
+        // After a crash or a pause the turn that showed the tools is gone; what is offered now counts
+        // (tool-contract 8.3).
         let turn = match &self.turn {
             Some(turn) => Arc::clone(turn),
             None => self.session.begin_loop_turn(&mut self.facts, &self.context.pages),
@@ -42,7 +43,7 @@ impl Wake<'_> {
         });
         let proposals = proposals.collect();
         let stop = self.cancel.child_token();
-        // What somebody has stopped is settled, in its order, and none of it is run or asked about (3.3).
+        // What somebody has stopped is settled, in its order, and none of it is run or asked about (agent-runtime 3.3).
         self.session.catch_up().await?;
         let stopped = self.stop_wished().is_some() || self.session.with_state(|state| state.inbox.interrupted());
         if stop_calls || stopped {
@@ -51,7 +52,7 @@ impl Wake<'_> {
         let facts = std::mem::take(&mut self.facts);
         let scheduling = self.harness.settings.scheduling;
         let ended = {
-            // A process that ends leaves what it has not begun (5.8).
+            // A process that ends leaves what it has not begun (agent-runtime 5.8).
             let stopping = Stopping { cancel: &stop, leave: Some(self.cancel) };
             let calls = self.session.calls(facts, &turn, proposals, scheduling, stopping);
             let mut calls = std::pin::pin!(calls);
@@ -131,7 +132,7 @@ impl Wake<'_> {
         self.session.interrupted_after(0).await;
     }
 
-    /// Ends the wake because somebody must answer first (5.4, step 15).
+    /// Ends the wake because somebody must answer first (agent-runtime 5.4, step 15).
     async fn pause(&mut self) -> Result<WakeEnd, Halt> {
         self.flush().await?;
         let event_ids = self.blocking().await?;

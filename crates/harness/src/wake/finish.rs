@@ -1,4 +1,4 @@
-//! How a wake ends when the model has said what it wanted (5.4, steps 11–14): one append.
+//! How a wake ends when the model has said what it wanted (agent-runtime 5.4, steps 11–14): one append.
 
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ impl Wake<'_> {
         self.harness.settings.directive && !is_tool
     }
 
-    /// Compares what the answer claims with what happened (§24). The words are never changed.
+    /// Compares what the answer claims with what happened (tool-contract §24). The words are never changed.
     fn check(&self, text: &str, claims: &[String]) -> FinalChecked {
         let claims = verify::check_with(text, claims, &self.context.facts);
         let message_id = self.context.newest.as_ref().map(|newest| newest.message_id);
@@ -336,7 +336,7 @@ pub(super) fn in_log(text: &str) -> Block {
     ))
 }
 
-/// What makes two learnings the same (5.6).
+/// What makes two learnings the same (agent-runtime 5.6).
 fn learnt_key(learning: &Learnt) -> String {
     let own = || format!("{:?}::{}::{}", learning.kind, learning.title, learning.detail).to_lowercase();
     learning.dedupe_key.clone().unwrap_or_else(own)

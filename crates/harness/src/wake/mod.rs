@@ -197,7 +197,7 @@ impl Harness {
     }
 
     /// The same for somebody who wants it now: a try that waits for its time is made at once, and what was given up is
-    /// tried again (5.7).
+    /// tried again (agent-runtime 5.7).
     ///
     /// # Errors
     /// As [`Harness::wake`].
@@ -229,7 +229,7 @@ impl Harness {
     }
 
     /// Waits for what the calls of a wake left at work, as long as nothing comes. `true`: something did, and the next wake
-    /// takes it up beside them. An interrupt ends them (3.3), and so does `cancel`.
+    /// takes it up beside them. An interrupt ends them (agent-runtime 3.3), and so does `cancel`.
     pub async fn goes_on(&self, session: &Session, cancel: &CancellationToken) -> bool {
         loop {
             tokio::select! {

@@ -61,7 +61,7 @@ impl Wake<'_> {
     pub(super) async fn ask(&mut self) -> Result<Asked, Halt> {
         let last = self.is_last_request();
         if self.context.is_empty() {
-            // Before anything else that this session is ever told (6.1).
+            // Before anything else that this session is ever told (agent-runtime 6.1).
             let guidance = self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance)));
             self.added.splice(..0, guidance);
         }
@@ -90,7 +90,8 @@ impl Wake<'_> {
                 match self.answered(&turn, start, message_id, answer).await {
                     Ok(()) => Ok(Asked::Answered),
                     // It is the answer that is too much. The next try would end the same way, and each is paid for: it is
-                    // a failure like any other (5.7). A store that takes nothing is no failure of the model.
+                    // a failure like any other (agent-runtime 5.7). A store that takes nothing is no failure of the
+                    // model.
                     Err(Halt::PersistFailed(error @ (StoreError::TooLarge { .. } | StoreError::OverLimit(_)))) => {
                         self.facts = Append::new();
                         self.harness.watcher.see(Live::BrokeOff);
@@ -348,7 +349,7 @@ impl Wake<'_> {
         self.added.iter().map(chars).sum()
     }
 
-    /// The automatic notes (6.7), with the first request that this process makes in a wake.
+    /// The automatic notes (agent-runtime 6.7), with the first request that this process makes in a wake.
     fn add_notes(&mut self, system: &str, tools: &[ToolSpec]) {
         if std::mem::replace(&mut self.noted, true) {
             return;

@@ -1,4 +1,5 @@
-//! Room for the next request: what a compaction drops, and what it shows cut where that is not enough (6.4).
+//! Room for the next request: what a compaction drops, and what it shows cut where that is not enough
+//! (agent-runtime 6.4).
 
 use portcullis_event::facts::ContextCompacted;
 use portcullis_pipeline::Halt;
@@ -30,7 +31,7 @@ impl Wake<'_> {
     }
 
     /// Makes room if the next request would pass the budget, or if the provider says it does. It is told to the model and
-    /// recorded (6.4).
+    /// recorded (agent-runtime 6.4).
     pub(super) async fn make_room(&mut self, too_long: bool, system: &str) -> Result<bool, Halt> {
         let message = self.message_chars();
         let next = tokens(system.len()) + tokens(self.context.chars()) + tokens(message);

@@ -306,7 +306,7 @@ mod tests {
     use crate::http::cuts::same_however_cut;
 
     #[test]
-    fn issue5_the_answer_is_the_same_however_its_bytes_are_cut() {
+    fn the_answer_is_the_same_however_its_bytes_are_cut() {
         let stream = concat!(
             "event: message_start\r\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":5}}}\r\n\r\n",
             ": a comment\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n",

@@ -325,7 +325,7 @@ mod tests {
     use crate::http::cuts::same_however_cut;
 
     #[test]
-    fn issue5_the_answer_is_the_same_however_its_bytes_are_cut() {
+    fn the_answer_is_the_same_however_its_bytes_are_cut() {
         let stream = concat!(
             "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"größer 🦀\",\"thought\":true}]}}]}\r\n\r\n",
             ": a comment\n\n",
@@ -339,7 +339,7 @@ mod tests {
 
     /// Some gateways write the end into every piece: a pause after one cuts nothing off.
     #[tokio::test(start_paused = true)]
-    async fn issue5_an_end_in_every_piece_is_not_the_end() {
+    async fn an_end_in_every_piece_is_not_the_end() {
         let pieces = ["first ", "second"].map(|text| format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}},\"finishReason\":\"STOP\"}}]}}\n\n"));
         let source = futures_util::stream::iter(pieces).then(|piece| async move {
             tokio::time::sleep(std::time::Duration::from_secs(5)).await;

@@ -1,4 +1,4 @@
-//! The scripted model: plays a TOML file (cli.md §2). Tests, `demo` and the examples run on it.
+//! The scripted model: plays a TOML file (cli §2). Tests, `demo` and the examples run on it.
 //!
 //! It is a model like any other: it streams, counts tokens, calls tools, fails when told to. It keeps nothing that a
 //! restart would lose: which turn is next follows from the conversation alone (`place`).

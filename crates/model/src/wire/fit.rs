@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn issue5_a_menu_that_does_not_fit_is_refused_by_name() {
+    fn a_menu_that_does_not_fit_is_refused_by_name() {
         let good = json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}}});
         assert_eq!(told(&[("a-b_1", good.clone()), ("c", good.clone())]), "");
         assert!(told(&[("a.b", good.clone())]).contains("`a.b`"));

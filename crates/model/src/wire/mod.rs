@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issue5_arguments_go_back_as_they_came_or_as_an_object_that_holds_them() {
+    fn arguments_go_back_as_they_came_or_as_an_object_that_holds_them() {
         assert_eq!(arguments_object(r#"{"a": 1.0, "a": 2}"#), r#"{"a": 1.0, "a": 2}"#, "not a byte is changed");
         assert_eq!(arguments_object(""), "{}");
         for bad in ["{\"a\":", "[1]", "\"x\"", "null", "{} {}", "rm -rf", "\u{1}"] {

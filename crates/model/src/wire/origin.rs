@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issue5_a_part_belongs_to_one_model_at_one_address_and_its_log_tells_no_address() {
+    fn a_part_belongs_to_one_model_at_one_address_and_its_log_tells_no_address() {
         let origin = |wire, model: &str, address| Origin::new(wire, &model.parse().expect("a name"), address);
         let mine = origin("w", "p/m", "https://inner.example/v1");
         let AnswerPart::Opaque(part) = mine.opaque("{}") else { panic!("opaque") };

@@ -1,4 +1,4 @@
-//! The scripted model: the file format of cli.md §2, and that its place follows from the conversation alone.
+//! The scripted model: the file format of cli §2, and that its place follows from the conversation alone.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

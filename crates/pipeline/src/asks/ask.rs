@@ -1,4 +1,4 @@
-//! Raising an ask (13.4): facts a person can judge by, not "allow bash?".
+//! Raising an ask (tool-contract 13.4): facts a person can judge by, not "allow bash?".
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, limits};
 use portcullis_contract::{AccessRequest, Around, Diff, seam};

@@ -1,5 +1,5 @@
-//! What an approval is bound to besides the input, the accesses and the diff (13.7): the folder by its identity, the
-//! environment, programs, scripts, network and mounts, as the tool found them.
+//! What an approval is bound to besides the input, the accesses and the diff (tool-contract 13.7): the folder by its
+//! identity, the environment, programs, scripts, network and mounts, as the tool found them.
 
 use portcullis_contract::Around;
 use portcullis_event::facts::BoundTo;

@@ -1,5 +1,5 @@
-//! Remembered allows (13.5) as records: made in the transaction of the reply that gave them (S10), read where
-//! the gate decides, counted where they answer.
+//! Remembered allows (tool-contract 13.5) as records: made in the transaction of the reply that gave them (S10), read
+//! where the gate decides, counted where they answer.
 //!
 //! Three kinds of record. `grant/ID` is the grant itself. `grant_uses/ID` is written with every use, so that its
 //! version *is* the number of uses, whichever processes used it at once. `grants/revision` is written with every

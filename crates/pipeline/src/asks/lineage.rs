@@ -1,5 +1,6 @@
-//! Asks of descendants (13.6, L38): whoever watches the root of a session sees what every child of it asks, and how that
-//! ended. The copies go through the outbox of the append that they tell of, so that neither is there without the other.
+//! Asks of descendants (tool-contract 13.6, L38): whoever watches the root of a session sees what every child of it
+//! asks, and how that ended. The copies go through the outbox of the append that they tell of, so that neither is there
+//! without the other.
 
 use portcullis_base::{AppendId, AskId, EventId, OutboxId, SessionId};
 use portcullis_event::facts::{AtRoot, ToolResult, ToolUse};

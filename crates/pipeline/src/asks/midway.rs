@@ -165,7 +165,7 @@ async fn decide(
     if !allows(&ask) {
         return Ok(Err(unanswered_or_denied(&ask)));
     }
-    // The yes counts for what was asked, under the rules it was asked under (13.7).
+    // The yes counts for what was asked, under the rules it was asked under (tool-contract 13.7).
     let (policy, decision) = weigh(session, visible, question.access, false).await;
     let void = match decision {
         Decision::Deny(deny) => Some(Denied::late(deny, session, question).refusal(&policy, Some(ask.ask_id))),

@@ -49,8 +49,8 @@ impl PathRules {
         });
         let everything = rules.as_ref().is_some_and(|rules| rules.never_stop(&actions));
         let mut open = OpenPaths { rules, actions, everything, answered: Vec::new() };
-        // A remembered allow reaches what it names and nothing beneath (13.4): only a person's answer to this
-        // very call, which showed what it searches, speaks for what lies there.
+        // A remembered allow reaches what it names and nothing beneath (tool-contract 13.4): only a person's answer to
+        // this very call, which showed what it searches, speaks for what lies there.
         if self.gate.upgrade().is_some_and(|gate| gate.was_answered(caller.session_id, caller.intent_id)) {
             open.answered = open.asks(named);
         }

@@ -1,5 +1,5 @@
-//! Taking back a call that waits for an answer (13.7): whoever made it does not want it any more, or somebody interrupted
-//! the session.
+//! Taking back a call that waits for an answer (tool-contract 13.7): whoever made it does not want it any more, or
+//! somebody interrupted the session.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which lines of a file a shown page covers: only those that were sent whole (§19).
+//! Which lines of a file a shown page covers: only those that were sent whole (tool-contract §19).
 
 use std::io;
 
@@ -6,7 +6,7 @@ use portcullis_base::{FileFact, LineRange, Window, limits};
 
 use crate::output::preview::Segment;
 
-/// A cut page covers only the lines that were sent whole (§19).
+/// A cut page covers only the lines that were sent whole (tool-contract §19).
 pub(crate) fn clip_delivered(files: &mut [FileFact], window: &dyn Window, segments: &[Segment]) -> io::Result<()> {
     let delivered = files.iter_mut().filter_map(|fact| match fact {
         FileFact::Delivered { lines, .. } => Some(lines),

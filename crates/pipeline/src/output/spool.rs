@@ -1,4 +1,4 @@
-//! Captured streams (15.3): any length, constant memory. What was written before a cancel, a
+//! Captured streams (tool-contract 15.3): any length, constant memory. What was written before a cancel, a
 //! timeout or a panic is kept, because the runtime holds it, not the tool.
 
 use std::collections::VecDeque;
@@ -73,7 +73,7 @@ struct Capture {
     live: Live,
 }
 
-/// What was written since whoever watches was last told (§14: commands stream).
+/// What was written since whoever watches was last told (tool-contract §14: commands stream).
 struct Live {
     words: Arc<Words>,
     pending: Vec<u8>,

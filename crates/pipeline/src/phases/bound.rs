@@ -1,4 +1,4 @@
-//! Phase 7, `Settled → Observation`: one boundary for every tool (§17). What does not fit is kept
+//! Phase 7, `Settled → Observation`: one boundary for every tool (tool-contract §17). What does not fit is kept
 //! whole as an artifact and shown in part, and the part says so. What cannot be kept is never a success.
 
 use std::io;

@@ -121,7 +121,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
 }
 
 /// How long a call may take to end once it was told to. The processes of a command are killed after the grace, and then
-/// their end is told (§14).
+/// their end is told (tool-contract §14).
 fn grace(invocation: &Invocation) -> Duration {
     match seam::semantics(&invocation.tool).sandbox {
         Some(_) => limits::KILL_GRACE + limits::KILLED_GRACE,

@@ -45,8 +45,8 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
     match found {
         Ok((name, registered)) => Step::Next(Visible { intent, name, registered }),
         Err(refusal) => {
-            // An approval of a tool that is no longer there is recorded as void (13.7).
-            crate::phases::permission::void_answered(session, &intent, facts);
+            // An approval of a tool that is no longer there is recorded as void (tool-contract 13.7).
+            crate::permission::void_answered(session, &intent, facts);
             Step::Refused(refuse(session, &intent, *refusal))
         }
     }
@@ -89,7 +89,7 @@ fn find(session: &SessionShared, intent: &Intent, facts: &Append) -> Found {
     }
 }
 
-/// After a park or a restart registration ids cannot match: the durable identity must (8.3).
+/// After a park or a restart registration ids cannot match: the durable identity must (tool-contract 8.3).
 fn same_identity(
     tool: &str,
     live: Option<Registered>,

@@ -299,7 +299,7 @@ pub(crate) fn unanswered_or_denied(ask: &fold::Ask) -> Refusal {
     })
 }
 
-/// A stored intent comes back approved: the approval counts once, for exactly what was shown (13.7).
+/// A stored intent comes back approved: the approval counts once, for exactly what was shown (tool-contract 13.7).
 fn answered(
     session: &SessionShared,
     validated: Validated,

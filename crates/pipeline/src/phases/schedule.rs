@@ -34,7 +34,7 @@ const KEY_RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::fro
 /// What the executor accepts, and nothing else.
 pub(crate) struct Invocation {
     pub(crate) authorized: Authorized,
-    /// Captured here, after the last staleness check: later registration changes cannot reach it (8.4).
+    /// Captured here, after the last staleness check: later registration changes cannot reach it (tool-contract 8.4).
     pub(crate) tool: Tool,
     pub(crate) id: InvocationId,
     pub(crate) attempt: u32,
@@ -296,7 +296,7 @@ fn take_back(
 
 fn keys(concurrency: Concurrency, inert: bool, authorized: &Authorized, names: &Names) -> Vec<String> {
     let mut keys = match concurrency {
-        // Files are written by rename, so a read never sees half a write: inert calls take none (§14).
+        // Files are written by rename, so a read never sees half a write: inert calls take none (tool-contract §14).
         _ if inert => Vec::new(),
         Concurrency::Safe => Vec::new(),
         Concurrency::Exclusive => vec!["*".to_owned()],

@@ -1,4 +1,4 @@
-//! The loop guard (§14, L47): a model that makes the same call again and again and learns nothing from it
+//! The loop guard (tool-contract §14, L47): a model that makes the same call again and again and learns nothing from it
 //! is told, and then stopped. Only where this runtime builds the model's context: whoever calls from
 //! outside knows himself what he has seen.
 //!

@@ -27,7 +27,7 @@ pub struct Offer {
     pub(crate) entries: BTreeMap<ToolName, MenuEntry>,
     pub(crate) hidden: Vec<Hidden>,
     /// What is stored, once per content: names, definitions and durable identities. Registration
-    /// ids are not in it, they die with the process (8.1).
+    /// ids are not in it, they die with the process (tool-contract 8.1).
     pub(crate) body: String,
     pub(crate) hash: Digest,
 }

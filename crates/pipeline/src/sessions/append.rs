@@ -1,5 +1,5 @@
 //! The append being filled. The caller owns it; the pipeline adds facts and flushes it only where
-//! the contract demands (10.2), so that the next turn's menu can ride with the observation before it.
+//! the contract demands (tool-contract 10.2), so that the next turn's menu can ride with the observation before it.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
 //! `attend`: what whoever holds the lease does before anything else. Recovery first, then every
-//! answered ask of the session, once (13.7, store §9).
+//! answered ask of the session, once (tool-contract 13.7, store §9).
 //!
 //! Recovery only appends, and each step moves the state forward, so running it twice equals running
 //! it once. No phase value was stored: a stored intent is re-admitted through every phase.
@@ -194,7 +194,8 @@ impl Session {
         }
         let Some(input) = self.stored_input(intent).await? else { return self.unopened(intent, ask).await };
         let mut readmitted = stored(intent, input, ask);
-        // Of what is about to run, not of what the log says it was: the approval is compared with it (13.7).
+        // Of what is about to run, not of what the log says it was: the approval is compared with it
+        // (tool-contract 13.7).
         readmitted.input_hash = input_hash(&readmitted.proposal.input);
         let admission = start(&self.shared, Append::new(), readmitted, Order::default());
         let (mut facts, disposition) = admission.settled_until(cancel).await?;
@@ -235,7 +236,7 @@ impl Session {
         Ok(Some(as_text(&intent.raw_input)))
     }
 
-    /// Settles an intent whose stored input can no longer be opened; an approval of it is void (13.7).
+    /// Settles an intent whose stored input can no longer be opened; an approval of it is void (tool-contract 13.7).
     async fn unopened(&self, intent: &fold::Intent, ask: Option<fold::Ask>) -> Result<Disposition, Halt> {
         let shared = &self.shared;
         let entry = stored(intent, String::new(), ask);
@@ -313,7 +314,7 @@ impl Session {
         let found = shared.state().intents.get(intent).cloned();
         let Some(intent) = found else { return Ok(None) };
         let Some(completed) = intent.completed.clone() else { return Ok(None) };
-        // The raw output was never stored apart from its observation; only the facts are left (§23).
+        // The raw output was never stored apart from its observation; only the facts are left (tool-contract §23).
         let entry = stored(&intent, String::new(), None);
         let mut observed = blank(shared, &entry, Phase::Bound, Code::RetentionFailed);
         observed.invocation_id = intent.invocation_id;

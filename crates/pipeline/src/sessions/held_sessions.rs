@@ -8,7 +8,7 @@ use portcullis_event::fold::Baseline;
 
 use crate::sessions::session::SessionShared;
 
-/// Reads of files by session, for tools that must know what was delivered (§19).
+/// Reads of files by session, for tools that must know what was delivered (tool-contract §19).
 #[derive(Clone, Default)]
 pub struct BaselineBook {
     sessions: Arc<Mutex<HashMap<SessionId, Weak<SessionShared>>>>,

@@ -1,5 +1,5 @@
 //! Who of this process is next at a key. The store's `locks` rows keep processes apart; inside one,
-//! waiters stand in line here, first come, first served (§14).
+//! waiters stand in line here, first come, first served (tool-contract §14).
 //!
 //! A ticket is granted when nobody who came earlier wants a key that conflicts with one of its own.
 //! All keys or none, in order of arrival: no two can wait for each other.

@@ -210,8 +210,8 @@ impl SessionShared {
     /// One durable append. A lost answer is never assumed to be a yes or a no: the same commit is
     /// offered again, and the log knows it by its event ids.
     pub(crate) async fn try_commit(&self, commit: Commit) -> Result<(), StoreError> {
-        // Its fence may still be the newest: nobody came yet. But whoever comes finds what this process left (5.3), and
-        // a call that it would settle as cancelled now could not be taken up any more.
+        // Its fence may still be the newest: nobody came yet. But whoever comes finds what this process left
+        // (agent-runtime 5.3), and a call that it would settle as cancelled now could not be taken up any more.
         if self.lost.is_cancelled() {
             let ran_out = || StoreError::LeaseRanOut(self.key.session);
             return Err(self.lost_by.get().cloned().unwrap_or_else(ran_out));
@@ -395,7 +395,8 @@ impl Session {
         let idle_at = {
             let state = shared.state();
             let nothing_left = state.movable_asks().next().is_none() && state.session.queued.is_empty();
-            // A wake that is open is work by itself, and so is input, unless it has to wait for an answer (3.3).
+            // A wake that is open is work by itself, and so is input, unless it has to wait for an answer
+            // (agent-runtime 3.3).
             let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
             let said = !state.inbox.pending().is_empty() && !waits;
             // What waited was run by somebody who asks no model (`approvals allow`): the model has yet to hear of it.

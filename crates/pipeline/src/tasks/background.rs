@@ -1,6 +1,6 @@
-//! Calls that go on after their observation (§14). The intent settles at once as `background_started`; the task that
-//! it became ends by itself, and its end is one append: what happened, its evidence, its own bounded view, the wake
-//! that was asked for, and its keys.
+//! Calls that go on after their observation (tool-contract §14). The intent settles at once as `background_started`;
+//! the task that it became ends by itself, and its end is one append: what happened, its evidence, its own bounded
+//! view, the wake that was asked for, and its keys.
 
 use std::sync::Arc;
 use std::time::Duration;

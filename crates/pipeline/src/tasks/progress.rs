@@ -1,5 +1,5 @@
-//! What a call says of itself while it runs (§14): live deltas for whoever watches, which are never durable and may be
-//! dropped, and now and then a checkpoint in the log.
+//! What a call says of itself while it runs (tool-contract §14): live deltas for whoever watches, which are never
+//! durable and may be dropped, and now and then a checkpoint in the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

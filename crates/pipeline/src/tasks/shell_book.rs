@@ -67,7 +67,8 @@ impl Gate {
 }
 
 impl ShellBook {
-    /// The shell of a session that a caller may see: its own, or one of the same agent in the same workspace (1.3).
+    /// The shell of a session that a caller may see: its own, or one of the same agent in the same workspace
+    /// (agent-runtime 1.3).
     ///
     /// # Errors
     /// If it may not see it, or the store failed.

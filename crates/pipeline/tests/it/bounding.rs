@@ -1,4 +1,4 @@
-//! One boundary for every tool (§17): what fits is untouched, what does not is kept whole and shown in
+//! One boundary for every tool (tool-contract §17): what fits is untouched, what does not is kept whole and shown in
 //! part, and what cannot be kept is never a success.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! What a log looks like whatever happened: one observation for each intent, the event string of §22,
+//! What a log looks like whatever happened: one observation for each intent, the event string of tool-contract §22,
 //! a fold that is the state, and one writer at a time.
 
 use crate::common;
@@ -21,7 +21,7 @@ use portcullis_store::{AskFilter, Commit, Liveness, Snapshot, Store};
 use proptest::prelude::*;
 use tokio::sync::Notify;
 
-// --- the language of §22, and a matcher of its own --------------------------------------------------
+// --- the language of tool-contract §22, and a matcher of its own --------------------------------------------------
 
 enum Re {
     Token(char),

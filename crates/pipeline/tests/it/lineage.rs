@@ -1,5 +1,5 @@
-//! Asks of descendants (13.6, L38): every one is visible at the root while it is pending, and the root is told how its
-//! call ended.
+//! Asks of descendants (tool-contract 13.6, L38): every one is visible at the root while it is pending, and the root is
+//! told how its call ended.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! Progress (§14): live deltas that are never durable, and few, small checkpoints that are.
+//! Progress (tool-contract §14): live deltas that are never durable, and few, small checkpoints that are.
 
 use std::sync::Arc;
 use std::time::Duration;

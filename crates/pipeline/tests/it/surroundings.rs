@@ -1,5 +1,5 @@
-//! What decides what a call does besides its input: an approval is bound to it (13.7), and a call that waited for its turn
-//! is looked at again.
+//! What decides what a call does besides its input: an approval is bound to it (tool-contract 13.7), and a call that
+//! waited for its turn is looked at again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

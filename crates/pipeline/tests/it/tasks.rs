@@ -1,4 +1,5 @@
-//! Background tasks (§14): one observation at once, one end later, keys held between them, and nothing lost.
+//! Background tasks (tool-contract §14): one observation at once, one end later, keys held between them, and nothing
+//! lost.
 
 use crate::common;
 

@@ -38,7 +38,7 @@ fn denied(policy: &Policy, line: &str) -> bool {
     gate
 }
 
-/// Every wrapper of 13.3 and more, each with a hole for the command's words (`@`) or line (`%`).
+/// Every wrapper of tool-contract 13.3 and more, each with a hole for the command's words (`@`) or line (`%`).
 const WRAPPERS: &[&str] = &[
     "@",
     "env @",

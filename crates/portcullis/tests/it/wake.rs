@@ -221,7 +221,7 @@ async fn check05_a_wake_that_was_broken_off_is_gone_on_with_and_its_input_is_con
 }
 
 #[tokio::test]
-async fn sa52_what_is_said_while_it_works_reaches_the_next_turn_boundary() {
+async fn sa_052_what_is_said_while_it_works_reaches_the_next_turn_boundary() {
     let world =
         world(Brain::new([vec![call("c1", "bash", r#"{"command":"cat wait"}"#)], vec![said("I heard you.")]])).await;
     std::fs::write(world.folder.path().join("wait"), "x\n").expect("a file");

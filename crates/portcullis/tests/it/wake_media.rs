@@ -1,4 +1,4 @@
-//! Images and documents that a model reads (issue: media from `read`).
+//! Images and documents that `read` hands to a model.
 
 use portcullis::harness::Settings;
 

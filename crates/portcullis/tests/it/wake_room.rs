@@ -63,7 +63,7 @@ async fn l65_what_was_shown_and_is_cut_can_be_read_anew() {
 }
 
 #[tokio::test]
-async fn issue5_an_answer_of_10_mb_of_words_thinking_or_arguments_does_not_end_the_session() {
+async fn an_answer_of_10_mb_of_words_thinking_or_arguments_does_not_end_the_session() {
     let huge = "so many words ".repeat(750_000);
     let opaque = AnswerPart::Opaque(Opaque::new("fake", format!("{{\"t\":\"{huge}\"}}")));
     let arguments = format!(r#"{{"file_path":"a0.txt","junk":"{huge}"}}"#);

@@ -1,4 +1,4 @@
-//! Background tasks and the fact-check (§24): what still runs proves nothing.
+//! Background tasks and the fact-check (tool-contract §24): what still runs proves nothing.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ async fn watched(world: &World, settings: Settings) -> (Stopped, String) {
 }
 
 #[tokio::test]
-async fn issue5_no_call_of_an_answer_that_was_refused_is_run() {
+async fn no_call_of_an_answer_that_was_refused_is_run() {
     let write = vec![said("I will"), call("w1", "write", WRITE)];
     let brain = Brain::new([write, vec![said("again")]]).always_ending(Stop::Refusal);
     let world = world(brain).await;

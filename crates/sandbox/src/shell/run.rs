@@ -27,7 +27,7 @@ const TELLING: Duration = Duration::from_secs(60);
 /// (3 s), so that its end is still told.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1_000);
 const AFTER_TERM: Duration = Duration::from_millis(500);
-/// From SIGTERM to SIGKILL when a shell is closed (10.4).
+/// From SIGTERM to SIGKILL when a shell is closed (agent-runtime 10.4).
 const CLOSE_GRACE: Duration = Duration::from_millis(250);
 /// How long the end of what was killed is waited for. Who hangs in the kernel for longer (a dead network mount) holds
 /// nobody; dropping the shell sees to the rest.

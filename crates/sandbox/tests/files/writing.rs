@@ -165,7 +165,7 @@ fn a_changed_file_is_stale_and_stays_as_it_is() {
     let found = w.resolve("a");
     let modified = fs::metadata(&host).expect("metadata").modified().expect("mtime");
     fs::write(&host, b"else").expect("change");
-    // Equal size and mtime are no evidence (§19).
+    // Equal size and mtime are no evidence (tool-contract §19).
     fs::File::options().write(true).open(&host).expect("open").set_modified(modified).expect("mtime");
     let error = overwrite_at(&found, Digest::of(b"read"), b"mine").expect_err("stale");
     let (expected, now) = (Digest::of(b"read"), Some(Digest::of(b"else")));

@@ -1,4 +1,4 @@
-//! A store that counts: how many durable commits a call costs is asserted with it (store §4.1).
+//! A store that counts: how many durable commits a call costs is asserted with it (store 4.1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! `read`: one page of a text file, or a medium. Records what was delivered (§19).
+//! `read`: one page of a text file, or a medium. Records what was delivered (tool-contract §19).
 
 use std::borrow::Cow;
 use std::sync::Arc;

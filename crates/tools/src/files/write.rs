@@ -316,7 +316,7 @@ pub(super) struct Reported {
     pub(super) diff_artifact: String,
 }
 
-/// States a write: before, after and diff are kept, and what happened is a side effect (15.2).
+/// States a write: before, after and diff are kept, and what happened is a side effect (tool-contract 15.2).
 pub(super) fn report(
     context: &ToolContext,
     place: &sandbox::Resolved,

@@ -1,4 +1,4 @@
-//! Beyond the table of 8.6: reads, listings and searches that a tool answers as well or with more, each
+//! Beyond the table of agent-runtime 8.6: reads, listings and searches that a tool answers as well or with more, each
 //! with a word about what differs. They are offered, never put in a command's place.
 
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use portcullis_command::{Arg, ReadPlan, Redirection, Stage, Word, lines_printed,
 
 use super::{Alternative, Whereabouts, first_class, mapped, pattern, same, words};
 
-/// The tool that answers what the line asks: by the table of 8.6; else with a word about what differs; else
-/// the read-only hand.
+/// The tool that answers what the line asks: by the table of agent-runtime 8.6; else with a word about what differs;
+/// else the read-only hand.
 #[must_use]
 pub fn covered_by(text: &str, at: Whereabouts<'_>) -> Option<Alternative> {
     let exact = words(text).and_then(|words| first_class(&words, at));

@@ -78,7 +78,7 @@ pub fn instead_of(tool: &str, input: &str) -> Option<Alternative> {
     alternative.filter(|alternative| alternative.tool != tool)
 }
 
-/// The tool that does the same as the line, exactly by the table of 8.6; else the read-only hand, if the
+/// The tool that does the same as the line, exactly by the table of agent-runtime 8.6; else the read-only hand, if the
 /// line is one program that it runs. None for everything else, and for any line with a metacharacter.
 #[must_use]
 pub fn mapped(line: &str, at: Whereabouts<'_>) -> Option<Alternative> {
@@ -100,7 +100,7 @@ fn hand(argv: &[String], at: Whereabouts<'_>) -> Option<Alternative> {
         .then(|| same("bash", json!({"command": program, "args": args, "cwd": at.cwd})))
 }
 
-/// The tokenizer of 8.6: words and whole quoted words, and nothing else.
+/// The tokenizer of agent-runtime 8.6: words and whole quoted words, and nothing else.
 pub(super) fn words(line: &str) -> Option<Vec<String>> {
     if deceptive(line).is_some() || line.len() > LINE_MAX {
         return None;

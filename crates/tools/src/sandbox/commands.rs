@@ -1,4 +1,5 @@
-//! `run_command` and `run_shell`: `bash` and `shell_run` in the words of 10.3, with variables of the call.
+//! `run_command` and `run_shell`: `bash` and `shell_run` in the words of agent-runtime 10.3, with variables of the
+//! call.
 
 use portcullis_contract::BuildError;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `list_dir`, `find_entries`, `glob_entries` and `grep_text`: `glob` and `grep` in the words of 10.3.
+//! `list_dir`, `find_entries`, `glob_entries` and `grep_text`: `glob` and `grep` in the words of agent-runtime 10.3.
 
 use std::sync::Arc;
 

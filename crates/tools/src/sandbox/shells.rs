@@ -1,4 +1,4 @@
-//! The actions of the persistent shell: its tools in the words of 10.3.
+//! The actions of the persistent shell: its tools in the words of agent-runtime 10.3.
 
 use portcullis_contract::{BuildError, Reshape};
 use schemars::JsonSchema;

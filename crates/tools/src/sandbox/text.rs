@@ -1,4 +1,5 @@
-//! `read_text`, `write_text`, `append_text`, `replace_text`: `read`, `write` and `edit` in the words of 10.3.
+//! `read_text`, `write_text`, `append_text`, `replace_text`: `read`, `write` and `edit` in the words of
+//! agent-runtime 10.3.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What a command line would run with, besides its words (13.4, 13.7): shown to whoever is asked, and bound to the answer.
+//! What a command line would run with, besides its words (tool-contract 13.4, 13.7): shown to whoever is asked, and
+//! bound to the answer.
 
 use std::collections::BTreeMap;
 

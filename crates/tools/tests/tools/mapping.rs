@@ -22,7 +22,7 @@ fn grep(path: &str, pattern: &str, ignore_case: bool, literal: bool) -> Option<(
     Some(("grep", json!({"path": path, "pattern": pattern, "ignore_case": ignore_case, "literal": literal})))
 }
 
-/// The rows of 8.6.
+/// The rows of agent-runtime 8.6.
 fn rows() -> Vec<(&'static str, Option<(&'static str, Value)>)> {
     let read = |rest: Value| {
         let mut input = json!({"file_path": "/workspace/sub/F"});
@@ -175,7 +175,7 @@ fn check15_what_no_row_fits_goes_to_the_hand_if_that_may_run_it() {
     assert_eq!(mapped("pwd", outside), None);
 }
 
-/// What a row that is not in the table of 8.6 must be mapped to, and whether the answer differs.
+/// What a row that is not in the table of agent-runtime 8.6 must be mapped to, and whether the answer differs.
 fn beyond() -> Vec<(&'static str, Value, bool)> {
     let file = |path: &str| json!({"file_path": format!("/workspace/{path}")});
     let with = |mut input: Value, key: &str, value: Value| {

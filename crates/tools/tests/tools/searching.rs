@@ -30,7 +30,7 @@ async fn matching_lines_come_in_the_order_of_paths_with_their_numbers() {
     let output = seen.structured.expect("an output");
     assert_eq!((&output["count"], &output["truncated"], &output["searched"]), (&json!(4), &json!(false), &json!(4)));
     assert_eq!(output["files"][2], json!({"path": "b.txt", "match_count": 2}));
-    // §19: a search delivers no file.
+    // tool-contract §19: a search delivers no file.
     assert!(hand.baseline("b.txt").is_none());
     assert!(seen.files.is_empty() && seen.side_effects.items.is_empty());
 }

@@ -236,7 +236,7 @@ impl World {
 }
 
 impl Process {
-    /// From now on under the rules of whoever sent it as well (13.6).
+    /// From now on under the rules of whoever sent it as well (tool-contract 13.6).
     pub fn sent_under(&self, rules: &str) {
         let rules = parse_rules(rules, "parent.toml", Layer::User).expect("rules");
         let parent = PolicyBuilder::new().rules(rules).build().expect("a policy");

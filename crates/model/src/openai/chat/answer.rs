@@ -340,7 +340,7 @@ mod tests {
     use crate::http::cuts::same_however_cut;
 
     #[test]
-    fn issue5_the_answer_is_the_same_however_its_bytes_are_cut() {
+    fn the_answer_is_the_same_however_its_bytes_are_cut() {
         let stream = concat!(
             ": ping\r\n\r\n",
             "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null,\"tool_calls\":null}}]}\r\n\r\n",
@@ -358,7 +358,7 @@ mod tests {
 
     /// Some gateways write the end into every piece: a pause after one cuts nothing off.
     #[tokio::test(start_paused = true)]
-    async fn issue5_an_end_in_every_piece_is_not_the_end() {
+    async fn an_end_in_every_piece_is_not_the_end() {
         let pieces = ["first ", "second"].map(|text| {
             format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}]}}\n\n")
         });

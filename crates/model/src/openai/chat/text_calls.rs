@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issue5_calls_written_as_text_are_found_and_ordinary_json_is_not() {
+    fn calls_written_as_text_are_found_and_ordinary_json_is_not() {
         let tools = ["read".to_owned()];
         let calls = [
             "Sure.\n<tool_call>\n{\"name\": \"read\", \"arguments\": {}}\n</tool_call>",

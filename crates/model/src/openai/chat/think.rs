@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn issue5_thinking_in_the_text_is_thinking() {
+    fn thinking_in_the_text_is_thinking() {
         let cases = [
             ("plain", "", "plain"),
             ("", "", ""),
@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn issue5_thinking_is_found_however_the_text_is_portioned(
+        fn thinking_is_found_however_the_text_is_portioned(
             content in "( )?(<think>)?[a<>/thinkü\n]{0,12}(</think>)?[ \n]{0,2}[a-c<]{0,5}",
             size in 1_usize..6,
         ) {

@@ -337,7 +337,7 @@ mod tests {
     use crate::http::cuts::same_however_cut;
 
     #[test]
-    fn issue5_the_answer_is_the_same_however_its_bytes_are_cut() {
+    fn the_answer_is_the_same_however_its_bytes_are_cut() {
         let stream = concat!(
             "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\"}}\n\n",
             "data: {\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"delta\":\"größer\"}\r\n\r\n",

@@ -62,7 +62,7 @@ fn rich() -> String {
 }
 
 #[tokio::test]
-async fn issue5_thinking_text_and_parallel_calls_come_whole_and_in_order() {
+async fn thinking_text_and_parallel_calls_come_whole_and_in_order() {
     let fake = Fake::start([Reply::stream(&rich())]).await;
     let asked = ask(&model(&fake), &said("go")).await;
     assert_eq!(
@@ -93,7 +93,7 @@ async fn issue5_thinking_text_and_parallel_calls_come_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn issue5_a_block_that_comes_in_one_piece_is_kept_to_the_byte() {
+async fn a_block_that_comes_in_one_piece_is_kept_to_the_byte() {
     let raw = r#"{ "type" : "redacted_thinking",  "data":"\u0061b/\/c", "n": 1.50e0 }"#;
     // Before the text: thinking at the end of an answer is not sent back.
     let stream = hello().replace("\"index\":0", "\"index\":8").replacen(
@@ -135,7 +135,7 @@ async fn check_6_3_a_request_is_written_in_order_with_cache_marks_and_its_messag
 }
 
 #[tokio::test]
-async fn issue5_everything_goes_back_as_the_providers_own_blocks() {
+async fn everything_goes_back_as_the_providers_own_blocks() {
     let fake = Fake::start([Reply::stream(&hello())]).await;
     ask(&model(&fake), &long_talk(&fake)).await.answer();
     let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
@@ -218,7 +218,7 @@ async fn stop_reasons_are_told_apart() {
 }
 
 #[tokio::test]
-async fn issue5_a_call_cut_off_before_its_arguments_is_no_call_without_arguments() {
+async fn a_call_cut_off_before_its_arguments_is_no_call_without_arguments() {
     let cut = |stop: &str| {
         events(&[
             json!({"type": "message_start", "message": {}}),
@@ -256,7 +256,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn issue5_repeated_ids_become_ids_of_their_own() {
+async fn repeated_ids_become_ids_of_their_own() {
     let twice = rich().replace("toolu_2", "toolu_1");
     let fake = Fake::start([Reply::stream(&twice), Reply::stream(&twice)]).await;
     let model = model(&fake);
@@ -274,7 +274,7 @@ async fn issue5_repeated_ids_become_ids_of_their_own() {
 }
 
 #[tokio::test]
-async fn issue5_a_menu_that_does_not_fit_is_never_sent() {
+async fn a_menu_that_does_not_fit_is_never_sent() {
     let fake = Fake::start([]).await;
     let model = model(&fake);
     let talk = said("go");

@@ -31,7 +31,7 @@ fn refused(name: &str, set: &[(&'static str, &str)]) -> ModelError {
 const KEYS: &[(&str, &str)] = &[("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY), ("GEMINI_API_KEY", KEY)];
 
 #[test]
-fn issue5_each_provider_opens_by_its_name() {
+fn each_provider_opens_by_its_name() {
     let environment = environment(KEYS);
     let catalog = Catalog::new(settings(), &environment);
     let cases = [
@@ -51,7 +51,7 @@ fn issue5_each_provider_opens_by_its_name() {
 }
 
 #[test]
-fn issue5_a_script_opens_by_its_file() {
+fn a_script_opens_by_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.toml");
     std::fs::write(&path, "[[turn]]\ntext = \"hi\"\n").expect("written");
@@ -89,7 +89,7 @@ fn a_missing_key_names_its_variable() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_of_ones_own_needs_no_key_and_an_address_on_the_flag_beats_the_variable() {
+async fn a_server_of_ones_own_needs_no_key_and_an_address_on_the_flag_beats_the_variable() {
     let fake = Fake::start([Reply::json(500, "{}"), Reply::json(500, "{}")]).await;
     let environment = environment(&[("OPENAI_BASE_URL", &fake.url)]);
     let model = Catalog::new(settings(), &environment).open_text("openai-chat/m").expect("no key needed");
@@ -127,7 +127,7 @@ async fn without_a_name_the_first_that_is_configured_is_taken_and_told() {
 const MODELS: &str = r#"{"object":"list","data":[{"id":"qwen3:8b"},{"id":"llama3.3:latest"}]}"#;
 
 #[tokio::test]
-async fn issue5_an_address_without_a_model_takes_the_first_that_the_server_lists() {
+async fn an_address_without_a_model_takes_the_first_that_the_server_lists() {
     let fake =
         Fake::start([Reply::json(200, MODELS), Reply::json(200, MODELS), Reply::json(200, r#"{"data":[]}"#)]).await;
     // A key for another provider does not go to this address.
@@ -149,7 +149,7 @@ async fn issue5_an_address_without_a_model_takes_the_first_that_the_server_lists
 }
 
 #[tokio::test]
-async fn issue5_a_model_that_the_server_does_not_have_is_refused_with_the_choices() {
+async fn a_model_that_the_server_does_not_have_is_refused_with_the_choices() {
     let unknown = r#"{"error":{"message":"model 'lama3.3' not found","type":"not_found_error"}}"#;
     let fake = Fake::start([
         Reply::json(404, unknown),
@@ -184,7 +184,7 @@ async fn issue5_a_model_that_the_server_does_not_have_is_refused_with_the_choice
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_takes_any_name_keeps_its_own_words_for_what_it_refuses() {
+async fn a_server_that_takes_any_name_keeps_its_own_words_for_what_it_refuses() {
     let bad = |message: &str| {
         let body = serde_json::json!({"error": {"code": 400, "message": message, "type": "invalid_request_error"}});
         Reply::json(400, &body.to_string())

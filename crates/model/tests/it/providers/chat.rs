@@ -27,7 +27,7 @@ pub fn hello() -> String {
 }
 
 #[tokio::test]
-async fn issue5_text_reasoning_and_parallel_calls_come_whole_and_in_order() {
+async fn text_reasoning_and_parallel_calls_come_whole_and_in_order() {
     let stream = chunks(
         &[
             json!({"role": "assistant", "content": null, "tool_calls": null}),
@@ -88,7 +88,7 @@ async fn check_6_3_a_request_is_written_in_order_with_its_messages_last() {
 }
 
 #[tokio::test]
-async fn issue5_everything_goes_back_as_the_protocol_has_it() {
+async fn everything_goes_back_as_the_protocol_has_it() {
     let fake = Fake::start([Reply::stream(&hello()), Reply::stream(&hello())]).await;
     let talk = long_talk(&fake);
     ask(&model(&fake), &talk).await.answer();
@@ -142,7 +142,7 @@ async fn check_6_3_request_n_plus_1_begins_with_the_bytes_of_request_n() {
 }
 
 #[tokio::test]
-async fn issue5_a_local_server_needs_no_key_and_openai_does() {
+async fn a_local_server_needs_no_key_and_openai_does() {
     let fake = Fake::start([Reply::stream(&hello())]).await;
     let mut local = fake.settings();
     local.key = None;
@@ -159,7 +159,7 @@ async fn issue5_a_local_server_needs_no_key_and_openai_does() {
 }
 
 #[tokio::test]
-async fn issue5_the_server_names_its_models() {
+async fn the_server_names_its_models() {
     let list = r#"{"object":"list","data":[{"id":"llama"},{"id":"qwen"}]}"#;
     let fake = Fake::start([Reply::json(200, list), Reply::json(200, "{}"), Reply::json(500, "")]).await;
     let model = model(&fake);
@@ -170,7 +170,7 @@ async fn issue5_the_server_names_its_models() {
 }
 
 #[tokio::test]
-async fn issue5_a_menu_that_does_not_fit_is_never_sent() {
+async fn a_menu_that_does_not_fit_is_never_sent() {
     tls();
     let fake = Fake::start([]).await;
     let local = model(&fake);

@@ -1,4 +1,4 @@
-//! What servers that speak Chat Completions do besides (issue 5, Build 1): each has a test.
+//! What servers that speak Chat Completions do besides: each has a test.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn told(answer: &Answer, word: &str) -> bool {
 }
 
 #[tokio::test]
-async fn issue5_one_index_on_all_parallel_calls() {
+async fn one_index_on_all_parallel_calls() {
     let whole = [
         entry(0, "a", "read", json!("{\"p\":1}")),
         entry(0, "b", "read", json!("{\"p\":2}")),
@@ -57,7 +57,7 @@ async fn issue5_one_index_on_all_parallel_calls() {
 }
 
 #[tokio::test]
-async fn issue5_missing_ids_and_missing_indexes() {
+async fn missing_ids_and_missing_indexes() {
     let without =
         |name: &str, arguments: &str| json!({"tool_calls": [{"function": {"name": name, "arguments": arguments}}]});
     let deltas = [
@@ -91,7 +91,7 @@ async fn indexes_that_count_pieces_and_ids_without_indexes() {
 }
 
 #[tokio::test]
-async fn issue5_repeated_ids_in_an_answer_and_across_answers() {
+async fn repeated_ids_in_an_answer_and_across_answers() {
     let stream =
         chunks(&[entry(0, "call_0", "read", json!("{}")), entry(1, "call_0", "write", json!("{}"))], "tool_calls");
     let fake = Fake::start([Reply::stream(&stream), Reply::stream(&stream), Reply::stream(&stream)]).await;
@@ -110,7 +110,7 @@ async fn issue5_repeated_ids_in_an_answer_and_across_answers() {
 }
 
 #[tokio::test]
-async fn issue5_arguments_as_an_object_keep_their_text() {
+async fn arguments_as_an_object_keep_their_text() {
     let stream = chunks(&[entry(0, "a", "read", json!("OBJECT"))], "tool_calls");
     let answer = answer(&stream.replace("\"OBJECT\"", r#"{"path": "x", "n": 1.50}"#)).await;
     assert_eq!(called(&answer), [("read", r#"{"path": "x", "n": 1.50}"#)]);
@@ -119,14 +119,14 @@ async fn issue5_arguments_as_an_object_keep_their_text() {
 }
 
 #[tokio::test]
-async fn issue5_stop_with_calls_is_tool_use() {
+async fn stop_with_calls_is_tool_use() {
     let answer = answer(&chunks(&[entry(0, "a", "read", json!("{}"))], "stop")).await;
     assert_eq!((answer.stop.clone(), answer.calls().count()), (Stop::ToolUse, 1));
     assert!(told(&answer, "holds calls"));
 }
 
 #[tokio::test]
-async fn issue5_no_usage_is_told_and_not_guessed() {
+async fn no_usage_is_told_and_not_guessed() {
     let stream = hello().replace("\"usage\"", "\"unused\"");
     let answer = answer(&stream).await;
     assert_eq!(answer.usage, None);
@@ -134,7 +134,7 @@ async fn issue5_no_usage_is_told_and_not_guessed() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_refuses_stream_options_is_asked_without() {
+async fn a_server_that_refuses_stream_options_is_asked_without() {
     let refused = r#"{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error"}}"#;
     let fake = Fake::start([Reply::json(400, refused), Reply::stream(&hello()), Reply::stream(&hello())]).await;
     let model = model(&fake);
@@ -146,7 +146,7 @@ async fn issue5_a_server_that_refuses_stream_options_is_asked_without() {
 }
 
 #[tokio::test]
-async fn issue5_calls_written_as_text_are_told_and_never_calls() {
+async fn calls_written_as_text_are_told_and_never_calls() {
     let texts = [
         "<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
         "I read it:\n```json\n{\"name\": \"read\", \"arguments\": {}}\n```",
@@ -161,7 +161,7 @@ async fn issue5_calls_written_as_text_are_told_and_never_calls() {
 }
 
 #[tokio::test]
-async fn issue5_think_in_the_content_is_thinking_and_does_not_go_back() {
+async fn think_in_the_content_is_thinking_and_does_not_go_back() {
     let stream = chunks(
         &[json!({"content": "<th"}), json!({"content": "ink>hm"}), json!({"content": "</think>\n\nyes"})],
         "stop",
@@ -210,7 +210,7 @@ async fn check_5_7_context_overflow_of_local_servers() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_ignores_stream_answers_all_the_same() {
+async fn a_server_that_ignores_stream_answers_all_the_same() {
     let whole = json!({
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi", "tool_calls": [
             {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{\"p\":1}"}},
@@ -229,7 +229,7 @@ async fn issue5_a_server_that_ignores_stream_answers_all_the_same() {
 }
 
 #[tokio::test]
-async fn issue5_a_stream_without_done_is_whole_if_it_says_why_it_stopped() {
+async fn a_stream_without_done_is_whole_if_it_says_why_it_stopped() {
     let without = hello().replace("data: [DONE]\n\n", "");
     assert_eq!(answer(&without).await.text(), "hello");
     assert!(answer(&without).await.usage.is_some());
@@ -253,7 +253,7 @@ async fn a_server_that_says_it_stopped_and_never_hangs_up_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn issue5_crlf_comments_pings_nulls_and_split_characters() {
+async fn crlf_comments_pings_nulls_and_split_characters() {
     let stream = chunks(
         &[
             json!({"role": "assistant", "content": null, "tool_calls": null, "refusal": null, "reasoning_content": null}),
@@ -290,7 +290,7 @@ async fn an_error_in_a_chunk_is_the_servers_error() {
 }
 
 #[tokio::test]
-async fn issue5_an_answer_that_the_server_broke_off_is_no_answer() {
+async fn an_answer_that_the_server_broke_off_is_no_answer() {
     let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "write", "arguments": "{}"}}]});
     for (finish, failure) in [
         ("error", Failure::Server),

@@ -1,4 +1,4 @@
-//! What single servers of Chat Completions want or write, as they are known for it (issue 5, Build 1).
+//! What single servers of Chat Completions want or write, as they are known for it.
 
 use portcullis_model::{
     Answer, Call, Conversation, Failure, Message, OpenAiChat, ResultPart, Stop, ToolResult, UserPart,
@@ -42,7 +42,7 @@ async fn after_a_call(replies: Vec<Reply>) -> (Fake, OpenAiChat, Conversation) {
 }
 
 #[tokio::test]
-async fn issue5_llama_cpp_an_error_in_a_field_of_its_own_is_its_error() {
+async fn llama_cpp_an_error_in_a_field_of_its_own_is_its_error() {
     let begun = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
     let error = "error: {\"code\":400,\"message\":\"the request exceeds the available context size, try increasing it\",\"type\":\"exceed_context_size_error\"}\n\ndata: [DONE]\n\n";
     for stream in [error.to_owned(), format!("{begun}{error}")] {
@@ -56,7 +56,7 @@ async fn issue5_llama_cpp_an_error_in_a_field_of_its_own_is_its_error() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_wants_the_other_name_for_the_limit_gets_it_from_then_on() {
+async fn a_server_that_wants_the_other_name_for_the_limit_gets_it_from_then_on() {
     let refusal = json!({"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", "type": "invalid_request_error", "param": "max_tokens", "code": "unsupported_parameter"}});
     let refusal = Reply::json(400, &refusal.to_string());
     let fake = Fake::start([refusal.clone(), Reply::stream(&hello()), Reply::stream(&hello()), refusal.clone()]).await;
@@ -72,7 +72,7 @@ async fn issue5_a_server_that_wants_the_other_name_for_the_limit_gets_it_from_th
 }
 
 #[tokio::test]
-async fn issue5_gemini_behind_this_protocol_gets_the_signature_of_its_call_back() {
+async fn gemini_behind_this_protocol_gets_the_signature_of_its_call_back() {
     let extra = json!({"google": {"thought_signature": "c2ln+/="}});
     let first =
         entry(json!({"index": 0, "id": "a", "function": {"name": "read", "arguments": "{}"}, "extra_content": extra}));
@@ -85,7 +85,7 @@ async fn issue5_gemini_behind_this_protocol_gets_the_signature_of_its_call_back(
 }
 
 #[tokio::test]
-async fn issue5_a_routers_reasoning_goes_back_in_one_piece_with_its_signature() {
+async fn a_routers_reasoning_goes_back_in_one_piece_with_its_signature() {
     let piece = |fields: Value| {
         let mut detail = json!({"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"});
         detail.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
@@ -128,7 +128,7 @@ async fn what_a_routers_provider_said_is_told() {
 }
 
 #[tokio::test]
-async fn issue5_no_arguments_are_an_empty_object_unless_they_were_cut_off() {
+async fn no_arguments_are_an_empty_object_unless_they_were_cut_off() {
     let bare = entry(json!({"index": 0, "id": "a", "function": {"name": "read", "arguments": ""}}));
     let whole = answer(&chunks(std::slice::from_ref(&bare), "tool_calls")).await;
     assert_eq!(calls(&whole)[0].arguments, "{}");
@@ -137,7 +137,7 @@ async fn issue5_no_arguments_are_an_empty_object_unless_they_were_cut_off() {
 }
 
 #[tokio::test]
-async fn issue5_an_odd_value_in_a_field_that_nobody_needs_costs_no_answer() {
+async fn an_odd_value_in_a_field_that_nobody_needs_costs_no_answer() {
     let chunk = |index: Value, delta: Value, usage: Value| {
         let chunk =
             json!({"id": 7, "choices": [{"index": index, "delta": delta, "finish_reason": null}], "usage": usage});
@@ -157,7 +157,7 @@ async fn issue5_an_odd_value_in_a_field_that_nobody_needs_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn issue5_a_name_in_pieces_and_an_object_before_the_object_are_one_call() {
+async fn a_name_in_pieces_and_an_object_before_the_object_are_one_call() {
     let piece = |fields: Value| entry(json!({"index": 0, "function": fields}));
     let deltas = [
         entry(json!({"index": 0, "id": "a", "function": {"name": "re", "arguments": ""}})),
@@ -183,7 +183,7 @@ async fn check_5_7_half_a_document_is_an_answer_that_broke_off() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_wants_ids_of_nine_letters_gets_them_and_call_and_result_still_match() {
+async fn a_server_that_wants_ids_of_nine_letters_gets_them_and_call_and_result_still_match() {
     let called = entry(json!({"index": 0, "id": "call_abc_1", "function": {"name": "read", "arguments": "{}"}}));
     let refusal = json!({"object": "error", "message": "Tool call id was call_abc_1 but must be a-z, A-Z, 0-9, with a length of 9.", "type": "invalid_function_call", "code": "3280"});
     let replies = vec![
@@ -204,7 +204,7 @@ async fn issue5_a_server_that_wants_ids_of_nine_letters_gets_them_and_call_and_r
 }
 
 #[tokio::test]
-async fn issue5_a_call_in_the_older_field_is_a_call() {
+async fn a_call_in_the_older_field_is_a_call() {
     let deltas = [
         json!({"function_call": {"name": "read", "arguments": "{\"path\":"}}),
         json!({"function_call": {"arguments": "\"x\"}"}}),

@@ -63,7 +63,7 @@ fn of_chat(counted: &Value) -> String {
 }
 
 #[tokio::test]
-async fn issue5_a_count_that_is_none_costs_no_answer() {
+async fn a_count_that_is_none_costs_no_answer() {
     let one = |name: &'static str| move |value: Value| json!({ name: value });
     reads(|fake| Box::new(gemini::model(fake)), |value| of_gemini(&one("candidatesTokenCount")(value))).await;
     reads(|fake| Box::new(anthropic::model(fake)), |value| of_anthropic(&one("output_tokens")(value))).await;
@@ -83,7 +83,7 @@ async fn issue5_a_count_that_is_none_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn issue5_gemini_a_list_that_is_null_is_an_empty_one() {
+async fn gemini_a_list_that_is_null_is_an_empty_one() {
     let end = gemini::chunks(&[&gemini::parts(r#"{"text":"hello"}"#), gemini::END]);
     let nulls = [r#"{"candidates":null}"#, r#"{"candidates":[{"content":{"parts":null},"finishReason":null}]}"#];
     let streams = nulls.map(|null| format!("{}{end}", gemini::chunks(&[null])));
@@ -93,7 +93,7 @@ async fn issue5_gemini_a_list_that_is_null_is_an_empty_one() {
 }
 
 #[tokio::test]
-async fn issue5_counts_past_every_number_are_the_largest_number() {
+async fn counts_past_every_number_are_the_largest_number() {
     let most = u64::MAX;
     let counted = json!({"promptTokenCount": most, "toolUsePromptTokenCount": most, "candidatesTokenCount": most, "thoughtsTokenCount": most});
     let all = answers(|fake| Box::new(gemini::model(fake)), [of_gemini(&counted)]).await;
@@ -101,7 +101,7 @@ async fn issue5_counts_past_every_number_are_the_largest_number() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_never_counts_is_told_of_once() {
+async fn a_server_that_never_counts_is_told_of_once() {
     let twice = |stream: String| [stream.clone(), stream];
     let null = Value::Null;
     let each = [

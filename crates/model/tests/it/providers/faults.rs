@@ -114,7 +114,7 @@ async fn check_5_7_silence_is_a_timeout_before_and_in_the_middle_of_an_answer() 
 }
 
 #[tokio::test]
-async fn issue5_arguments_that_never_end_are_stopped_at_the_limit() {
+async fn arguments_that_never_end_are_stopped_at_the_limit() {
     let start = events(&[
         json!({"type": "message_start", "message": {}}),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "read", "input": {}}}),

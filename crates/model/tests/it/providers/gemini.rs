@@ -70,7 +70,7 @@ fn body(fake: &Fake) -> Value {
 }
 
 #[tokio::test]
-async fn issue5_gemini_streams_thoughts_text_and_calls() {
+async fn gemini_streams_thoughts_text_and_calls() {
     let fake = Fake::start([Reply::stream(&rich())]).await;
     let asked = ask(&model(&fake), &said("go")).await;
     let heard = HeardAll {
@@ -109,7 +109,7 @@ async fn issue5_gemini_streams_thoughts_text_and_calls() {
 }
 
 #[tokio::test]
-async fn issue5_signatures_thoughts_and_unknown_parts_go_back_byte_for_byte_with_their_part() {
+async fn signatures_thoughts_and_unknown_parts_go_back_byte_for_byte_with_their_part() {
     let fake = Fake::start([Reply::stream(&rich()), Reply::stream(&chunks(&[END]))]).await;
     let model = model(&fake);
     let mut talk = said("go");
@@ -428,7 +428,7 @@ fn an_empty_message_is_no_content() {
 }
 
 #[tokio::test]
-async fn issue5_a_call_that_its_provider_could_not_read_is_tried_again_and_nothing_of_it_is_used() {
+async fn a_call_that_its_provider_could_not_read_is_tried_again_and_nothing_of_it_is_used() {
     for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
         let called = parts(r#"{"functionCall":{"name":"write","args":{}}}"#);
         let end = format!(r#"{{"candidates":[{{"finishReason":"{reason}"}}]}}"#);
@@ -440,7 +440,7 @@ async fn issue5_a_call_that_its_provider_could_not_read_is_tried_again_and_nothi
 
 /// Some gateways write the end into every piece: an answer that goes on after it is not cut there.
 #[tokio::test]
-async fn issue5_an_end_in_every_piece_is_not_the_end_and_a_break_after_it_is_a_break() {
+async fn an_end_in_every_piece_is_not_the_end_and_a_break_after_it_is_a_break() {
     let piece = |text: &str| {
         let chunk =
             format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}},"finishReason":"STOP"}}]}}"#);
@@ -457,7 +457,7 @@ async fn issue5_an_end_in_every_piece_is_not_the_end_and_a_break_after_it_is_a_b
 }
 
 #[tokio::test]
-async fn issue5_thoughts_in_many_pieces_are_put_together_in_the_time_that_their_bytes_take() {
+async fn thoughts_in_many_pieces_are_put_together_in_the_time_that_their_bytes_take() {
     let word = "many thoughts ".repeat(70);
     let thought = parts(&format!(r#"{{"text":"{word}","thought":true}}"#));
     let pieces: Vec<&str> = std::iter::repeat_n(thought.as_str(), 4_000).chain([END]).collect();

@@ -58,7 +58,7 @@ fn with_media(fake: &Fake) -> OpenAiChat {
 }
 
 #[tokio::test]
-async fn issue5_an_image_that_is_refused_is_left_out_of_the_conversation_and_told() {
+async fn an_image_that_is_refused_is_left_out_of_the_conversation_and_told() {
     let hello = gemini::chunks(&[gemini::END]);
     goes_on_without(anthropic::model, &anthropic::hello(), refusal("Could not process image")).await;
     goes_on_without(responses::model, &responses::hello(), refusal("Invalid image data.")).await;
@@ -80,7 +80,7 @@ async fn another_refusal_takes_no_image_away_and_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn issue5_a_server_that_does_not_know_the_cache_mark_at_the_top_is_asked_without_it() {
+async fn a_server_that_does_not_know_the_cache_mark_at_the_top_is_asked_without_it() {
     let fake = Fake::start([
         refusal("cache_control: Extra inputs are not permitted"),
         Reply::stream(&anthropic::hello()),
@@ -100,7 +100,7 @@ async fn issue5_a_server_that_does_not_know_the_cache_mark_at_the_top_is_asked_w
 
 /// `media` holds for every kind of provider.
 #[tokio::test]
-async fn issue5_media_can_be_switched_off() {
+async fn media_can_be_switched_off() {
     let fake = Fake::start([
         Reply::stream(&anthropic::hello()),
         Reply::stream(&responses::hello()),

@@ -36,7 +36,7 @@ fn thinking(signature: &str) -> Value {
 }
 
 #[tokio::test]
-async fn issue5_anthropic_gets_no_thinking_at_the_end_of_an_answer_and_none_without_its_seal() {
+async fn anthropic_gets_no_thinking_at_the_end_of_an_answer_and_none_without_its_seal() {
     let text = json!({"type": "text", "text": "so"});
     let redacted = json!({"type": "redacted_thinking", "data": "eA=="});
     let no_answer = json!([{"type": "text", "text": "(no answer)"}]);
@@ -65,7 +65,7 @@ async fn issue5_anthropic_gets_no_thinking_at_the_end_of_an_answer_and_none_with
 }
 
 #[tokio::test]
-async fn issue5_openai_gets_reasoning_only_before_the_item_that_it_led_to() {
+async fn openai_gets_reasoning_only_before_the_item_that_it_led_to() {
     let reasoning = |id: &str| json!({"type": "reasoning", "id": id, "summary": [], "encrypted_content": "eA=="});
     let why = json!({"incomplete_details": {"reason": "max_output_tokens"}});
     let types = |items: &[Value]| -> Vec<String> {
@@ -95,7 +95,7 @@ async fn issue5_openai_gets_reasoning_only_before_the_item_that_it_led_to() {
 }
 
 #[tokio::test]
-async fn issue5_thoughts_alone_are_no_answer_for_gemini() {
+async fn thoughts_alone_are_no_answer_for_gemini() {
     let thought = r#"{"text":"long","thought":true}"#;
     let signature = r#"{"text":"","thoughtSignature":"QQ=="}"#;
     let no_answer = json!([{"text": "(no answer)"}]);
@@ -122,7 +122,7 @@ async fn issue5_thoughts_alone_are_no_answer_for_gemini() {
 }
 
 #[tokio::test]
-async fn issue5_reasoning_alone_is_no_answer_for_chat() {
+async fn reasoning_alone_is_no_answer_for_chat() {
     let stream = chat::chunks(&[json!({"reasoning_content": "long"}), json!({"content": ""})], "length");
     let fake = Fake::start([Reply::stream(&stream), Reply::stream(&chat::hello())]).await;
     let model = chat::model(&fake);
@@ -171,7 +171,7 @@ fn kinds() -> [Kind; 4] {
 }
 
 #[tokio::test]
-async fn issue5_what_one_model_thought_is_sent_to_no_other_model_and_to_no_other_address() {
+async fn what_one_model_thought_is_sent_to_no_other_model_and_to_no_other_address() {
     for (name, other, stream, open) in kinds() {
         let a = Fake::start((0..3).map(|_| Reply::stream(&stream))).await;
         let b = Fake::start([Reply::stream(&stream)]).await;
@@ -203,7 +203,7 @@ async fn what_an_older_log_does_not_say_whose_it_is_goes_to_nobody() {
 }
 
 #[tokio::test]
-async fn issue5_a_conversation_goes_on_without_reasoning_that_its_provider_does_not_take_back() {
+async fn a_conversation_goes_on_without_reasoning_that_its_provider_does_not_take_back() {
     let refusals = [
         r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#,
         r#"{"error":{"message":"The encrypted content for item rs could not be verified.","type":"invalid_request_error","code":"invalid_encrypted_content"}}"#,

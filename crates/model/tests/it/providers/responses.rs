@@ -38,7 +38,7 @@ fn opaque(raw: &str) -> AnswerPart {
 }
 
 #[tokio::test]
-async fn issue5_reasoning_text_and_parallel_calls_come_whole_and_in_order() {
+async fn reasoning_text_and_parallel_calls_come_whole_and_in_order() {
     let reasoning = r#"{"type":"reasoning", "id":"rs_1","summary":[ ],"encrypted_content":"gAAA\/\u0061=="}"#;
     let function = |id: &str, arguments: &str| json!({"type": "function_call", "id": "fc", "call_id": id, "name": "read", "arguments": arguments});
     let mut said_first = message("Reading both.");
@@ -113,7 +113,7 @@ async fn check_6_3_a_request_is_written_in_order_with_its_input_last() {
 }
 
 #[tokio::test]
-async fn issue5_everything_goes_back_as_items() {
+async fn everything_goes_back_as_items() {
     let fake = Fake::start([Reply::stream(&hello())]).await;
     ask(&model(&fake), &long_talk(&fake)).await.answer();
     let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
@@ -214,7 +214,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 
 /// Some servers send deltas, some only what is whole, and most send both.
 #[tokio::test]
-async fn issue5_text_is_heard_once_however_it_comes() {
+async fn text_is_heard_once_however_it_comes() {
     let delta = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
     let part = |text: &str| json!({"type": "response.output_text.done", "output_index": 0, "text": text});
     let item = |place: u64, text: &str| json!({"type": "response.output_item.done", "output_index": place, "item": message(text)});
@@ -264,7 +264,7 @@ async fn issue5_text_is_heard_once_however_it_comes() {
 }
 
 #[tokio::test]
-async fn issue5_a_call_is_heard_once_however_it_comes() {
+async fn a_call_is_heard_once_however_it_comes() {
     let function = json!({"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"});
     let of = |kind: &str| json!({"type": kind, "output_index": 0, "item": function});
     let end =

@@ -46,7 +46,7 @@ async fn takes_turns<M: Model>(open: impl Fn(&Fake) -> M, answer: String, field:
 }
 
 #[tokio::test]
-async fn issue5_two_messages_in_a_row_have_an_answer_between_them_on_every_wire() {
+async fn two_messages_in_a_row_have_an_answer_between_them_on_every_wire() {
     takes_turns(anthropic::model, anthropic::hello(), "messages", "assistant").await;
     takes_turns(chat::model, chat::hello(), "messages", "assistant").await;
     takes_turns(responses::model, responses::hello(), "input", "assistant").await;

@@ -6,7 +6,7 @@ use portcullis_contract::Anchor;
 
 use super::source::{BLOCK, Source};
 
-/// The fixed set of §18. `error` counts in any case, for `TypeError:` and `ERROR` say the same.
+/// The fixed set of tool-contract §18. `error` counts in any case, for `TypeError:` and `ERROR` say the same.
 const MARKERS: [&[u8]; 5] = [b"error", b"FAIL", b"panicked", b"Traceback", b"Exception"];
 /// Anchors per word: one that is everywhere cannot crowd out the one that matters.
 const PER_MARKER: usize = 12;

@@ -1,4 +1,4 @@
-//! Every outcome that the gate can give today, with what its row of the table (§12) promises; and the
+//! Every outcome that the gate can give today, with what its row of the table (tool-contract §12) promises; and the
 //! laws of the path: what runs, when, how often, and what is written of it.
 
 mod after_start;

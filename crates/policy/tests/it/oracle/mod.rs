@@ -1,4 +1,4 @@
-//! A naive evaluator of 13.2, written apart from the crate: it tries every rule on every resource,
+//! A naive evaluator of tool-contract 13.2, written apart from the crate: it tries every rule on every resource,
 //! with its own matching, and is meant to be read rather than to be fast.
 
 use portcullis_base::{Risk, Timestamp};
