@@ -363,7 +363,8 @@ impl Wake<'_> {
             conversation: self.context.chars(),
             tools,
         });
-        // A person who reads along sees for themselves what the model reads first (decision 196).
+        // A person who reads along sees for themselves what the model reads first
+        // (docs/decisions/wakes.md, "A person reading along needs no directive").
         let newest = self.added.iter().rev().find_map(|added| match added {
             Added::Said(event) if self.harness.settings.directive => self.said.get(event),
             _ => None,

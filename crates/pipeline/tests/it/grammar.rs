@@ -92,7 +92,7 @@ fn ends(re: &Re, text: &[char], from: &BTreeSet<usize>) -> BTreeSet<usize> {
 /// `u`nknown (recovered) e`x`tra artifact pro`g`ress `b`ackgrounded `t`ask ended `E`. An approval that is void at
 /// dispatch is closed there, after the re-check that voided it; one that was given to a held call, where the call
 /// stands. A call that goes into the background has its
-/// observation before its end (docs/decisions.md).
+/// observation before its end (docs/decisions/pipeline-and-recovery.md, "A background task has its observation first").
 const LANGUAGE: &str = "ilE\
     |ilv+p?v*q?v*E\
     |ilv+pa(c|r)v*q?v*E\
