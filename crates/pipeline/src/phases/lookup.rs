@@ -46,7 +46,7 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
         Ok((name, registered)) => Step::Next(Visible { intent, name, registered }),
         Err(refusal) => {
             // An approval of a tool that is no longer there is recorded as void (tool-contract 13.7).
-            crate::permission::void_answered(session, &intent, facts);
+            crate::phases::permission::void_answered(session, &intent, facts);
             Step::Refused(refuse(session, &intent, *refusal))
         }
     }
