@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
 use crate::repo::Repo;
 use crate::suite::{self, Counts};
+use crate::{process, programs};
 
 /// Instead of 256.
 const CASES: &str = "100000";
@@ -71,6 +71,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn whole_suite(repo: &Repo) -> Result<()> {
+    println!("{}", programs::check()?);
     let begun = Instant::now();
     for round in 1..=ROUNDS {
         let busy = (round % 2 == 0).then(Busy::begin);
