@@ -6,7 +6,6 @@ use portcullis_base::SessionId;
 use portcullis_event::Event;
 use portcullis_store::{Log as _, Notices as _};
 
-use crate::event_words;
 use crate::render::{DIM, Term, safe, safe_line, styled};
 use crate::signals::interrupts;
 use crate::world::{LOOK_AGAIN, PAGE, World, key};
@@ -101,6 +100,6 @@ fn time_of_day(at: &str) -> &str {
 fn summary(event: &Event) -> String {
     match &event.payload {
         None => "(erased)".to_owned(),
-        Some(payload) => event_words::of(&event.body()).unwrap_or_else(|| payload.to_string()),
+        Some(_) => event.body().in_words(),
     }
 }

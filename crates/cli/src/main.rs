@@ -25,7 +25,6 @@ mod demo;
 mod doctor;
 mod doctor_models;
 mod draft;
-mod event_words;
 mod events;
 mod example_input;
 mod exit;

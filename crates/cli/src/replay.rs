@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use portcullis_base::{AskId, IntentId, InvocationId, SessionId};
-use portcullis_event::{Body, Event};
+use portcullis_event::{Body, Event, Names};
 use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
 use crate::exit::Ended;
-use crate::render::{BOLD, DIM, Term, styled};
+use crate::render::{BOLD, DIM, Term, safe_line, styled};
 use crate::world::World;
-use crate::{event_words, rebuild, redrive};
+use crate::{rebuild, redrive};
+
+/// Characters of an event in words. An event says at most a few hundred of its own.
+pub const WORDS_MAX: usize = 1_000;
 
 pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
     let world = World::existing(globals)?;
@@ -41,14 +44,13 @@ pub async fn each(
 
 async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
     let mut inspecting = None;
-    let mut known = Known::default();
+    let mut intents = IntentsOf::default();
     each(world, args.session, args.until, |page| {
         let mut text = String::new();
         for event in page {
             let body = event.body();
-            known.learn(&body);
-            let intent = intent_of(&body, &known);
-            let words = event_words::of(&body).unwrap_or_else(|| event.kind.to_string());
+            let intent = intents.of(&body);
+            let words = safe_line(&body.in_words(), WORDS_MAX);
             if term.json {
                 let line =
                     json!({"seq": event.seq, "at": event.at, "type": event.kind, "intent_id": intent, "words": words});
@@ -71,41 +73,20 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
 
 /// Whose asks and invocations there were: some events name only those.
 #[derive(Default)]
-struct Known {
+pub struct IntentsOf {
     asks: BTreeMap<AskId, IntentId>,
     invocations: BTreeMap<InvocationId, IntentId>,
 }
 
-impl Known {
-    fn learn(&mut self, body: &Body) {
-        match body {
-            Body::Asked(fact) => drop(self.asks.insert(fact.ask_id, fact.intent_id)),
-            Body::Started(fact) => drop(self.invocations.insert(fact.invocation_id, fact.intent_id)),
-            _ => {}
-        }
+impl IntentsOf {
+    /// The intent that an event belongs to. Events come in the order of their log.
+    pub fn of(&mut self, body: &Body) -> Option<IntentId> {
+        let Names { intent, ask, invocation, .. } = body.names();
+        let of_ask = ask.and_then(|ask| self.asks.get(&ask).copied());
+        let of_invocation = invocation.and_then(|invocation| self.invocations.get(&invocation).copied());
+        let intent = intent.or(of_ask).or(of_invocation)?;
+        self.asks.extend(ask.map(|ask| (ask, intent)));
+        self.invocations.extend(invocation.map(|invocation| (invocation, intent)));
+        Some(intent)
     }
-}
-
-fn intent_of(body: &Body, known: &Known) -> Option<IntentId> {
-    Some(match body {
-        Body::ToolUse(fact) => fact.intent_id,
-        Body::ToolResult(fact) => fact.intent_id,
-        Body::IntentProposed(fact) => fact.intent_id,
-        Body::LookedUp(fact) => fact.intent_id,
-        Body::Checked(fact) => fact.intent_id,
-        Body::Decided(fact) => fact.intent_id,
-        Body::Asked(fact) => fact.intent_id,
-        Body::Scheduled(fact) => fact.intent_id,
-        Body::Started(fact) => fact.intent_id,
-        Body::Completed(fact) => fact.intent_id,
-        Body::Observed(fact) => fact.intent_id,
-        Body::Recovered(fact) => fact.intent_id,
-        Body::TaskCompleted(fact) => fact.intent_id,
-        Body::ArtifactStored(fact) => return fact.intent_id,
-        Body::Replied(fact) => return known.asks.get(&fact.ask_id).copied(),
-        Body::AskClosed(fact) => return known.asks.get(&fact.ask_id).copied(),
-        Body::Progressed(fact) => return known.invocations.get(&fact.invocation_id).copied(),
-        Body::Backgrounded(fact) => return known.invocations.get(&fact.invocation_id).copied(),
-        _ => return None,
-    })
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use portcullis::SessionId;
-use portcullis_base::{AskId, EventId, IntentId, Timestamp, WakeId};
+use portcullis_base::{EventId, IntentId, Timestamp, WakeId};
 use portcullis_event::{Body, Event};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::failed;
 use crate::render::{self, BOLD, Term, safe_line, styled};
+use crate::replay::IntentsOf;
 use crate::world::World;
 
 /// Columns of a drawing where nobody says how wide the place is.
@@ -107,7 +108,7 @@ pub async fn run(
 #[derive(Default)]
 struct Reader {
     wakes: Vec<Wake>,
-    asks: BTreeMap<AskId, IntentId>,
+    intents: IntentsOf,
 }
 
 impl Reader {
@@ -133,16 +134,13 @@ impl Reader {
             }
             body => {
                 // What a person answers between two wakes belongs to the call that waited.
-                let of_call = intent_of(&body, &self.asks);
+                let of_call = self.intents.of(&body);
                 let owner = of_call
                     .and_then(|intent| self.wakes.iter().rposition(|wake| wake.calls.contains_key(&intent)))
                     .or_else(|| {
                         let id = event.wake_id?;
                         self.wakes.iter().rposition(|wake| wake.id == id)
                     });
-                if let Body::Asked(asked) = &body {
-                    self.asks.insert(asked.ask_id, asked.intent_id);
-                }
                 let owner =
                     of_call.filter(|_| runs(&body)).and_then(|intent| self.taken_up(owner?, event, intent)).or(owner);
                 if let Some(wake) = owner.and_then(|at| self.wakes.get_mut(at)) {
@@ -172,19 +170,6 @@ impl Reader {
 /// Whether a call gets on by it, other than by somebody's answer.
 fn runs(body: &Body) -> bool {
     matches!(body, Body::Scheduled(_) | Body::Started(_) | Body::Completed(_) | Body::Observed(_))
-}
-
-fn intent_of(body: &Body, asks: &BTreeMap<AskId, IntentId>) -> Option<IntentId> {
-    match body {
-        Body::Asked(fact) => Some(fact.intent_id),
-        Body::Replied(fact) => asks.get(&fact.ask_id).copied(),
-        Body::AskClosed(fact) => asks.get(&fact.ask_id).copied(),
-        Body::Scheduled(fact) => Some(fact.intent_id),
-        Body::Started(fact) => Some(fact.intent_id),
-        Body::Completed(fact) => Some(fact.intent_id),
-        Body::Observed(fact) => Some(fact.intent_id),
-        _ => None,
-    }
 }
 
 impl Wake {

@@ -1,13 +1,11 @@
-//! The typed content of an event: the types this program writes, and `Unknown` for the rest (L72).
+//! The typed content of an event: the types this program writes, and `Unknown` for the rest (L72). The types themselves
+//! stand in [`table`](crate::table), one row each.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use portcullis_base::{ArtifactRef, AskId, Digest, IntentId, InvocationId, QueuedWakeId};
 use serde::{Deserialize, Serialize};
-
-use crate::facts::*;
-use crate::observation::Observed;
-use crate::upcast::upcast;
 
 /// The type word of an event, such as `tool.intent`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,6 +38,76 @@ impl fmt::Display for EventType {
     }
 }
 
+/// Who may append an event type, besides the holder of the session's lease, who may append every type (tool-contract §22,
+/// column *Writer*).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers {
+    /// The holder alone.
+    Holder,
+    /// A client.
+    Client,
+    /// An outbox, which delivers it from another session.
+    Outbox,
+    ClientAndOutbox,
+}
+
+impl Writers {
+    /// Whether a client may append it.
+    #[must_use]
+    pub const fn client(self) -> bool {
+        matches!(self, Self::Client | Self::ClientAndOutbox)
+    }
+
+    /// Whether an outbox may deliver it.
+    #[must_use]
+    pub const fn outbox(self) -> bool {
+        matches!(self, Self::Outbox | Self::ClientAndOutbox)
+    }
+}
+
+/// Whether an event type asks something of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// It records something.
+    Nothing,
+    /// It is input: a terminated session takes none of it (H18).
+    Input,
+}
+
+/// What an event names: things that have rows, blobs or a story of their own. Reports group events by it, a fork renames
+/// by it, and what an event names is kept as long as the event.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Names {
+    pub intent: Option<IntentId>,
+    /// The ask that it is about. An event that names no intent belongs to the intent of its ask.
+    pub ask: Option<AskId>,
+    /// The invocation that it is about. An event that names neither intent nor ask belongs to the intent of its
+    /// invocation.
+    pub invocation: Option<InvocationId>,
+    pub wakes: Vec<QueuedWakeId>,
+    pub artifacts: Vec<ArtifactRef>,
+    /// Contents by hash that are no artifacts, such as the body of a menu.
+    pub contents: Vec<Digest>,
+}
+
+impl Names {
+    pub(crate) fn intent(intent: IntentId) -> Self {
+        Self { intent: Some(intent), ..Self::default() }
+    }
+
+    pub(crate) fn ask(ask: AskId) -> Self {
+        Self { ask: Some(ask), ..Self::default() }
+    }
+
+    pub(crate) fn invocation(invocation: InvocationId) -> Self {
+        Self { invocation: Some(invocation), ..Self::default() }
+    }
+
+    pub(crate) fn wakes(wakes: &[QueuedWakeId]) -> Self {
+        Self { wakes: wakes.to_vec(), ..Self::default() }
+    }
+}
+
 /// A payload with a type word and a version of its own.
 pub trait EventBody: Serialize + Clone {
     /// The type word.
@@ -63,8 +131,15 @@ pub trait EventBody: Serialize + Clone {
 /// Most payloads are shorter, and then their text is never moved while it grows.
 const USUAL_PAYLOAD: usize = 1_000;
 
-macro_rules! bodies {
-    ($($word:literal => $variant:ident,)*) => {
+pub use crate::table::Body;
+
+/// Makes [`Body`] and everything that is known of each event type from the rows of [`table`](crate::table).
+macro_rules! events {
+    ($(
+        $word:literal => $variant:ident, $writers:ident, $asks:ident, $story:ident,
+        names |$named:pat_param| $names:expr,
+        reads |$read:pat_param| $words:expr;
+    )*) => {
         /// Every payload this program writes, and what it does not know.
         #[derive(Debug, Clone)]
         pub enum Body {
@@ -82,6 +157,32 @@ macro_rules! bodies {
             }
         })*
 
+        impl EventType {
+            /// Whether this program knows the type.
+            #[must_use]
+            pub fn is_known(&self) -> bool {
+                matches!(self.as_str(), $($word)|*)
+            }
+
+            /// Who may append it, besides the holder of the lease. A type from the future is the holder's alone.
+            #[must_use]
+            pub fn writers(&self) -> Writers {
+                match self.as_str() {
+                    $($word => Writers::$writers,)*
+                    _ => Writers::Holder,
+                }
+            }
+
+            /// Whether it asks something of a session.
+            #[must_use]
+            pub fn asks(&self) -> Asks {
+                match self.as_str() {
+                    $($word => Asks::$asks,)*
+                    _ => Asks::Nothing,
+                }
+            }
+        }
+
         impl Body {
             /// The type words this program writes.
             pub const KINDS: &'static [&'static str] = &[$($word,)*];
@@ -97,71 +198,53 @@ macro_rules! bodies {
                     _ => unknown(),
                 }
             }
+
+            /// What it names.
+            #[must_use]
+            pub fn names(&self) -> Names {
+                match self {
+                    $(Self::$variant(fact) => {
+                        let named: fn(&$variant) -> Names = |$named| $names;
+                        named(fact)
+                    })*
+                    Self::Unknown { .. } => Names::default(),
+                }
+            }
+
+            /// How it reads to a person, in one line. The text holds words of models, tools and people as they are:
+            /// whoever prints it makes them harmless first.
+            #[must_use]
+            pub fn in_words(&self) -> String {
+                match self {
+                    $(Self::$variant(fact) => {
+                        let read: fn(&$variant) -> String = |$read| $words;
+                        read(fact)
+                    })*
+                    Self::Unknown { kind, raw } => unknown_in_words(kind, raw.as_deref()),
+                }
+            }
+
+            /// What it adds to the conversation with the model, if it is a part of that.
+            #[must_use]
+            pub fn conversation(&self) -> Option<Conversation<'_>> {
+                match self {
+                    $(Self::$variant(fact) => $crate::body::conversation!($story, $variant, fact),)*
+                    Self::Unknown { .. } => None,
+                }
+            }
         }
     };
 }
 
-bodies! {
-    "session.created" => SessionCreated,
-    "session.updated" => SessionUpdated,
-    "session.status_running" => StatusRunning,
-    "session.status_idle" => StatusIdle,
-    "session.status_rescheduled" => StatusRescheduled,
-    "session.status_terminated" => StatusTerminated,
-    "session.usage" => SessionUsage,
-    "session.error" => SessionError,
-    "session.forked" => SessionForked,
-    "session.deleted" => SessionDeleted,
-    "session.erased" => SessionErased,
-    "user.message" => UserMessage,
-    "user.interrupt" => UserInterrupt,
-    "user.custom_tool_result" => UserCustomToolResult,
-    "system.message" => SystemMessage,
-    "tool.queued" => ToolQueued,
-    "input.consumed" => InputConsumed,
-    "agent.message" => AgentMessage,
-    "agent.custom_tool_use" => CustomToolUse,
-    "agent.thread_context_compacted" => ContextCompacted,
-    "span.started" => SpanStarted,
-    "span.completed" => SpanCompleted,
-    "span.model_request_start" => ModelRequestStart,
-    "span.model_request_end" => ModelRequestEnd,
-    "agent.tool_use" => ToolUse,
-    "agent.tool_result" => ToolResult,
-    "tool.menu" => MenuFrozen,
-    "tool.intent" => IntentProposed,
-    "tool.lookup" => LookedUp,
-    "tool.validation" => Checked,
-    "tool.permission" => Decided,
-    "tool.permission.asked" => Asked,
-    "tool.permission.replied" => Replied,
-    "tool.permission.closed" => AskClosed,
-    "tool.scheduled" => Scheduled,
-    "tool.invocation.started" => Started,
-    "tool.invocation.progress" => Progressed,
-    "tool.invocation.backgrounded" => Backgrounded,
-    "tool.invocation.completed" => Completed,
-    "tool.artifact.stored" => ArtifactStored,
-    "tool.observation" => Observed,
-    "tool.recovered" => Recovered,
-    "tool.invocation.resolved" => InvocationResolved,
-    "tool.verification" => Verification,
-    "final.checked" => FinalChecked,
-    "learning.captured" => LearningCaptured,
-    "task.completed" => TaskCompleted,
-    "wake.queued" => WakeQueued,
-    "wake.consumed" => WakeConsumed,
-    "wake.cancelled" => WakeCancelled,
-    "grant.created" => GrantCreated,
-    "grant.revoked" => GrantRevoked,
-    "shell.opened" => ShellOpened,
-    "shell.closed" => ShellClosed,
-    "shell.command_finished" => CommandFinished,
-    "variable.set" => VariableSet,
-    "variable.deleted" => VariableDeleted,
-    "operator.loss_accepted" => LossAccepted,
-    "ledger.session_created" => LedgerSessionCreated,
-    "ledger.checkpoint" => LedgerCheckpoint,
-    "ledger.session_archived" => LedgerSessionArchived,
-    "ledger.session_deleted" => LedgerSessionDeleted,
+/// `told` in a row of the table: the type is a part of the conversation; `aside`: it is not.
+macro_rules! conversation {
+    (told, $variant:ident, $fact:ident) => {
+        Some(Conversation::$variant($fact))
+    };
+    (aside, $variant:ident, $fact:ident) => {{
+        let _ = $fact;
+        None
+    }};
 }
+
+pub(crate) use {conversation, events};

@@ -65,9 +65,6 @@ pub struct CustomTool {
     pub input_schema: Value,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionDeleted {}
-
 /// The payloads of these events were taken out; their hashes stand. It is the last event of its log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionErased {
@@ -479,13 +476,6 @@ pub struct LedgerSessionCreated {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LedgerCheckpoint {
-    pub session_id: SessionId,
-    pub seq: u64,
-    pub hash: Digest,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LedgerSessionArchived {
     pub session_id: SessionId,
     pub seq: u64,
     pub hash: Digest,

@@ -14,22 +14,22 @@ mod observation;
 mod rows;
 mod shell;
 mod spans;
+mod table;
 mod talk;
 mod tasks;
 mod upcast;
 mod verified;
 mod wakes;
 mod weighed;
-mod writers;
 
-pub use body::{Body, EventBody, EventType};
+pub use body::{Asks, Body, EventBody, EventType, Names, Writers};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
 pub use envelope::{Actor, Draft, Event, Payload, Stamp, Typed};
 pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, Earlier, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
+pub use table::Conversation;
 pub use upcast::upcast;
-pub use writers::{client_may_append, is_input, outbox_may_append};
 
 use portcullis_base::{Digest, SessionId, TenantId};
 

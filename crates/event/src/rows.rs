@@ -263,7 +263,7 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
             Body::StatusRescheduled(_) => change.status = Some(SessionStatus::Rescheduling),
             // However it goes on: a wake that did not fail ends the row of those that did (agent-runtime 5.7).
             Body::SpanCompleted(span) if span.result != SpanResult::Error => change.no_failure(),
-            Body::StatusTerminated(_) | Body::SessionDeleted(_) | Body::SessionErased(_) => {
+            Body::StatusTerminated(_) | Body::SessionErased(_) => {
                 change.status = Some(SessionStatus::Terminated);
             }
             Body::Asked(_) => change.blocked += 1,

@@ -16,7 +16,7 @@ use portcullis_event::facts::{
 use portcullis_event::{Actor, Body, Draft, Event, EventBody as _, Stamp, State};
 
 use crate::plan::seal;
-use crate::{Head, Import, SessionKey, artifacts_named};
+use crate::{Head, Import, SessionKey};
 
 /// What a fork is to be.
 pub struct Fork<'a> {
@@ -147,19 +147,16 @@ fn renamed(events: &[Event], fork: &Fork<'_>) -> HashMap<String, String> {
     let mut names = HashMap::new();
     let now = fork.clock.now();
     for event in events {
-        for artifact in artifacts_named(event) {
+        let named = event.body_ref().names();
+        for artifact in named.artifacts {
             let fresh = || ArtifactId::make(fork.ids, now).to_string();
             names.entry(artifact.id.to_string()).or_insert_with(fresh);
         }
-        match &*event.body_ref() {
-            Body::Asked(asked) => {
-                names.entry(asked.ask_id.to_string()).or_insert_with(|| AskId::make(fork.ids, now).to_string());
-            }
-            Body::WakeQueued(wake) => {
-                let fresh = || QueuedWakeId::make(fork.ids, now).to_string();
-                names.entry(wake.queued_wake_id.to_string()).or_insert_with(fresh);
-            }
-            _ => {}
+        if let Some(ask) = named.ask {
+            names.entry(ask.to_string()).or_insert_with(|| AskId::make(fork.ids, now).to_string());
+        }
+        for wake in named.wakes {
+            names.entry(wake.to_string()).or_insert_with(|| QueuedWakeId::make(fork.ids, now).to_string());
         }
     }
     names

@@ -10,8 +10,8 @@ use portcullis_base::{
 use portcullis_event::facts::{LedgerCheckpoint, LedgerSessionCreated, WakeState};
 use portcullis_event::fold::Wakes;
 use portcullis_event::{
-    AskState, CheckpointKey, Draft, Event, EventBody, EventType, IntentState, RowChange, SessionStatus, chain_hash,
-    client_may_append, head_change, is_input, ledger_of, operator_log_of, outbox_may_append, rows,
+    AskState, Asks, CheckpointKey, Draft, Event, EventBody, EventType, IntentState, RowChange, SessionStatus,
+    chain_hash, head_change, ledger_of, operator_log_of, rows,
 };
 
 use crate::erase::erasure;
@@ -195,15 +195,15 @@ fn check_writer(commit: &Commit) -> Result<(), StoreError> {
             return Err(StoreError::NoSession(*session_id));
         }
         let kind = EventType::recorded(event_type.clone());
-        if !outbox_may_append(&kind) {
+        if !kind.writers().outbox() {
             return refused("an outbox", &kind);
         }
     }
     let (writer, may): (_, fn(&EventType) -> bool) = match commit.writer {
         Writer::Worker { .. } => return Ok(()),
         Writer::Client if commit.key.session == operator_log_of(commit.key.tenant) => return Ok(()),
-        Writer::Client => ("a client", client_may_append),
-        Writer::Outbox { .. } => ("an outbox", outbox_may_append),
+        Writer::Client => ("a client", |kind| kind.writers().client()),
+        Writer::Outbox { .. } => ("an outbox", |kind| kind.writers().outbox()),
     };
     match commit.events.iter().find(|draft| !may(&draft.kind)) {
         Some(draft) => refused(writer, &draft.kind),
@@ -215,7 +215,7 @@ fn check_writer(commit: &Commit) -> Result<(), StoreError> {
 /// made on an older log is made again.
 fn check_ingress(commit: &Commit, head: &Head) -> Result<(), StoreError> {
     let session = commit.key.session;
-    let input = commit.events.iter().any(|draft| is_input(&draft.kind));
+    let input = commit.events.iter().any(|draft| draft.kind.asks() == Asks::Input);
     if input && head.status == SessionStatus::Terminated {
         return Err(StoreError::Terminated(session));
     }

@@ -55,7 +55,7 @@ impl Session {
                 };
             }
             Body::StatusRescheduled(_) => self.status = SessionStatus::Rescheduling,
-            Body::StatusTerminated(_) | Body::SessionDeleted(_) => self.status = SessionStatus::Terminated,
+            Body::StatusTerminated(_) => self.status = SessionStatus::Terminated,
             Body::MenuFrozen(menu) => {
                 self.menus.insert(menu.hash);
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use portcullis_base::{EventId, IntentId, MessageId, QueuedWakeId, SessionId};
 use portcullis_event::facts::{Block, Carried, WakeQueued};
 use portcullis_event::fold::{Input, Said};
-use portcullis_event::{Body, Event};
+use portcullis_event::{Conversation, Event};
 use portcullis_model::{AnswerPart, Call, UserPart};
 use portcullis_pipeline::{ArtifactShelf, Halt, Session};
 use serde::de::DeserializeOwned;
@@ -69,9 +69,15 @@ impl Reader<'_> {
 
     async fn take(&mut self, event: &Event) -> Result<(), Halt> {
         let body = &*event.body_ref();
-        self.folded.said.extend(Input::of(event, body).map(|input| (event.id, input)));
-        match body {
-            Body::ModelRequestStart(start) => {
+        let Some(told) = body.conversation() else { return Ok(()) };
+        match told {
+            Conversation::UserMessage(_)
+            | Conversation::SystemMessage(_)
+            | Conversation::UserInterrupt(_)
+            | Conversation::UserCustomToolResult(_) => {
+                self.folded.said.extend(Input::of(event, body).map(|input| (event.id, input)));
+            }
+            Conversation::ModelRequestStart(start) => {
                 let added: Vec<Added> = self.open(&start.context).await?;
                 if let Some(system) = &start.system {
                     let system: String = self.open(system).await?;
@@ -82,7 +88,8 @@ impl Reader<'_> {
                 self.folded.context.ask(parts, notes);
                 self.folded.context.unshown = Unshown::default();
             }
-            Body::ModelRequestEnd(end) if !end.is_error => {
+            Conversation::ModelRequestEnd(end) if end.is_error => {}
+            Conversation::ModelRequestEnd(end) => {
                 let parts: Vec<AnswerPart> = match &end.parts {
                     Some(parts) => self.open(parts).await?,
                     None => Vec::new(),
@@ -90,7 +97,7 @@ impl Reader<'_> {
                 let calls = calls_of(&parts, &end.masked_calls);
                 self.folded.context.answered(end.message_id, parts, calls, event.seq);
             }
-            Body::InputConsumed(consumed) => {
+            Conversation::InputConsumed(consumed) => {
                 for input in consumed.event_ids.iter().filter_map(|id| self.folded.said.remove(id)) {
                     if let Said::Interrupt { note } = &input.said {
                         self.folded.context.digested.interrupted(input.event_id, note.as_deref());
@@ -98,17 +105,17 @@ impl Reader<'_> {
                     self.folded.context.unshown.inputs.push(input);
                 }
             }
-            Body::WakeQueued(wake) => {
-                self.folded.queued.insert(wake.queued_wake_id, (**wake).clone());
+            Conversation::WakeQueued(wake) => {
+                self.folded.queued.insert(wake.queued_wake_id, wake.clone());
             }
-            Body::WakeConsumed(consumed) => {
+            Conversation::WakeConsumed(consumed) => {
                 let taken = consumed.queued_wake_ids.iter().filter_map(|id| self.folded.queued.remove(id));
                 self.folded.context.unshown.wakes.extend(taken);
             }
-            Body::IntentProposed(intent) => {
+            Conversation::IntentProposed(intent) => {
                 self.folded.intents.insert(intent.intent_id, intent.message_id);
             }
-            Body::Observed(observed) => {
+            Conversation::Observed(observed) => {
                 let message = self.folded.intents.remove(&observed.intent_id);
                 if message.is_some() && message == self.folded.context.newest.as_ref().map(|newest| newest.message_id) {
                     let media = media_of(&self.session.gate().shelf(), self.session.key().session, observed).await;
@@ -116,22 +123,21 @@ impl Reader<'_> {
                     self.folded.context.observed(observed, media, event.seq, verifies);
                 }
             }
-            Body::FinalChecked(checked) => {
+            Conversation::FinalChecked(checked) => {
                 let newest = self.folded.context.newest.as_mut();
                 if let Some(newest) = newest.filter(|newest| newest.message_id == checked.message_id) {
                     newest.checked = true;
                 }
             }
-            Body::TaskCompleted(ended) => self.folded.context.facts.task_ended(ended, event.seq),
-            Body::InvocationResolved(resolved) => self.folded.context.facts.resolved(resolved),
-            Body::CustomToolUse(used) if used.intent_id.is_some() => {
-                self.folded.context.handed_over.insert(event.id);
+            Conversation::TaskCompleted(ended) => self.folded.context.facts.task_ended(ended, event.seq),
+            Conversation::InvocationResolved(resolved) => self.folded.context.facts.resolved(resolved),
+            Conversation::CustomToolUse(used) => {
+                self.folded.context.handed_over.extend(used.intent_id.map(|_| event.id));
             }
-            Body::ContextCompacted(compacted) => {
+            Conversation::ContextCompacted(compacted) => {
                 let summary: String = self.open(&compacted.summary).await?;
                 self.folded.context.compact(summary, compacted.kept_from_seq, compacted.cut_to);
             }
-            _ => {}
         }
         Ok(())
     }

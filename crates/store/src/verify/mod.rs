@@ -259,7 +259,6 @@ impl Ledger {
         let (session, seq, hash) = match body {
             Body::LedgerSessionCreated(fact) => (fact.session_id, 1, fact.first_hash),
             Body::LedgerCheckpoint(fact) => (fact.session_id, fact.seq, fact.hash),
-            Body::LedgerSessionArchived(fact) => (fact.session_id, fact.seq, fact.hash),
             Body::LedgerSessionDeleted(fact) => {
                 self.deleted.insert(fact.session_id, fact.seq);
                 return;
