@@ -16,7 +16,7 @@ pub use context::BASE_PROMPT;
 pub use live::{Live, Unwatched, Watcher};
 pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, Redriven};
 pub use settings::{Guidance, Settings};
-pub use wake::{Extras, Harness, KnownTalks, Limit, NoExtras, Stopped, WakeEnd, Woken};
+pub use wake::{Extras, FirstLook, Harness, KnownTalks, Limit, NoExtras, Stopped, WakeEnd, Woken};
 pub use worker::{
     Activity, CYCLES, Crew, Journal, POLL, Post, SESSIONS_AT_ONCE, Skip, Worker, WorkerSettings, WorkerStop,
 };

@@ -1,8 +1,9 @@
 //! What the live parts of a runtime tell a model when its session wakes (agent-runtime 6.7).
 
-use portcullis_harness::Extras;
+use portcullis_event::fold::Shell;
+use portcullis_harness::{Extras, FirstLook};
 use portcullis_pipeline::Session;
-use portcullis_tools::{LiveShell as _, LiveView, Shells};
+use portcullis_tools::{LiveShell as _, LiveView, ShellKnown, Shells};
 
 /// How long a wait for a busy shell is suggested, in milliseconds.
 const WAIT_MS: u32 = 1_000;
@@ -20,6 +21,16 @@ impl Extras for LiveNotes {
         let Some(view) = self.shells.as_ref().and_then(|shells| shells.look(id)) else { return Vec::new() };
         let offer = session.gate().offer(id);
         shell_busy(&view, |name| offer.entries().any(|(known, _)| known.as_str() == name)).into_iter().collect()
+    }
+
+    fn first_look(&self, said: &str, shell: &Shell) -> Option<FirstLook> {
+        let known = ShellKnown { last_command: shell.recent().next().is_some(), cwd: shell.cwd() };
+        let portcullis_tools::FirstLook { intent, tool, input } = portcullis_tools::first_look(said, &known)?;
+        Some(FirstLook { intent, tool, input })
+    }
+
+    fn context_tool(&self) -> Option<&'static str> {
+        Some("session_describe_context")
     }
 }
 

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use portcullis_base::InvocationId;
 
 use super::budget::ContextBudget;
-use super::read_first::{Known, read_first};
 use super::told;
+use crate::FirstLook;
 
 /// Every tag, in the order in which their notes stand.
 pub const TAGS: [&str; 12] = [
@@ -29,22 +29,22 @@ pub const TAGS: [&str; 12] = [
 
 /// The facts that the notes of this crate are made of.
 pub(crate) struct Facts<'a> {
-    /// What a person said that is pending, the newest last; empty if nobody did.
-    pub(crate) said: &'a str,
+    /// The look that answers what a person said, if a tool of the menu takes it.
+    pub(crate) look: Option<&'a FirstLook>,
     /// Something waits for an answer.
     pub(crate) waits: bool,
-    pub(crate) known: Known<'a>,
     pub(crate) budget: &'a ContextBudget,
     /// Calls whose end nobody knows, where this wake goes on with what a dead process left.
     pub(crate) unknown: &'a [InvocationId],
-    pub(crate) offers: &'a dyn Fn(&str) -> bool,
+    /// The tool of the menu that describes the context, if there is one.
+    pub(crate) context_tool: Option<&'a str>,
 }
 
 /// All notes of a wake, in their order. `others` come from those who know more (`Extras`).
 pub(crate) fn notes(facts: &Facts<'_>, others: Vec<String>) -> Vec<String> {
     let busy = others.iter().any(|note| tag_of(note) == Some("shell-busy"));
-    let hint = (!busy && !facts.waits).then(|| read_first(facts.said, &facts.known, facts.offers)).flatten();
-    let own = [hint, pressure(facts), recovery(facts.unknown)];
+    let look = facts.look.filter(|_| !busy && !facts.waits).map(read_first);
+    let own = [look, pressure(facts), recovery(facts.unknown)];
     // Whoever made it: a note is one line.
     let others = others.iter().map(|note| told::in_line(note));
     let mut all: Vec<String> = others.chain(own.into_iter().flatten()).collect();
@@ -60,6 +60,10 @@ fn tag_of(note: &str) -> Option<&str> {
     note.strip_prefix('[')?.split_once(']').map(|(tag, _)| tag)
 }
 
+fn read_first(FirstLook { intent, tool, input }: &FirstLook) -> String {
+    format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", told::value(input))
+}
+
 fn pressure(facts: &Facts<'_>) -> Option<String> {
     let word = facts.budget.told()?;
     let counts = &facts.budget.history.counts;
@@ -70,8 +74,8 @@ fn pressure(facts: &Facts<'_>) -> Option<String> {
         counts.dropped_conversation_count,
         counts.dropped_runtime_note_count,
     );
-    if (facts.offers)("session_describe_context") {
-        note.push_str(" nextTool=session_describe_context");
+    if let Some(tool) = facts.context_tool {
+        let _ = write!(note, " nextTool={tool}");
     }
     Some(note)
 }
@@ -100,9 +104,12 @@ mod tests {
         ContextBudget { selection_headroom_tokens: headroom, history, ..ContextBudget::default() }
     }
 
-    fn facts<'a>(said: &'a str, budget: &'a ContextBudget, unknown: &'a [InvocationId]) -> Facts<'a> {
-        let known = Known { last_command: true, cwd: None };
-        Facts { said, waits: false, known, budget, unknown, offers: &|_| true }
+    fn look() -> FirstLook {
+        FirstLook { intent: "file_read", tool: "look", input: serde_json::json!({"path": "src/main.rs"}) }
+    }
+
+    fn facts<'a>(look: Option<&'a FirstLook>, budget: &'a ContextBudget, unknown: &'a [InvocationId]) -> Facts<'a> {
+        Facts { look, waits: false, budget, unknown, context_tool: Some("describe") }
     }
 
     fn tags(notes: &[String]) -> Vec<&str> {
@@ -118,7 +125,7 @@ mod tests {
             "[setup-drift] x",
             "[retrieval-candidate] a",
         ];
-        let all = notes(&facts("read src/main.rs", &budget, &unknown), others.map(str::to_owned).to_vec());
+        let all = notes(&facts(Some(&look()), &budget, &unknown), others.map(str::to_owned).to_vec());
         let order = ["outcome-repair", "setup-drift", "read-first", "retrieval-candidate", "retrieval-candidate"];
         assert_eq!(tags(&all), [&order[..], &["context-pressure", "crash-recovery"]].concat());
         assert_eq!(all[3], "[retrieval-candidate] b", "several of one tag stay as they came");
@@ -127,21 +134,23 @@ mod tests {
     #[test]
     fn context_pressure_says_how_much_and_where_to_look() {
         let (tight, crowded, wide) = (budget(256, 0), budget(5_000, 3), budget(257, 0));
-        let note = notes(&facts("", &tight, &[]), Vec::new());
+        let note = notes(&facts(None, &tight, &[]), Vec::new());
         assert!(note[0].starts_with("[context-pressure] pressure=tight headroom=256"), "{note:?}");
-        let note = notes(&facts("", &crowded, &[]), Vec::new());
+        let note = notes(&facts(None, &crowded, &[]), Vec::new());
         assert!(note[0].contains("pressure=crowded") && note[0].contains("droppedConversation=3"), "{note:?}");
-        assert!(note[0].ends_with("nextTool=session_describe_context"), "{note:?}");
-        assert!(notes(&facts("", &wide, &[]), Vec::new()).is_empty());
-        let unoffered = Facts { offers: &|_| false, ..facts("", &tight, &[]) };
+        assert!(note[0].ends_with("nextTool=describe"), "{note:?}");
+        assert!(notes(&facts(None, &wide, &[]), Vec::new()).is_empty());
+        let unoffered = Facts { context_tool: None, ..facts(None, &tight, &[]) };
         assert!(!notes(&unoffered, Vec::new())[0].contains("nextTool"), "a tool that is not there is not named");
     }
 
     #[test]
     fn a_hint_gives_way_to_a_busy_shell_and_to_what_waits() {
         let wide = budget(5_000, 0);
-        let asked = || facts("read src/main.rs", &wide, &[]);
-        assert_eq!(tags(&notes(&asked(), Vec::new())), ["read-first"]);
+        let look = look();
+        let asked = || facts(Some(&look), &wide, &[]);
+        let hint = notes(&asked(), Vec::new());
+        assert_eq!(hint, [r#"[read-first] intent=file_read nextTool=look nextArgs={"path":"src/main.rs"}"#]);
         assert_eq!(tags(&notes(&asked(), vec!["[shell-busy] shell=x".to_owned()])), ["shell-busy"]);
         assert!(notes(&Facts { waits: true, ..asked() }, Vec::new()).is_empty());
     }
@@ -150,7 +159,7 @@ mod tests {
     fn h36_crash_recovery_lists_calls_by_their_ids_alone() {
         let wide = budget(5_000, 0);
         let ids = [InvocationId::from_u128(7), InvocationId::from_u128(8)];
-        let all = notes(&facts("", &wide, &ids), Vec::new());
+        let all = notes(&facts(None, &wide, &ids), Vec::new());
         assert!(ids.iter().all(|id| all[0].contains(&id.to_string())), "{all:?}");
     }
 }

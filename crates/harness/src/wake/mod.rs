@@ -22,8 +22,10 @@ use std::time::Duration;
 
 use portcullis_base::{Clock, Entropy, EventId, IdGen, Timestamp, WakeId};
 use portcullis_event::facts::{FinalChecked, StopReason};
+use portcullis_event::fold::Shell;
 use portcullis_model::{Model, ModelError, ToolSpec};
 use portcullis_pipeline::{Append, Halt, Offer, Session, Turn};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -60,6 +62,24 @@ pub trait Extras: Send + Sync {
     /// Notes for the first request of a wake. Each begins with its tag in brackets, which says where it stands among
     /// those of agent-runtime 6.7 ([`crate::context::TAGS`]).
     fn notes(&self, session: &Session) -> Vec<String>;
+
+    /// The look that answers a person's words (agent-runtime 6.8). Whether its tool is offered is not asked here.
+    fn first_look(&self, _said: &str, _shell: &Shell) -> Option<FirstLook> {
+        None
+    }
+
+    /// The tool that describes the context, named where the context presses.
+    fn context_tool(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// One call that answers a person's words: suggested to the model, never made by the runtime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirstLook {
+    pub intent: &'static str,
+    pub tool: &'static str,
+    pub input: Value,
 }
 
 /// Nothing more.

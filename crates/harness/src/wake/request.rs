@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use super::finish::in_log;
 use super::voice::Voice;
 use super::{Wake, spans, unfinished};
-use crate::context::{Added, ContextBudget, Known, NoteFacts, Weighed, guided, notes, said, told};
+use crate::context::{Added, ContextBudget, NoteFacts, Weighed, guided, notes, said, told};
 use crate::live::Live;
 
 const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it is not kept and not sent back";
@@ -370,15 +370,17 @@ impl Wake<'_> {
             _ => None,
         });
         let said = newest.map(|content| text_of(content)).unwrap_or_default();
-        let others = self.harness.extras.notes(self.session);
+        let extras = &self.harness.extras;
+        let others = extras.notes(self.session);
+        let offered = |name: &str| tools.iter().any(|tool| tool.name == name);
         let noted = self.session.with_state(|state| {
+            let look = extras.first_look(&said, &state.shell).filter(|look| offered(look.tool));
             let facts = NoteFacts {
-                said: &said,
+                look: look.as_ref(),
                 waits: state.asks.pending().next().is_some() || !state.progress.custom.is_empty(),
-                known: Known { last_command: state.shell.recent().next().is_some(), cwd: state.shell.cwd() },
                 budget: &weighed,
                 unknown: &self.unknown,
-                offers: &|name| tools.iter().any(|tool| tool.name == name),
+                context_tool: extras.context_tool().filter(|tool| offered(tool)),
             };
             notes(&facts, others)
         });

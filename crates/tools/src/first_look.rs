@@ -2,9 +2,7 @@
 //!
 //! Only a person's own words are looked at, and a hint is a lead: nothing is run because of it.
 
-use serde_json::json;
-
-use super::told;
+use serde_json::{Value, json};
 
 /// Characters of a message that are looked at, and of a pattern that is suggested.
 const LOOKED_AT: usize = 2_000;
@@ -12,19 +10,29 @@ const PATTERN: usize = 120;
 /// Entries that a listing is suggested with.
 const LISTED: u32 = 40;
 
-/// What the session knows that a hint needs.
+/// What the session knows that a suggestion needs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub struct ShellKnown<'a> {
     /// A command has ended in this session.
-    pub(crate) last_command: bool,
-    pub(crate) cwd: Option<&'a str>,
+    pub last_command: bool,
+    pub cwd: Option<&'a str>,
 }
 
-/// The note for a message, if it asks for something that a tool of this menu reads.
-pub(crate) fn read_first(said: &str, known: &Known<'_>, offers: &dyn Fn(&str) -> bool) -> Option<String> {
+/// One call that answers a person's words: suggested to the model, never made by the runtime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirstLook {
+    pub intent: &'static str,
+    pub tool: &'static str,
+    pub input: Value,
+}
+
+/// The look that a message asks for. The first row that matches is the intent, whether its tool is offered or not: another
+/// row would be a guess.
+#[must_use]
+pub fn first_look(said: &str, known: &ShellKnown<'_>) -> Option<FirstLook> {
     let said: String = said.chars().take(LOOKED_AT).collect();
     let words = said.to_lowercase();
-    let table: [(&str, &str, Option<serde_json::Value>); 5] = [
+    let table: [(&'static str, &'static str, Option<Value>); 5] = [
         ("shell_output", "shell_read_last_output", (known.last_command && shell_output(&words)).then(|| json!({}))),
         ("file_read", "read", file_read(&said, &words).map(|path| json!({"file_path": path}))),
         (
@@ -40,9 +48,7 @@ pub(crate) fn read_first(said: &str, known: &Known<'_>, offers: &dyn Fn(&str) ->
         ),
         ("cwd_check", "bash", cwd_check(&words).then(|| json!({"command": "pwd", "cwd": known.cwd}))),
     ];
-    // The first that matches is the intent, whether its tool is there or not: another would be a guess.
-    let (intent, tool, args) = table.into_iter().find_map(|(intent, tool, args)| Some((intent, tool, args?)))?;
-    offers(tool).then(|| format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", told::value(&args)))
+    table.into_iter().find_map(|(intent, tool, input)| Some(FirstLook { intent, tool, input: input? }))
 }
 
 fn any(words: &str, of: &[&str]) -> bool {
@@ -145,32 +151,31 @@ fn cwd_check(words: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn hint(said: &str) -> Option<String> {
-        read_first(said, &Known { last_command: true, cwd: Some("/workspace") }, &|_| true)
+    fn look(said: &str) -> Option<(&'static str, &'static str, Value)> {
+        let look = first_look(said, &ShellKnown { last_command: true, cwd: Some("/workspace") })?;
+        Some((look.intent, look.tool, look.input))
     }
 
     #[test]
     fn each_read_first_intent_matches_its_words_and_suggests_its_tool() {
+        let search =
+            |pattern: &str| json!({"path": "/workspace", "pattern": pattern, "literal": true, "ignore_case": true});
         let cases = [
-            ("Why did it fail? Show me stderr", "intent=shell_output nextTool=shell_read_last_output nextArgs={}"),
-            ("please look at `src/main.rs`.", r#"intent=file_read nextTool=read nextArgs={"file_path":"src/main.rs"}"#),
-            ("Open README.md, then wait", r#"intent=file_read nextTool=read nextArgs={"file_path":"README.md"}"#),
-            (
-                "where is \"two words\" said",
-                r#"intent=workspace_search nextTool=grep nextArgs={"path":"/workspace","pattern":"two words","literal":true,"ignore_case":true}"#,
-            ),
-            (
-                "find parse_config",
-                r#"intent=workspace_search nextTool=grep nextArgs={"path":"/workspace","pattern":"parse_config","literal":true,"ignore_case":true}"#,
-            ),
+            ("Why did it fail? Show me stderr", "shell_output", "shell_read_last_output", json!({})),
+            ("please look at `src/main.rs`.", "file_read", "read", json!({"file_path": "src/main.rs"})),
+            ("Open README.md, then wait", "file_read", "read", json!({"file_path": "README.md"})),
+            ("where is \"two words\" said", "workspace_search", "grep", search("two words")),
+            ("find parse_config", "workspace_search", "grep", search("parse_config")),
             (
                 "Which files are there?",
-                r#"intent=workspace_listing nextTool=glob nextArgs={"path":"/workspace","pattern":"**/*","limit":40}"#,
+                "workspace_listing",
+                "glob",
+                json!({"path": "/workspace", "pattern": "**/*", "limit": 40}),
             ),
-            ("where am I", r#"intent=cwd_check nextTool=bash nextArgs={"command":"pwd","cwd":"/workspace"}"#),
+            ("where am I", "cwd_check", "bash", json!({"command": "pwd", "cwd": "/workspace"})),
         ];
-        for (said, expected) in cases {
-            assert_eq!(hint(said).as_deref(), Some(&*format!("[read-first] {expected}")), "{said}");
+        for (said, intent, tool, input) in cases {
+            assert_eq!(look(said), Some((intent, tool, input)), "{said}");
         }
     }
 
@@ -179,15 +184,9 @@ mod tests {
         for said in
             ["", "make it faster", "I was ready and already openly sad", "find the bug", "version 1.2.3 please check"]
         {
-            assert_eq!(hint(said), None, "{said}");
+            assert_eq!(look(said), None, "{said}");
         }
-        let no_command = Known { last_command: false, cwd: None };
-        assert_eq!(read_first("what happened", &no_command, &|_| true), None, "no command has ended");
-    }
-
-    #[test]
-    fn a_tool_that_is_not_offered_is_not_suggested() {
-        let known = Known { last_command: true, cwd: None };
-        assert_eq!(read_first("read src/main.rs", &known, &|tool| tool != "read"), None);
+        let no_command = ShellKnown { last_command: false, cwd: None };
+        assert_eq!(first_look("what happened", &no_command), None, "no command has ended");
     }
 }
