@@ -10,7 +10,7 @@ use portcullis_secret::Aad;
 use serde_json::Value;
 
 use crate::phases::intent::{Intent, Origin};
-use crate::phases::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, refuse};
+use crate::phases::refuse::{ERROR_MAX, Refusal, SUMMARY_MAX, refuse_and_void};
 use crate::phases::step::Step;
 use crate::phases::stored_input;
 use crate::registry::registrations::Registered;
@@ -44,11 +44,7 @@ pub(crate) fn lookup(session: &SessionShared, intent: Intent, facts: &mut Append
     }
     match found {
         Ok((name, registered)) => Step::Next(Visible { intent, name, registered }),
-        Err(refusal) => {
-            // An approval of a tool that is no longer there is recorded as void (tool-contract 13.7).
-            crate::phases::permission::void_answered(session, &intent, facts);
-            Step::Refused(refuse(session, &intent, *refusal))
-        }
+        Err(refusal) => Step::Refused(refuse_and_void(session, &intent, *refusal, facts)),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::gate::Approvals;
 use crate::output::evidence::no_room;
 use crate::phases::intent::Intent;
 use crate::phases::lookup::Visible;
-use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse};
+use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse, refuse_and_void};
 use crate::phases::step::Step;
 use crate::phases::validate::{Validated, broken, guarded};
 use crate::sessions::append::Append;
@@ -156,9 +156,8 @@ impl Denied {
         if visible.intent.is_fresh() {
             self.note(session, &visible.intent, facts);
         }
-        void_answered(session, &visible.intent, facts);
         let refusal = self.refusal(&session.gate.policy(), visible.intent.ask().map(|ask| ask.ask_id));
-        Step::Refused(refuse(session, &visible.intent, refusal))
+        Step::Refused(refuse_and_void(session, &visible.intent, refusal, facts))
     }
 
     /// Found when everything that is asked was decided.
@@ -316,8 +315,7 @@ fn answered(
         return Step::Refused(refuse(session, intent, unanswered_or_denied(ask)));
     }
     if let Some(refusal) = difference(session, &Question::of(&validated), ask, policy) {
-        void_answered(session, intent, facts);
-        return Step::Refused(refuse(session, intent, refusal));
+        return Step::Refused(refuse_and_void(session, intent, refusal, facts));
     }
     let permission = Permission {
         decision: Verdict::Allow,

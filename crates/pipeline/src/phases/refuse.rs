@@ -6,6 +6,8 @@ use portcullis_event::facts::InputError;
 use portcullis_event::{Observed, Permission};
 
 use crate::phases::intent::Intent;
+use crate::phases::permission::void_answered;
+use crate::sessions::append::Append;
 use crate::sessions::session::SessionShared;
 
 /// Bytes of a summary: what does not fit is content, or was never worth more.
@@ -46,6 +48,18 @@ impl Refusal {
         self.permission = Some(permission);
         self
     }
+}
+
+/// The observation of a refused intent. An approval that the intent came with cannot take effect any more, and is recorded
+/// as void (tool-contract 13.7).
+pub(crate) fn refuse_and_void(
+    session: &SessionShared,
+    intent: &Intent,
+    refusal: Refusal,
+    facts: &mut Append,
+) -> Box<Observed> {
+    void_answered(session, intent, facts);
+    refuse(session, intent, refusal)
 }
 
 /// A settled intent with nothing but its identity filled in; the common ground of every observation.

@@ -2,6 +2,7 @@
 //! [`Invocation`], and for anything that can touch the world it makes one only after its `started`
 //! is durable (L21).
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,8 +18,8 @@ use crate::output::evidence::no_room;
 use crate::output::quota::Reserved;
 use crate::phases::lookup::stale;
 use crate::phases::masked_names::Names;
-use crate::phases::permission::{Authorized, changed_meanwhile, void_answered};
-use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse};
+use crate::phases::permission::{Authorized, changed_meanwhile};
+use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse_and_void};
 use crate::phases::step::{Halt, Step};
 use crate::phases::validate::{broken, guarded};
 use crate::sessions::append::Append;
@@ -80,81 +81,105 @@ pub(crate) async fn schedule(
     let intent = &visible.intent;
     // What a client ran has had its effect: nothing happens between its start and its end.
     let inert = seam::semantics(visible.tool()).inert() || intent.arrived().is_some();
-    // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
-    let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
-    let (lane, mut waited) = match lane(session, beside, &cancel).await {
-        Ok(found) => found,
-        Err(full) => {
-            void_answered(session, intent, &mut facts);
-            return Ok((facts, Step::Refused(refuse(session, intent, full))));
-        }
-    };
-    if cancel.is_cancelled() {
-        void_answered(session, intent, &mut facts);
-        return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
-    }
-    let live = session.gate.effective(visible.name.as_str(), session.key.session);
-    if live.is_none_or(|live| live.id != visible.registered.id) {
-        void_answered(session, intent, &mut facts);
-        return Ok((facts, Step::Refused(refuse(session, intent, stale(visible.name.as_str())))));
-    }
-    let tool = visible.tool().clone();
-    let semantics = seam::semantics(&tool);
-    let (timeout, warnings) = match guarded(|| timeout(&tool, &authorized)) {
-        Ok(found) => found,
-        Err(panic) => {
-            let refused = broken(session, visible, &*panic, &mut facts);
+    let planned = match plan(session, &authorized, inert, &cancel).await {
+        Ok(planned) => planned,
+        Err(stop) => {
+            let refused = match stop {
+                Stop::Refused(refusal) => refuse_and_void(session, intent, refusal, &mut facts),
+                Stop::Broken(panic) => broken(session, visible, &*panic, &mut facts),
+            };
             return Ok((facts, Step::Refused(refused)));
         }
     };
-    if !inert && let Err(full) = session.room_to_start().await {
-        void_answered(session, intent, &mut facts);
-        return Ok((facts, Step::Refused(refuse(session, intent, no_room(&full)))));
-    }
-    let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
-    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, &authorized, &authorized.validated.names)
-        .into_iter()
-        .map(|key| LockKey { location: session.gate.location, key })
-        .collect();
-    // Before the line: whoever waits for a lost holder holds up nobody else.
-    tokio::select! {
-        biased;
-        () = session.gate.grace.over(&keys, &*session.gate.clock) => {}
-        () = cancel.cancelled() => {
-            void_answered(session, intent, &mut facts);
-            return Ok((facts, Step::Refused(refuse(session, intent, cancelled_before_start()))));
-        }
-    }
-    let line = session.gate.keys.join(session.key.session, keys.iter().map(|lock| lock.key.clone()).collect());
-    let queue_pos = line.as_ref().map_or(0, |waiting| u32::try_from(waiting.before()).unwrap_or(u32::MAX));
-    if let Some(waiting) = &line
-        && let Err(refusal) = turn_at(session, waiting, &cancel).await
-    {
-        void_answered(session, intent, &mut facts);
-        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
-    }
-    waited |= queue_pos > 0;
-    // A call that it waited for may have changed what its words mean, after they were decided on.
-    if waited && let Some(refusal) = changed_meanwhile(session, &authorized).await {
-        void_answered(session, intent, &mut facts);
-        return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
-    }
-    note_start(session, &authorized, &tool, id, timeout, (&keys, queue_pos), &mut facts);
+    note_start(session, &authorized, &planned, &mut facts);
 
     let working = (!inert).then(|| session.at_work.enter(intent.id));
     if !inert {
-        facts.take.clone_from(&keys);
+        facts.take.clone_from(&planned.keys);
         match commit_a(session, facts, &cancel).await? {
             Ok(()) => facts = Append::new(),
             Err((mut facts, refusal)) => {
-                void_answered(session, intent, &mut facts);
-                return Ok((facts, Step::Refused(refuse(session, intent, refusal))));
+                let refused = refuse_and_void(session, intent, refusal, &mut facts);
+                return Ok((facts, Step::Refused(refused)));
             }
         }
     }
+    let Planned { tool, id, timeout, warnings, keys, lane, line, .. } = planned;
     let slot = Slot { lane, keys: line, working, _written: None };
     let invocation = Invocation { authorized, tool, id, attempt: 1, timeout, keys, cancel, warnings, slot };
     Ok((facts, Step::Next(invocation)))
+}
+
+/// Why an authorized call does not start.
+enum Stop {
+    Refused(Refusal),
+    /// The tool's own code panicked.
+    Broken(Box<dyn Any + Send>),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Everything that a call has before its start is written: its turn in the lane and at its keys, and its time.
+struct Planned {
+    tool: Tool,
+    id: InvocationId,
+    timeout: Duration,
+    warnings: Vec<String>,
+    keys: Vec<LockKey>,
+    lane: Option<OwnedMutexGuard<()>>,
+    line: Option<KeyHold>,
+    queue_pos: u32,
+}
+
+async fn plan(
+    session: &SessionShared,
+    authorized: &Authorized,
+    inert: bool,
+    cancel: &CancellationToken,
+) -> Result<Planned, Stop> {
+    let visible = &authorized.validated.visible;
+    // A safe call changes nothing that another could see, whatever it costs: it stands in no line.
+    let beside = inert || seam::semantics(visible.tool()).concurrency == Concurrency::Safe;
+    let (lane, mut waited) = lane(session, beside, cancel).await?;
+    if cancel.is_cancelled() {
+        return Err(cancelled_before_start().into());
+    }
+    let live = session.gate.effective(visible.name.as_str(), session.key.session);
+    if live.is_none_or(|live| live.id != visible.registered.id) {
+        return Err(stale(visible.name.as_str()).into());
+    }
+    let tool = visible.tool().clone();
+    let semantics = seam::semantics(&tool);
+    let (timeout, warnings) = guarded(|| timeout(&tool, authorized)).map_err(Stop::Broken)?;
+    if !inert && let Err(full) = session.room_to_start().await {
+        return Err(no_room(&full).into());
+    }
+    let id = InvocationId::make(&*session.gate.ids, session.gate.clock.now());
+    let keys: Vec<LockKey> = keys(semantics.concurrency, inert, authorized, &authorized.validated.names)
+        .into_iter()
+        .map(|key| LockKey { location: session.gate.location, key })
+        .collect();
+    // Before the line: a call that waits for a lost holder holds up nobody else.
+    tokio::select! {
+        biased;
+        () = session.gate.grace.over(&keys, &*session.gate.clock) => {}
+        () = cancel.cancelled() => return Err(cancelled_before_start().into()),
+    }
+    let line = session.gate.keys.join(session.key.session, keys.iter().map(|lock| lock.key.clone()).collect());
+    let queue_pos = line.as_ref().map_or(0, |waiting| u32::try_from(waiting.before()).unwrap_or(u32::MAX));
+    if let Some(waiting) = &line {
+        turn_at(session, waiting, cancel).await?;
+    }
+    waited |= queue_pos > 0;
+    // A call that it waited for may have changed what its words mean, after they were decided on.
+    if waited && let Some(refusal) = changed_meanwhile(session, authorized).await {
+        return Err(refusal.into());
+    }
+    Ok(Planned { tool, id, timeout, warnings, keys, lane, line, queue_pos })
 }
 
 /// This session's turn to touch the world, and whether it was waited for; none if it runs beside others, or is cancelled
@@ -317,15 +342,8 @@ fn timeout(tool: &Tool, authorized: &Authorized) -> (Duration, Vec<String>) {
     (Duration::from_millis(granted), warnings.into_iter().collect())
 }
 
-fn note_start(
-    session: &SessionShared,
-    authorized: &Authorized,
-    tool: &Tool,
-    id: InvocationId,
-    timeout: Duration,
-    (keys, queue_pos): (&[LockKey], u32),
-    facts: &mut Append,
-) {
+fn note_start(session: &SessionShared, authorized: &Authorized, planned: &Planned, facts: &mut Append) {
+    let Planned { tool, id, timeout, keys, queue_pos, .. } = planned;
     let intent = &authorized.validated.visible.intent;
     let semantics = seam::semantics(tool);
     let concurrency = match semantics.concurrency {
@@ -334,11 +352,11 @@ fn note_start(
         Concurrency::Keyed => "keyed",
     };
     let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-    let plan = Plan { invocation_id: id, concurrency: concurrency.to_owned(), timeout_ms };
+    let plan = Plan { invocation_id: *id, concurrency: concurrency.to_owned(), timeout_ms };
     let keys = keys.iter().map(|lock| lock.key.clone()).collect();
-    session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos, keys });
+    session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos: *queue_pos, keys });
     let started = Started {
-        invocation_id: id,
+        invocation_id: *id,
         intent_id: intent.id,
         executor_id: seam::executor(tool).to_string(),
         definition_version: seam::version(tool).to_string(),

@@ -16,7 +16,7 @@ use crate::phases::execute::words;
 use crate::phases::lookup::Visible;
 use crate::phases::masked_names::Names;
 use crate::phases::permission::precheck_denies;
-use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse, tidy_error};
+use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse_and_void, tidy_error};
 use crate::phases::step::Step;
 use crate::sessions::append::Append;
 use crate::sessions::session::SessionShared;
@@ -123,11 +123,10 @@ pub(crate) fn broken(
     let stage = if visible.intent.is_fresh() { Stage::Runtime } else { Stage::Recheck };
     let fact = Checked { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
     session.note(facts, visible.intent.turn_id, &fact);
-    crate::phases::permission::void_answered(session, &visible.intent, facts);
     let summary = "the tool broke before it started; the incident is recorded for an operator";
     let mut refusal = Refusal::new(Code::InternalError, summary);
     refusal.phase = Phase::Validate;
-    let mut observed = refuse(session, &visible.intent, refusal);
+    let mut observed = refuse_and_void(session, &visible.intent, refusal, facts);
     observed.synthetic = true;
     observed.incident_id = Some(IncidentId::make(&*session.gate.ids, session.gate.clock.now()));
     observed
@@ -159,8 +158,7 @@ fn invalid(
     let errors = errors.into_iter().map(|error| tidy_error(session, error)).collect();
     let fact = Checked { intent_id: visible.intent.id, stage, ok: false, errors, resolved: Vec::new() };
     session.note(facts, visible.intent.turn_id, &fact);
-    crate::phases::permission::void_answered(session, &visible.intent, facts);
-    Step::Refused(refuse(session, &visible.intent, refusal))
+    Step::Refused(refuse_and_void(session, &visible.intent, refusal, facts))
 }
 
 fn failed(found: Precondition) -> Refusal {

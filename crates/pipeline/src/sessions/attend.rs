@@ -21,7 +21,7 @@ use crate::gate::{Disposition, Gate, GateInner, Opened, write_back};
 use crate::phases::intent::{Intent, Origin, Proposal};
 use crate::phases::lookup::sealed_name;
 use crate::phases::permission;
-use crate::phases::refuse::{Refusal, blank, refuse};
+use crate::phases::refuse::{Refusal, blank, refuse, refuse_and_void};
 use crate::phases::step::Halt;
 use crate::phases::stored_input::input_hash;
 use crate::sessions::append::Append;
@@ -248,8 +248,8 @@ impl Session {
         let checked =
             Checked { intent_id: intent.intent_id, stage: Stage::Recheck, ok: false, errors, resolved: Vec::new() };
         shared.note(&mut facts, entry.turn_id, &checked);
-        permission::void_answered(shared, &entry, &mut facts);
-        self.finish(intent, *refuse(shared, &entry, refusal), facts).await
+        let observed = refuse_and_void(shared, &entry, refusal, &mut facts);
+        self.finish(intent, *observed, facts).await
     }
 
     /// Started, and no word of how it ended: it is never run again by itself (L73).
