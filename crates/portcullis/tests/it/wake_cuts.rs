@@ -14,8 +14,8 @@ use portcullis::{
     SystemIds, Tool, parse_rules,
 };
 use portcullis_event::{Body, Event, State};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{LeaseOwner, Liveness, LivenessOracle, MemoryStore, SessionKey};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
