@@ -8,9 +8,9 @@ use portcullis_base::WorkerId;
 use portcullis_event::facts::Priority;
 use portcullis_event::{FOLD_VERSION, State};
 use portcullis_pipeline::Opened;
-use portcullis_store::testkit::World;
 use portcullis_store::{Commit, Fairness, HostLiveness, Lease, LeaseOwner, Log as _, Queue as _, SessionKey, Snapshot};
 use portcullis_store_sqlite::SqliteStore;
+use portcullis_store_testkit::World;
 
 use crate::table::{Row, millis};
 use crate::world::{artifacts, nothing, sqlite};

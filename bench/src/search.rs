@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use portcullis_base::limits::APPEND_EVENTS;
-use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Query, Search as _};
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_testkit::World;
 
 use crate::table::{Row, millis, p50};
 

@@ -15,7 +15,7 @@ use crate::rules;
 const FOLDER: &str = "mutants/";
 
 /// Tests that each store runs: a macro names them in the crate of the store.
-const SHARED_TESTS: &str = "crates/store/src/conformance/";
+const SHARED_TESTS: &str = "crates/store-testkit/src/conformance/";
 
 /// One wrong change, as it is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -47,6 +47,9 @@ fn breach(package: &str, line: u8, dependency: &str) -> Option<String> {
     if rules::TOOL_PACKAGES.contains(&dependency) {
         return Some(format!("`{package}` depends on `{dependency}`, a tool of the repository"));
     }
+    if rules::TEST_PACKAGES.contains(&dependency) {
+        return Some(format!("`{package}` depends on `{dependency}`, which is for tests: make it a dev-dependency"));
+    }
     let other = line_of(dependency)?;
     if other < line {
         return None;
@@ -142,6 +145,20 @@ mod tests {
                 "a tool of the repository",
                 &[("xtask", &[]), ("portcullis-cli", &[("xtask", None)])],
                 Some("`portcullis-cli` depends on `xtask`"),
+            ),
+            (
+                "a crate for tests",
+                &[("portcullis-store-testkit", &[]), ("portcullis-cli", &[("portcullis-store-testkit", None)])],
+                Some("`portcullis-cli` depends on `portcullis-store-testkit`, which is for tests"),
+            ),
+            (
+                "a crate for tests, in the tests of an earlier crate and in a tool",
+                &[
+                    ("portcullis-store", &[("portcullis-store-testkit", Some("dev"))]),
+                    ("portcullis-store-testkit", &[("portcullis-store", None)]),
+                    ("portcullis-simulation", &[("portcullis-store-testkit", None)]),
+                ],
+                None,
             ),
             (
                 "heavy, through another crate",

@@ -11,6 +11,7 @@ pub const LINES: &[(&str, u8)] = &[
     ("store", 4),
     ("policy", 4),
     ("sandbox", 4),
+    ("store-testkit", 5),
     ("pipeline", 5),
     ("model", 5),
     ("agent", 6),
@@ -31,6 +32,10 @@ pub const LEAF_LINE: u8 = 8;
 
 /// Workspace packages that are tools of the repository: they stand outside the order, and no crate may depend on them.
 pub const TOOL_PACKAGES: &[&str] = &["xtask", "portcullis-bench", "portcullis-simulation"];
+
+/// Crates for tests: another crate may have them as a dev-dependency only, so that no release holds them. The tools of the
+/// repository may depend on them.
+pub const TEST_PACKAGES: &[&str] = &["portcullis-store-testkit"];
 
 /// Crates that nothing before the leaves may reach, even indirectly.
 pub const HEAVY: &[&str] = &["rusqlite", "tokio-postgres", "object_store", "rquickjs", "rmcp", "axum"];

@@ -271,7 +271,7 @@ impl Worker {
                     self.tell_damaged(*session, error, known);
                 }
             }
-            return Ok(claims.into_iter().filter_map(granted).map(|lease| (lease, asked)).collect());
+            return Ok(claims.into_iter().filter_map(Claim::granted).map(|lease| (lease, asked)).collect());
         }
         let mut leases = Vec::new();
         for session in &self.settings.only {
@@ -284,7 +284,7 @@ impl Worker {
             if leases.len() < room && due && !ours {
                 let asked = self.clock.monotonic();
                 let claim = self.store.claim_session(key, self.owner.clone(), limits::LEASE_TTL).await?;
-                leases.extend(granted(claim).map(|lease| (lease, asked)));
+                leases.extend(claim.granted().map(|lease| (lease, asked)));
             }
         }
         Ok(leases)
@@ -367,13 +367,6 @@ impl Worker {
             };
             Ended { cycle, session, outcome }
         }
-    }
-}
-
-fn granted(claim: Claim) -> Option<Lease> {
-    match claim {
-        Claim::Granted(lease) => Some(lease),
-        Claim::Held { .. } | Claim::Refused(_) => None,
     }
 }
 

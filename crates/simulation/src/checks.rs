@@ -7,7 +7,8 @@ use std::sync::Arc;
 use portcullis_base::{AskId, Code, Digest, EventId, IntentId, SideEffectState, WorkerId};
 use portcullis_event::facts::Verdict;
 use portcullis_event::{Body, Event, LOCAL_TENANT, Observed, State, ledger_of};
-use portcullis_store::{Blob, Import, Log as _, MemoryStore, SessionKey, conformance, verify_tenant};
+use portcullis_store::{Blob, Import, Log as _, MemoryStore, SessionKey, verify_tenant};
+use portcullis_store_testkit::conformance;
 
 use crate::dice::Dice;
 use crate::ground::Ground;

@@ -7,8 +7,8 @@ use portcullis_base::{AppendId, Clock as _, Digest, SeededIds, SessionId};
 use portcullis_contract::{BuildError, Tool};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::{Actor, CheckpointKey, Draft, EventBody, IntentState, LOCAL_TENANT, Stamp};
-use portcullis_store::testkit::FixedLiveness;
 use portcullis_store::{AskFilter, Commit, Log as _, MemoryArtifacts, MemoryStore, SessionKey, StoreError};
+use portcullis_store_testkit::FixedLiveness;
 use tokio::time::Instant;
 
 use crate::clock::SimClock;

@@ -8,6 +8,7 @@ use portcullis_base::{AskId, Digest};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_event::facts::{Replied, Reply, ToolQueued};
 use portcullis_store::{AskFilter, AskRow, Commit, Idempotency, Log as _, SessionKey, StoreError};
+use portcullis_store_testkit::Wrapped;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ const TRIES: u32 = 4;
 /// Everybody who speaks to the sessions without holding one.
 pub struct People {
     ground: Arc<Ground>,
-    store: Connection,
+    store: Wrapped<Connection>,
     dice: Dice,
     seen: BTreeSet<AskId>,
     /// Answers to be given, and when.

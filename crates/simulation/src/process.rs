@@ -10,6 +10,7 @@ use portcullis_pipeline::{Approvals, BaselineBook, Gate, GateParts, Placement, R
 use portcullis_policy::{Layer, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey};
 use portcullis_store::{LeaseOwner, Liveness, Store};
+use portcullis_store_testkit::Wrapped;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::SimClock;
@@ -27,7 +28,7 @@ pub struct Process {
     pub ground: Arc<Ground>,
     pub link: Arc<Link>,
     pub clock: Arc<SimClock>,
-    pub store: Arc<Connection>,
+    pub store: Arc<Wrapped<Connection>>,
     pub gate: Gate,
     pub owner: LeaseOwner,
     interrupt: Mutex<CancellationToken>,

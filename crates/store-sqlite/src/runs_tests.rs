@@ -6,9 +6,9 @@ use std::path::Path;
 use portcullis_base::{Digest, Timestamp, TurnId};
 use portcullis_event::Event;
 use portcullis_event::facts::SessionErased;
-use portcullis_store::conformance::assert_sound;
-use portcullis_store::testkit::World;
 use portcullis_store::{Lease, Log as _, SessionKey, deliver_outbox, verify_tenant};
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::assert_sound;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, params};
 

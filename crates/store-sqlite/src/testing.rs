@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis_store::testkit::World;
+use portcullis_store_testkit::World;
 
 use crate::{Durability, SqliteConfig};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{Digest, IdGen, Timestamp};
-use portcullis_store::conformance::assert_sound;
-use portcullis_store::testkit::World;
 use portcullis_store::{Claim, Log as _, Queue as _, Search as _, StoreError};
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::assert_sound;
 use rusqlite::Connection;
 use rusqlite::ffi;
 

@@ -59,6 +59,17 @@ pub enum Claim {
     Refused(StoreError),
 }
 
+impl Claim {
+    /// The lease, if the claim gave one.
+    #[must_use]
+    pub fn granted(self) -> Option<Lease> {
+        match self {
+            Self::Granted(lease) => Some(lease),
+            Self::Held { .. } | Self::Refused(_) => None,
+        }
+    }
+}
+
 /// What is known of a lease owner's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {

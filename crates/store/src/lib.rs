@@ -1,8 +1,7 @@
 //! Where logs are kept: the traits, what a commit means, and the in-memory backend.
 //!
 //! Owns: [`Log`], [`Queue`], [`Records`], [`Search`], [`Notices`] and [`Artifacts`], the pure planning of a
-//! commit that every backend shares, what a search means, the in-memory backend, local artifacts, the conformance suite
-//! and the fault-injecting store of the test kit.
+//! commit that every backend shares, what a search means, the in-memory backend, local artifacts.
 //! Knows nothing of: SQL, tools, sandboxes, models.
 //!
 //! Invariant: there is one write verb, [`Log::commit`]. What an append changes besides events is
@@ -10,7 +9,6 @@
 
 mod artifacts;
 mod commit;
-pub mod conformance;
 mod erase;
 mod error;
 mod fork;
@@ -28,7 +26,6 @@ mod retention;
 mod rows;
 mod search;
 mod sweep;
-pub mod testkit;
 mod traits;
 mod variables;
 mod verify;

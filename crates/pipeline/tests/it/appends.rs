@@ -15,8 +15,8 @@ use portcullis_contract::{DefaultPolicy, Semantics, Tool, ToolContext};
 use portcullis_event::{Body, CheckpointKey};
 use portcullis_pipeline::Append;
 use portcullis_store::LocalArtifacts;
-use portcullis_store::testkit::FixedLiveness;
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_testkit::FixedLiveness;
 
 /// Real SQLite and real files.
 async fn on_disk(folder: &std::path::Path) -> World {

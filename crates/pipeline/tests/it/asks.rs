@@ -11,8 +11,8 @@ use portcullis_contract::{DefaultPolicy, Diff, Prepared, Semantics, Tool};
 use portcullis_event::AskState;
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_pipeline::Disposition;
-use portcullis_store::testkit::FaultyStore;
 use portcullis_store::{AskFilter, Claim, StoreError};
+use portcullis_store_testkit::FaultyStore;
 
 #[tokio::test]
 async fn l36_an_answered_ask_runs_the_stored_input_once_in_another_process() {

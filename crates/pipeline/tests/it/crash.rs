@@ -12,9 +12,9 @@ use portcullis_contract::{Background, Concurrency, DefaultPolicy, Resolved, Sema
 use portcullis_event::facts::{Exit, Reply};
 use portcullis_event::{Body, Chain, CheckpointKey, IntentState, State};
 use portcullis_pipeline::{Disposition, Halt};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore, FixedLiveness};
 use portcullis_store::{AskFilter, Claim, Liveness, LocalArtifacts, Store, StoreError};
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore, FixedLiveness};
 
 fn tools(effects: &Effects) -> [(&'static str, portcullis_contract::Tool); 3] {
     [

@@ -16,8 +16,8 @@ use portcullis_contract::{Background, Concurrency, DefaultPolicy, Resolved, Sema
 use portcullis_event::facts::Reply;
 use portcullis_event::{Actor, Body, Draft, Event, EventType, FOLD_VERSION, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{AskFilter, Commit, Liveness, Snapshot, Store};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 use proptest::prelude::*;
 use tokio::sync::Notify;
 

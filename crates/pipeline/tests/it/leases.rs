@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::{World, call_in, follow_tokio, look, observed};
 use portcullis_pipeline::Opened;
 use portcullis_store::Store;
-use portcullis_store::testkit::FaultyStore;
+use portcullis_store_testkit::FaultyStore;
 
 #[tokio::test(start_paused = true)]
 async fn s09_a_lease_that_was_not_taken_back_is_offered_again_once_there_is_room() {

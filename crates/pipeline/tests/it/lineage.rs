@@ -11,8 +11,8 @@ use portcullis_contract::{DefaultPolicy, Semantics, Tool};
 use portcullis_event::facts::{Reply, SessionCreated, ToolResult};
 use portcullis_event::{Body, Event, LOCAL_TENANT};
 use portcullis_pipeline::{Approvals, Disposition, Opened};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{AskFilter, AskRow, SessionKey, Store, deliver_outbox};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 
 /// A root, its child, and that one's child: the world's own session.
 async fn family() -> (World, SessionId) {

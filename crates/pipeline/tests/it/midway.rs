@@ -14,8 +14,8 @@ use portcullis_contract::{DefaultPolicy, Interrupt, Semantics, Stopped, Timeout,
 use portcullis_event::facts::{Reply, Verdict};
 use portcullis_event::{AskState, Body, Event, Observed};
 use portcullis_pipeline::{Append, Approvals, Session};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{AskFilter, Liveness, Store};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 
 /// What a tool was told, in order.
 type Told = Arc<Mutex<Vec<Result<(), Stopped>>>>;

@@ -7,7 +7,7 @@ use crate::common::{Note, World, acting, acts, call_in, follow_tokio, observed};
 use portcullis_base::limits;
 use portcullis_contract::{Semantics, Tool, ToolContext};
 use portcullis_event::Body;
-use portcullis_store::testkit::CountingStore;
+use portcullis_store_testkit::CountingStore;
 
 /// Says `1`, `2`, … as often as its text tells, so many milliseconds apart, and waits once more at the end.
 fn telling(semantics: Semantics) -> Tool {

@@ -12,7 +12,7 @@ use portcullis_base::{Code, Risk, RiskSet, limits};
 use portcullis_contract::{Concurrency, Resolved, Semantics, Tool, ToolFailure};
 use portcullis_event::{Body, Observed};
 use portcullis_pipeline::{Append, Disposition, Proposal, Scheduling, TurnEnd};
-use portcullis_store::testkit::{CountingStore, Fault, FaultKind, FaultyStore};
+use portcullis_store_testkit::{CountingStore, Fault, FaultKind, FaultyStore};
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 

@@ -1,4 +1,4 @@
-//! A model that says what it was told to say, and remembers what it was sent.
+//! The fake model of these tests. It remembers what it was sent.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -13,15 +13,29 @@ use portcullis::model::{
     Usage,
 };
 
+type Act = dyn Fn(usize, bool) -> BoxFuture<'static, Vec<AnswerPart>> + Send + Sync;
+
+/// Where the next answer comes from.
+enum Mind {
+    /// From a list, one after the other.
+    Script(Mutex<VecDeque<Result<Vec<AnswerPart>, ModelError>>>),
+    /// From something that it does meanwhile.
+    Act(Box<Act>),
+    /// From what it is shown.
+    Shown(fn(&[Message]) -> Vec<AnswerPart>),
+    /// From nowhere: its request never ends, until it is cut off.
+    Silent,
+}
+
 pub struct Brain {
     name: ModelName,
-    answers: Mutex<VecDeque<Result<Vec<AnswerPart>, ModelError>>>,
+    mind: Mind,
     requests: Mutex<Vec<String>>,
     /// Messages that were rendered for it, each as often as it was.
     rendered: AtomicUsize,
     menus: Mutex<Vec<Vec<String>>>,
     window: Option<u64>,
-    usage: Usage,
+    usage: Option<Usage>,
     /// How an answer without calls ends.
     stop: Stop,
     /// Why no request can be made with the tools it is given.
@@ -41,14 +55,39 @@ impl Brain {
     }
 
     pub fn scripted(answers: impl IntoIterator<Item = Result<Vec<AnswerPart>, ModelError>>) -> Self {
+        let usage = Some(Usage { input: 10, output: 5, ..Usage::default() });
+        let script = Mind::Script(Mutex::new(answers.into_iter().collect()));
+        Self { window: Some(1_000_000), usage, ..Self::of(script) }
+    }
+
+    /// Does something while it is asked, and ends its turn whatever it answers. `act` is told which request it is, from 0,
+    /// and whether it may call.
+    pub fn acting<A: Future<Output = Vec<AnswerPart>> + Send + 'static>(
+        act: impl Fn(usize, bool) -> A + Send + Sync + 'static,
+    ) -> Self {
+        let act = Mind::Act(Box::new(move |n, may_call| act(n, may_call).boxed()));
+        Self::of(act).always_ending(Stop::EndTurn)
+    }
+
+    /// Answers by what it is shown and by nothing else: equal requests get equal answers.
+    pub fn shown(answer: fn(&[Message]) -> Vec<AnswerPart>) -> Self {
+        Self::of(Mind::Shown(answer))
+    }
+
+    /// Never answers.
+    pub fn silent() -> Self {
+        Self::of(Mind::Silent)
+    }
+
+    fn of(mind: Mind) -> Self {
         Self {
             name: "fake/brain".parse().expect("a name"),
-            answers: Mutex::new(answers.into_iter().collect()),
+            mind,
             requests: Mutex::default(),
             rendered: AtomicUsize::new(0),
             menus: Mutex::default(),
-            window: Some(1_000_000),
-            usage: Usage { input: 10, output: 5, ..Usage::default() },
+            window: None,
+            usage: None,
             stop: Stop::EndTurn,
             unfit: None,
             always: false,
@@ -64,7 +103,7 @@ impl Brain {
     }
 
     pub fn with_usage(mut self, usage: Usage) -> Self {
-        self.usage = usage;
+        self.usage = Some(usage);
         self
     }
 
@@ -111,6 +150,28 @@ impl Brain {
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("whole").clone()
     }
+
+    /// The answer to the request `n`, from 0.
+    async fn answer(&self, n: usize, request: &Request<'_>, heard: Heard<'_>) -> Result<Vec<AnswerPart>, ModelError> {
+        match &self.mind {
+            Mind::Script(answers) => {
+                let next = answers.lock().expect("whole").pop_front();
+                next.unwrap_or_else(|| Err(ModelError::new(Failure::ScriptExhausted, "nothing more to say")))
+            }
+            Mind::Act(act) => {
+                let mut act = act(n, !request.tools_off);
+                // It is never silent for long.
+                loop {
+                    match tokio::time::timeout(Duration::from_secs(1), &mut act).await {
+                        Ok(parts) => return Ok(parts),
+                        Err(_) => heard(Delta::Alive),
+                    }
+                }
+            }
+            Mind::Shown(answer) => Ok(answer(request.conversation.messages())),
+            Mind::Silent => std::future::pending().await,
+        }
+    }
 }
 
 pub fn said(text: &str) -> AnswerPart {
@@ -146,15 +207,18 @@ impl Model for Brain {
         };
         let sent =
             request.conversation.with_rendered("fake", render, |bytes| String::from_utf8_lossy(bytes).into_owned());
-        self.requests.lock().expect("whole").push(sent);
+        let too_long = sent.len() > self.reads;
+        let n = {
+            let mut requests = self.requests.lock().expect("whole");
+            requests.push(sent);
+            requests.len() - 1
+        };
         let menu = request.tools.iter().map(|tool| tool.name.clone()).collect();
         self.menus.lock().expect("whole").push(menu);
-        let too_long = self.requests.lock().expect("whole").last().is_some_and(|sent| sent.len() > self.reads);
         if too_long {
             return Err(ModelError::new(Failure::ContextOverflow, "the prompt is too long"));
         }
-        let next = self.answers.lock().expect("whole").pop_front();
-        let parts = next.unwrap_or_else(|| Err(ModelError::new(Failure::ScriptExhausted, "nothing more to say")))?;
+        let parts = self.answer(n, request, heard).await?;
         for part in &parts {
             if let AnswerPart::Text(text) = part {
                 let letters: Vec<char> = text.chars().collect();
@@ -163,56 +227,6 @@ impl Model for Brain {
         }
         let calls = parts.iter().any(|part| matches!(part, AnswerPart::Call(_)));
         let stop = if calls && !self.always { Stop::ToolUse } else { self.stop.clone() };
-        Ok(Answer { parts, stop, usage: Some(self.usage), warnings: self.warnings.clone() })
-    }
-}
-
-type Act = dyn Fn(usize, bool) -> BoxFuture<'static, Vec<AnswerPart>> + Send + Sync;
-
-/// A model that does something while it is asked: it is told which request it is, from 0, and whether it may call.
-pub struct Acting {
-    name: ModelName,
-    act: Box<Act>,
-    asked: AtomicUsize,
-}
-
-impl Acting {
-    pub fn new<A: Future<Output = Vec<AnswerPart>> + Send + 'static>(
-        act: impl Fn(usize, bool) -> A + Send + Sync + 'static,
-    ) -> Self {
-        let act = Box::new(move |n, may_call| act(n, may_call).boxed());
-        Self { name: "fake/acting".parse().expect("a name"), act, asked: AtomicUsize::new(0) }
-    }
-}
-
-#[async_trait]
-impl Model for Acting {
-    fn name(&self) -> &ModelName {
-        &self.name
-    }
-
-    fn wire(&self) -> &'static str {
-        "fake"
-    }
-
-    fn window(&self) -> Option<u64> {
-        None
-    }
-
-    fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {
-        Ok(())
-    }
-
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
-        let n = self.asked.fetch_add(1, Ordering::Relaxed);
-        let mut act = (self.act)(n, !request.tools_off);
-        // It is never silent for long.
-        let parts = loop {
-            match tokio::time::timeout(Duration::from_secs(1), &mut act).await {
-                Ok(parts) => break parts,
-                Err(_) => heard(Delta::Alive),
-            }
-        };
-        Ok(Answer { parts, stop: Stop::EndTurn, usage: None, warnings: Vec::new() })
+        Ok(Answer { parts, stop, usage: self.usage, warnings: self.warnings.clone() })
     }
 }

@@ -10,8 +10,8 @@ use portcullis::{
 use portcullis_base::AppendId;
 use portcullis_event::facts::{SessionCreated, ToolQueued};
 use portcullis_event::{Actor, Body, LOCAL_TENANT, Stamp};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{Commit, HostLiveness, Log as _, MemoryStore, SessionKey};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 use tokio::sync::Notify;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

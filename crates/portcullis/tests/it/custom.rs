@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use portcullis::harness::{Settings, Stopped, Woken};
 use portcullis::{
-    Answer, CancellationToken, CustomTool, MemoryArtifacts, MemoryStore, Profile, Refused, Reply, Runtime,
-    RuntimeError, SystemClock, SystemIds, Tool,
+    CancellationToken, CustomTool, MemoryArtifacts, MemoryStore, Profile, Refused, Runtime, RuntimeError, SystemClock,
+    SystemIds, Tool,
 };
 use portcullis_base::{EventId, SideEffectState};
 use portcullis_event::facts::StopReason;
@@ -14,7 +14,7 @@ use portcullis_store::{HostLiveness, Log as _, SessionKey};
 use serde_json::json;
 
 use crate::brain::{Brain, call, said};
-use crate::world::{World, executed, parts, pending};
+use crate::world::{World, allow_pending, executed, parts};
 
 fn weather() -> CustomTool {
     CustomTool {
@@ -190,8 +190,7 @@ async fn a_rule_may_have_a_person_asked_before_the_client_is() {
     world.say("how is the weather?").await;
     waits(world.wake().await);
     assert_eq!(world.count("agent.custom_tool_use").await, 0, "not before the answer");
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, Answer::by("me", Reply::AllowOnce)).await.expect("a reply");
+    let ask = allow_pending(&world).await;
     let request = waits(world.wake().await);
     assert_eq!(world.wake().await, Woken::Idle, "the answered ask makes nothing due while the client is waited for");
     answer(&world, Some(request), "cold", false).await.expect("answered");

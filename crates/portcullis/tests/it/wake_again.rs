@@ -10,7 +10,7 @@ use portcullis_base::Timestamp;
 use portcullis_event::Body;
 use portcullis_event::facts::{StopReason, WakeQueued};
 
-use crate::brain::{Acting, Brain, call, said};
+use crate::brain::{Brain, call, said};
 use crate::world::{WRITE, World, executed, parts, world};
 
 fn overloaded(retry_after: Option<u64>) -> ModelError {
@@ -225,7 +225,7 @@ async fn h32_an_ask_that_nobody_answers_does_not_begin_the_count_anew() {
 async fn an_answer_that_streams_for_longer_than_the_timeout_is_taken() {
     let world = world(Brain::new([])).await;
     world.say("tell me everything").await;
-    let slow = Acting::new(|_, _| async {
+    let slow = Brain::acting(|_, _| async {
         tokio::time::sleep(Duration::from_secs(600)).await;
         vec![said("That was all.")]
     });
@@ -238,7 +238,7 @@ async fn an_answer_that_streams_for_longer_than_the_timeout_is_taken() {
 async fn a_model_that_says_nothing_is_given_up_after_its_time() {
     let world = world(Brain::new([])).await;
     world.say("hello").await;
-    let agent = world.agent_with(crate::world::Silent::new());
+    let agent = world.agent_with(Brain::silent());
     let before = tokio::time::Instant::now();
     let end = executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
     let Stopped::Retrying { error, .. } = end.stop else { panic!("{:?}", end.stop) };
@@ -276,7 +276,7 @@ async fn a_model_driven_over_its_own_session_does_not_diverge_at_the_last_reques
                 false => vec![said("Summed up.")],
             }
         };
-        Arc::new(Acting::new(acts))
+        Arc::new(Brain::acting(acts))
     };
     let settings = Settings { max_requests_per_message: 2, ..Settings::default() };
     let agent = world.runtime.agent(parts(model(), settings));

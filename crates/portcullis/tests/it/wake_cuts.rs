@@ -2,24 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use portcullis::harness::{Settings, Woken};
-use portcullis::model::{
-    Answer, AnswerPart, Heard, Message, Model, ModelError, ModelName, Request, Stop, ToolSpec, UserPart,
-};
+use portcullis::model::{AnswerPart, Message, UserPart};
 use portcullis::{
     CancellationToken, Code, Layer, MemoryArtifacts, PolicyBuilder, Runtime, Semantics, SessionId, Store, SystemClock,
     SystemIds, Tool, parse_rules,
 };
 use portcullis_event::{Body, Event, State};
-use portcullis_store::testkit::{Fault, FaultKind, FaultyStore};
 use portcullis_store::{LeaseOwner, Liveness, LivenessOracle, MemoryStore, SessionKey};
+use portcullis_store_testkit::{Fault, FaultKind, FaultyStore};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::brain::{call, said};
+use crate::brain::{Brain, call, said};
 use crate::world::parts;
 
 /// Whoever held a lease before is dead: here one process runs at a time.
@@ -53,45 +50,20 @@ fn marking(folder: PathBuf) -> Tool {
         .expect("a sound tool")
 }
 
-/// Answers by what it is shown and by nothing else, as a model does: whoever asks it again gets the same.
-struct Minded {
-    name: ModelName,
-    requests: Mutex<Vec<String>>,
-}
-
 fn mark(id: &str) -> AnswerPart {
     call(id, "mark", &format!(r#"{{"word":"{id}"}}"#))
 }
 
-#[async_trait]
-impl Model for Minded {
-    fn name(&self) -> &ModelName {
-        &self.name
-    }
-    fn wire(&self) -> &'static str {
-        "fake"
-    }
-    fn window(&self) -> Option<u64> {
-        None
-    }
-    fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {
-        Ok(())
-    }
-    async fn ask(&self, request: &Request<'_>, _heard: Heard<'_>) -> Result<Answer, ModelError> {
-        let messages = request.conversation.messages();
-        self.requests.lock().expect("whole").push(serde_json::to_string(messages).expect("JSON"));
-        let results = messages.iter().filter_map(|message| match message {
-            Message::User(parts) => Some(parts),
-            Message::Assistant(_) => None,
-        });
-        let results = results.flatten().filter(|part| matches!(part, UserPart::Result(_))).count();
-        let parts = match results {
-            0 => vec![mark("m1")],
-            1 => vec![said("On."), call("r1", "read", r#"{"file_path":"a.txt"}"#), mark("m2"), mark("m3")],
-            _ => vec![said("That was all.")],
-        };
-        let stop = if results > 1 { Stop::EndTurn } else { Stop::ToolUse };
-        Ok(Answer { parts, stop, usage: None, warnings: Vec::new() })
+/// Goes on by how many results it is shown.
+fn next(messages: &[Message]) -> Vec<AnswerPart> {
+    let results = messages.iter().filter_map(|message| match message {
+        Message::User(parts) => Some(parts),
+        Message::Assistant(_) => None,
+    });
+    match results.flatten().filter(|part| matches!(part, UserPart::Result(_))).count() {
+        0 => vec![mark("m1")],
+        1 => vec![said("On."), call("r1", "read", r#"{"file_path":"a.txt"}"#), mark("m2"), mark("m3")],
+        _ => vec![said("That was all.")],
     }
 }
 
@@ -99,7 +71,7 @@ struct Scene {
     folder: tempfile::TempDir,
     store: Arc<MemoryStore>,
     artifacts: Arc<MemoryArtifacts>,
-    model: Arc<Minded>,
+    model: Arc<Brain>,
 }
 
 impl Scene {
@@ -107,12 +79,11 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.txt"), "hello\n").expect("a file");
         let (clock, ids) = (Arc::new(SystemClock::new()), Arc::new(SystemIds::new()));
-        let model = Minded { name: "fake/minded".parse().expect("a name"), requests: Mutex::default() };
         Self {
             folder,
             store: Arc::new(MemoryStore::new(clock, ids, Arc::new(AllDead), None)),
             artifacts: Arc::new(MemoryArtifacts::default()),
-            model: Arc::new(model),
+            model: Arc::new(Brain::shown(next)),
         }
     }
 
@@ -204,7 +175,7 @@ async fn cut(fault: Fault) -> bool {
     }
     let unknown = codes.values().filter(|code| **code == Some(Code::OutcomeUnknown)).count();
     assert!(unknown <= 1, "{fault:?}: at most the one in flight is unknown: {codes:?}");
-    let requests = scene.model.requests.lock().expect("whole").clone();
+    let requests = scene.model.requests();
     let last = requests.last().expect("it was asked");
     assert_eq!(last.matches("go and mark").count(), 1, "{fault:?}: its words are there once: {last}");
     let state = State::fold(&log);

@@ -11,7 +11,7 @@ use portcullis_event::facts::StopReason;
 use portcullis_store::StoreError;
 
 use crate::brain::{Brain, call, said};
-use crate::world::{WRITE, World, executed, pending, world};
+use crate::world::{WRITE, World, allow_pending, executed, pending, world};
 
 const OTHER: &str = r#"{"file_path":"b.txt","content":"x\n"}"#;
 
@@ -238,8 +238,7 @@ async fn allowed_for_ever(command: impl Fn(usize) -> String, settings: Settings)
     for _ in 0..40 {
         match executed(world.wake().await).stop {
             Stopped::RequiresAction(_) => {
-                let ask = pending(&world).await;
-                world.runtime.reply(ask, Answer::by("me", Reply::AllowOnce)).await.expect("a reply");
+                allow_pending(&world).await;
             }
             _ => return world,
         }
@@ -281,8 +280,7 @@ async fn l71_a_remembered_conversation_and_one_read_anew_are_the_same_bytes() {
     world.say("write six files").await;
     executed(world.wake().await);
     for n in 0..6 {
-        let ask = pending(&world).await;
-        world.runtime.reply(ask, Answer::by("me", Reply::AllowOnce)).await.expect("a reply");
+        allow_pending(&world).await;
         let fresh = world.runtime.agent(crate::world::parts(Arc::clone(&world.brain) as _, Settings::default()));
         let agent = if n % 2 == 0 { &fresh } else { &world.agent };
         executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
@@ -304,8 +302,7 @@ async fn check36_a_wake_that_goes_on_with_an_answer_renders_only_what_is_new() {
     world.say("write six files").await;
     executed(world.wake().await);
     for _ in 0..6 {
-        let ask = pending(&world).await;
-        world.runtime.reply(ask, Answer::by("me", Reply::AllowOnce)).await.expect("a reply");
+        allow_pending(&world).await;
         executed(world.wake().await);
     }
     assert_eq!(world.brain.requests().len(), 7);

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::brain::{Brain, call, said};
-use crate::world::{Silent, WRITE, World, executed, pending, world};
+use crate::world::{WRITE, World, allow_pending, executed, world};
 
 #[derive(Deserialize, JsonSchema)]
 struct Login {
@@ -79,8 +79,7 @@ async fn l69_a_masked_call_that_was_never_run_is_refused_after_a_restart_and_not
     world.say("write, then log in").await;
     // The first call asks, which holds the second back: it has no intent yet when the wake ends.
     executed(world.wake().await);
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    allow_pending(&world).await;
     executed(world.wake().await);
     let heard = world.brain.requests();
     assert!(heard[1].contains("input_unparseable") && heard[1].contains("c2"), "{}", heard[1]);
@@ -131,8 +130,7 @@ async fn check05_input_that_was_taken_up_and_never_shown_is_shown_by_the_next_wa
     world.say("make it").await;
     executed(world.wake().await);
     // An answer and a message together: the wake is written before the call runs, and breaks off right there.
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    allow_pending(&world).await;
     world.say("and tell me when it is done").await;
     let cancel = CancellationToken::new();
     cancel.cancel();
@@ -150,7 +148,7 @@ async fn check05_input_that_was_taken_up_and_never_shown_is_shown_by_the_next_wa
 async fn an_interrupted_request_leaves_what_was_said_in_the_conversation_once() {
     let world = world(Brain::new([vec![said("Both heard.")]])).await;
     world.say("first").await;
-    let silent = world.agent_with(Silent::new());
+    let silent = world.agent_with(Brain::silent());
     let never = CancellationToken::new();
     let (woken, ()) = tokio::join!(silent.wake(world.session, &never), async {
         world.until("span.model_request_start").await;

@@ -6,7 +6,7 @@ use portcullis::CancellationToken;
 use portcullis::harness::{Stopped, Woken};
 use portcullis_event::Body;
 
-use crate::brain::{Acting, Brain, said};
+use crate::brain::{Brain, said};
 use crate::world::{World, executed, world};
 
 const FIRST: &str = r#"I created `src/new.rs`. <portcullis-session-loop>{"outcome":"sleep","summary":"s","queuedWakes":[{"reason":"look again","delaySeconds":60}],"learnings":[{"title":"t","detail":"d"}]}</portcullis-session-loop>"#;
@@ -15,7 +15,7 @@ const FIRST: &str = r#"I created `src/new.rs`. <portcullis-session-loop>{"outcom
 async fn meanwhile(interrupt: bool) -> (World, Vec<Stopped>) {
     let world = world(Brain::new([])).await;
     let (runtime, session) = (world.runtime.clone(), world.session);
-    let model = Acting::new(move |n, _| {
+    let model = Brain::acting(move |n, _| {
         let runtime = runtime.clone();
         async move {
             match (n, interrupt) {
@@ -67,7 +67,7 @@ async fn l76_an_answer_that_was_interrupted_at_its_end_is_told_and_nothing_comes
     assert!(matches!(stops[..], [Stopped::Idle(_)]), "{stops:?}");
     // The next wake does not tell it again.
     world.say("and now?").await;
-    let agent = world.alone(Arc::new(Acting::new(|_, _| async { vec![said("Nothing.")] })));
+    let agent = world.alone(Arc::new(Brain::acting(|_, _| async { vec![said("Nothing.")] })));
     executed(agent.wake(world.session, &CancellationToken::new()).await.expect("a wake"));
     assert_eq!(told(&world).await.0, ["I created `src/new.rs`.", "Nothing."]);
 }

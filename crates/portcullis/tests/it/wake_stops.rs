@@ -5,18 +5,16 @@ use portcullis::harness::{Limit, Settings, Stopped, Woken};
 use portcullis_event::facts::StopReason;
 
 use crate::brain::{Brain, call, said};
-use crate::world::{Silent, WRITE, World, executed, pending, world};
+use crate::world::{WRITE, World, allow_pending, executed, pending, world};
 
 #[tokio::test]
 async fn h28_a_user_interrupt_ends_a_wake_that_waits_for_the_model() {
     let world = world(Brain::new([vec![said("Yes?")]])).await;
-    world.runtime.say(world.session, "me", "hello").await.expect("said");
-    let silent = world.agent_with(Silent::new());
+    world.say("hello").await;
+    let silent = world.agent_with(Brain::silent());
     let never = CancellationToken::new();
     let (woken, ()) = tokio::join!(silent.wake(world.session, &never), async {
-        while !world.kinds().await.contains(&"span.model_request_start".to_owned()) {
-            tokio::task::yield_now().await;
-        }
+        world.until("span.model_request_start").await;
         world.runtime.interrupt(world.session, "me", Some("too slow")).await.expect("an interrupt");
     });
     assert_eq!(executed(woken.expect("a wake")).stop, Stopped::Idle(StopReason::Interrupted));
@@ -32,7 +30,7 @@ async fn h28_a_user_interrupt_ends_a_wake_that_waits_for_the_model() {
 #[tokio::test]
 async fn h26_an_interrupt_and_nothing_else_ends_the_wake_without_a_request() {
     let world = world(Brain::new([vec![call("c1", "write", WRITE)]])).await;
-    world.runtime.say(world.session, "me", "make it").await.expect("said");
+    world.say("make it").await;
     executed(world.wake().await);
     world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     assert_eq!(executed(world.wake().await).stop, Stopped::Idle(StopReason::Interrupted));
@@ -46,12 +44,11 @@ async fn h26_an_interrupt_and_nothing_else_ends_the_wake_without_a_request() {
 #[tokio::test]
 async fn check28_h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_window() {
     let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Stopped.")]])).await;
-    world.runtime.say(world.session, "me", "make it").await.expect("said");
+    world.say("make it").await;
     executed(world.wake().await);
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    allow_pending(&world).await;
     world.runtime.interrupt(world.session, "me", Some("not that")).await.expect("an interrupt");
-    world.runtime.say(world.session, "me", "what now?").await.expect("said");
+    world.say("what now?").await;
     let end = executed(world.wake().await);
     assert_eq!(end.text, "Stopped.");
     assert!(!world.folder.path().join("new.txt").exists(), "the answer is void");
@@ -63,7 +60,7 @@ async fn check28_h26_an_interrupt_beats_a_confirmation_that_arrives_in_the_same_
 async fn check28_h28_an_interrupt_of_a_running_wake_cancels_what_was_to_come_by_itself() {
     let world = world(Brain::new([])).await;
     world.say("hello").await;
-    let silent = world.agent_with(Silent::new());
+    let silent = world.agent_with(Brain::silent());
     let never = CancellationToken::new();
     let (woken, ()) = tokio::join!(silent.wake(world.session, &never), async {
         world.until("span.model_request_start").await;
@@ -131,8 +128,7 @@ async fn check09_an_interrupt_while_an_approved_call_runs_lets_nothing_behind_it
         World::with(brain, Settings::default(), |builder| builder.tool("endless", endless).expect("a name")).await;
     world.say("go").await;
     executed(world.wake().await);
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    allow_pending(&world).await;
     let never = CancellationToken::new();
     let (woken, ()) = tokio::join!(world.agent.wake(world.session, &never), async {
         began.notified().await;
@@ -150,8 +146,7 @@ async fn check28_h26_an_answer_before_an_interrupt_runs_nothing_whoever_carries_
     let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Stopped.")]])).await;
     world.say("make it").await;
     executed(world.wake().await);
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    let ask = allow_pending(&world).await;
     world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     let settled = world.runtime.see_through(ask, std::time::Duration::from_secs(20)).await.expect("settled");
     assert_eq!(settled.observed.code.known(), Some(portcullis::Code::ApprovalSuperseded));
@@ -198,8 +193,7 @@ async fn check09_an_interrupt_stops_a_call_that_an_answer_let_run_outside_of_a_w
         World::with(brain, Settings::default(), |builder| builder.tool("endless", endless).expect("a name")).await;
     world.say("go").await;
     executed(world.wake().await);
-    let ask = pending(&world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    let ask = allow_pending(&world).await;
     let wait = std::time::Duration::from_secs(20);
     let (settled, ()) = tokio::join!(world.runtime.see_through(ask, wait), async {
         began.notified().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis::harness::{Settings, Unwatched, Woken};
-use portcullis::model::{Answer, Heard, Model, ModelError, ModelName, Request, ToolSpec};
+use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, CancellationToken, Profile, Runtime, RuntimeBuilder, SessionId, SystemIds};
 use portcullis_event::Body;
 
@@ -136,6 +136,13 @@ pub async fn pending(world: &World) -> portcullis::AskId {
     asks[0].ask_id
 }
 
+/// Allows the one ask that waits, once.
+pub async fn allow_pending(world: &World) -> portcullis::AskId {
+    let ask = pending(world).await;
+    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    ask
+}
+
 pub fn executed(woken: Woken) -> portcullis::harness::WakeEnd {
     match woken {
         Woken::Executed(end) => *end,
@@ -144,31 +151,3 @@ pub fn executed(woken: Woken) -> portcullis::harness::WakeEnd {
 }
 
 pub const WRITE: &str = r#"{"file_path":"new.txt","content":"made\n"}"#;
-
-/// A model whose request never ends, until it is cut off.
-pub struct Silent(ModelName);
-
-impl Silent {
-    pub fn new() -> Self {
-        Self("fake/silent".parse().expect("a name"))
-    }
-}
-
-#[async_trait::async_trait]
-impl Model for Silent {
-    fn name(&self) -> &ModelName {
-        &self.0
-    }
-    fn wire(&self) -> &'static str {
-        "fake"
-    }
-    fn window(&self) -> Option<u64> {
-        None
-    }
-    fn fits(&self, _tools: &[ToolSpec]) -> Result<(), ModelError> {
-        Ok(())
-    }
-    async fn ask(&self, _request: &Request<'_>, _heard: Heard<'_>) -> Result<Answer, ModelError> {
-        std::future::pending().await
-    }
-}

@@ -4,9 +4,9 @@ use crate::common;
 
 use portcullis_base::{Digest, EventId, SessionId};
 use portcullis_event::{Chain, ChainFault, Event, chain_hash, first_prev_hash, ledger_of};
-use portcullis_store::testkit::World;
 use portcullis_store::{Audit, Log as _, LogFault, Proof, SessionKey, deliver_outbox, verify_session, verify_tenant};
 use portcullis_store_sqlite::SqliteStore;
+use portcullis_store_testkit::World;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use portcullis_store::conformance::assert_sound;
-use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Query, Search as _, deliver_outbox, verify_tenant};
 use portcullis_store_sqlite::SqliteStore;
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::assert_sound;
 
 fn open(world: &World, path: &Path) -> SqliteStore {
     common::open(path, world, Some(world.key.clone()))

@@ -4,8 +4,8 @@ use crate::common;
 
 use std::sync::Arc;
 
-use portcullis_store::conformance::{Backend, f06_of, f15_of, f17_of, s15_of};
-use portcullis_store::testkit::World;
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::{Backend, f06_of, f15_of, f17_of, s15_of};
 use proptest::prelude::*;
 
 fn sqlite(world: &World) -> Backend {
@@ -13,7 +13,7 @@ fn sqlite(world: &World) -> Backend {
     Backend::new(Arc::new(store), folder)
 }
 
-portcullis_store::conformance!(sqlite);
+portcullis_store_testkit::conformance!(sqlite);
 
 #[test]
 fn f06_f13_each_of_many_wakes_due_at_once_is_consumed_once() {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use portcullis_base::{AskId, LocationId, QueuedWakeId};
 use portcullis_event::facts::{Priority, Reply};
-use portcullis_store::conformance::whole;
-use portcullis_store::testkit::World;
 use portcullis_store::{
     AskFilter, Commit, Fairness, Lease, Liveness, LockKey, RecordWrite, SessionKey, Snapshot, Store, deliver_outbox,
 };
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::whole;
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portcullis_base::SessionId;
-use portcullis_store::conformance::assert_sound;
-use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Notices as _, SessionKey, StoreError, verify_tenant};
 use portcullis_store_sqlite::SqliteStore;
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::assert_sound;
 
 fn open_at(world: &World, path: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(common::synced(path, world))

@@ -11,10 +11,10 @@ use std::fs;
 use std::path::Path;
 
 use portcullis_base::limits::APPEND_MOST;
-use portcullis_store::conformance::assert_sound;
-use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, SessionKey, verify_tenant};
 use portcullis_store_sqlite::SqliteStore;
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::assert_sound;
 
 /// What a disk writes at once.
 const SECTOR: usize = 512;

@@ -4,9 +4,9 @@ use crate::common;
 
 use std::time::Duration;
 
-use portcullis_store::testkit::World;
 use portcullis_store::{Log as _, Query, Search as _, SessionKey};
 use portcullis_store_sqlite::SqliteStore;
+use portcullis_store_testkit::World;
 use rusqlite::{Connection, params};
 
 async fn scene() -> (World, SqliteStore, SessionKey, Connection, tempfile::TempDir) {

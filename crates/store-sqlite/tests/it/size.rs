@@ -3,7 +3,7 @@
 use crate::common;
 
 use portcullis_store::Log as _;
-use portcullis_store::testkit::World;
+use portcullis_store_testkit::World;
 
 #[tokio::test]
 async fn a_call_of_nine_events_costs_at_most_4_kib_beyond_its_payloads() {

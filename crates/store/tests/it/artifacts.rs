@@ -9,11 +9,11 @@ use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, SystemClock, SystemIds, TenantId, Trust,
 };
 use portcullis_event::facts::ArtifactStored;
-use portcullis_store::testkit::World;
 use portcullis_store::{
     ArtifactRow, Artifacts as _, Blob, LocalArtifacts, Log as _, Named, ORPHAN_GRACE, SessionKey, grace, unreferenced,
     verify_artifacts,
 };
+use portcullis_store_testkit::World;
 
 const TENANT: TenantId = TenantId::from_u128(1);
 

@@ -6,4 +6,3 @@ mod artifacts;
 mod memory;
 mod retention;
 mod sweep;
-mod testkit;

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use portcullis_base::{Clock as _, Digest};
 use portcullis_event::Event;
-use portcullis_store::conformance::{Backend, f06_of, f17_of, s15_of};
-use portcullis_store::testkit::World;
 use portcullis_store::{Blob, Import, Log as _, Plan, plan_import};
+use portcullis_store_testkit::World;
+use portcullis_store_testkit::conformance::{Backend, f06_of, f17_of, s15_of};
 use proptest::prelude::*;
 
 fn memory(world: &World) -> Backend {
     Backend::new(Arc::new(world.memory()), ())
 }
 
-portcullis_store::conformance!(memory);
+portcullis_store_testkit::conformance!(memory);
 
 #[test]
 fn f06_f13_each_of_a_hundred_thousand_wakes_due_at_once_is_consumed_once() {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, Trust};
-use portcullis_store::testkit::World;
 use portcullis_store::{
     ArtifactRow, Held, Log as _, MemoryStore, ORPHAN_GRACE, Queue as _, Retain, Retention, SessionKey, Why,
 };
+use portcullis_store_testkit::World;
 
 fn artifact(id: u128, content: &str, bytes: u64) -> ArtifactRef {
     ArtifactRef {

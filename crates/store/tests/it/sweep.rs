@@ -9,8 +9,8 @@ use portcullis_base::{
     ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, SystemClock, SystemIds, TenantId, Timestamp, Trust,
 };
 use portcullis_event::facts::ArtifactStored;
-use portcullis_store::testkit::World;
 use portcullis_store::{ArtifactRow, Artifacts as _, LocalArtifacts, Log as _, grace, unreferenced};
+use portcullis_store_testkit::World;
 
 fn open(root: &Path) -> Arc<LocalArtifacts> {
     Arc::new(LocalArtifacts::open(root, Arc::new(SystemIds::new())).expect("artifacts"))

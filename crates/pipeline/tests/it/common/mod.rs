@@ -17,8 +17,8 @@ use portcullis_pipeline::{
 };
 use portcullis_policy::{Layer, Policy, PolicyBuilder, parse_rules};
 use portcullis_secret::{Redactor, Sealer, SealingKey, SecretText};
-use portcullis_store::testkit::FixedLiveness;
 use portcullis_store::{Artifacts, Commit, LeaseOwner, MemoryArtifacts, MemoryStore, SessionKey, Store, StoreError};
+use portcullis_store_testkit::FixedLiveness;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -24,7 +24,7 @@ use portcullis_event::facts::{Completed, Exit, Reply};
 use portcullis_event::{Body, Event, Observed};
 use portcullis_pipeline::{Append, Approvals, Disposition, Halt, Placement};
 use portcullis_store::Store;
-use portcullis_store::testkit::CountingStore;
+use portcullis_store_testkit::CountingStore;
 use proptest::prelude::*;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};

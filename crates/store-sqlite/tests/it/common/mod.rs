@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_event::CheckpointKey;
-use portcullis_store::testkit::World;
 use portcullis_store_sqlite::{Durability, SqliteConfig, SqliteStore};
+use portcullis_store_testkit::World;
 
 /// A new store, where it is, and the folder that goes with the test.
 pub fn scratch(world: &World, key: Option<CheckpointKey>) -> (SqliteStore, PathBuf, tempfile::TempDir) {

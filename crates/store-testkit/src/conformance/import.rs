@@ -3,13 +3,13 @@
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, Trust};
 use portcullis_event::facts::ArtifactStored;
 use portcullis_event::{Event, chain_hash};
+use portcullis_store::{
+    AskFilter, Blob, Import, Imported, Log as _, SessionKey, Store, StoreError, deliver_outbox, verify_tenant,
+};
 
 use super::rows::{Step, compare, play};
 use super::{Make, assert_sound, setup, whole};
-use crate::testkit::World;
-use crate::{
-    AskFilter, Blob, Import, Imported, Log as _, SessionKey, Store, StoreError, deliver_outbox, verify_tenant,
-};
+use crate::World;
 
 /// A fixed history that reaches every row change; generated ones come from each backend's tests.
 pub async fn f15_an_imported_log_has_equal_digests_and_rows(make: Make) {

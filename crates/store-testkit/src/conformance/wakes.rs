@@ -5,29 +5,16 @@ use std::time::Duration;
 use portcullis_base::limits::PENDING_WAKES;
 use portcullis_base::{SessionId, TenantId};
 use portcullis_event::facts::{Priority, Reply, StatusIdle, StopReason, WakeState, retry_key};
+use portcullis_store::{Claim, Commit, Fairness, Liveness, SessionKey, Store, StoreError, Swept};
 
-use super::{Make, assert_sound, setup};
-use crate::testkit::World;
-use crate::{Claim, Commit, Fairness, Head, Liveness, SessionKey, Store, StoreError, Swept};
+use super::{Make, TTL, assert_sound, head, setup};
+use crate::World;
 
-const TTL: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(100);
-
-async fn head(store: &dyn Store, key: SessionKey) -> Head {
-    store.head(key).await.expect("a head").expect("the session")
-}
-
-fn client(world: &World, key: SessionKey, draft: portcullis_event::Draft) -> Commit {
-    Commit::client(key, world.append(), vec![draft])
-}
 
 async fn claimed(store: &dyn Store, world: &World, limit: usize) -> Vec<SessionId> {
     let claims = store.claim(world.tenant, world.owner(1), limit, TTL).await.expect("claims");
-    let granted = claims.into_iter().filter_map(|claim| match claim {
-        Claim::Granted(lease) => Some(lease.session),
-        Claim::Held { .. } | Claim::Refused(_) => None,
-    });
-    granted.collect()
+    claims.into_iter().filter_map(Claim::granted).map(|lease| lease.session).collect()
 }
 
 pub async fn s12_a_wake_is_due_at_its_time_and_taken_up_once(make: Make) {
@@ -35,7 +22,7 @@ pub async fn s12_a_wake_is_due_at_its_time_and_taken_up_once(make: Make) {
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let (wake, queued) = world.wake(SOON, Priority::Low, None);
-    store.commit(client(&world, key, queued.clone())).await.expect("a wake");
+    store.commit(world.client(key, queued.clone())).await.expect("a wake");
     let due_at = world.now().plus(SOON);
     let now = head(store, key).await;
     assert_eq!((now.next_due_at, now.priority), (Some(due_at), Priority::Low));
@@ -52,10 +39,10 @@ pub async fn s12_a_wake_is_due_at_its_time_and_taken_up_once(make: Make) {
     let settled = |state| Err(StoreError::WakeSettled { wake, state });
     let again = store.commit(world.work(key, &lease, vec![world.consumed(wake)])).await;
     assert_eq!(again, settled(WakeState::Consumed), "a wake is consumed once");
-    assert_eq!(store.commit(client(&world, key, world.cancelled(wake))).await, settled(WakeState::Consumed));
+    assert_eq!(store.commit(world.client(key, world.cancelled(wake))).await, settled(WakeState::Consumed));
     let mut requeued = queued;
     requeued.id = portcullis_base::EventId::make(&*world.ids, world.now());
-    assert_eq!(store.commit(client(&world, key, requeued)).await, settled(WakeState::Consumed), "an id is used once");
+    assert_eq!(store.commit(world.client(key, requeued)).await, settled(WakeState::Consumed), "an id is used once");
     assert_eq!(store.wakes(key, true).await, Ok(Vec::new()));
     assert_eq!(store.wakes(key, false).await.expect("all")[0].state, WakeState::Consumed);
 
@@ -69,17 +56,17 @@ pub async fn s12_a_wake_is_due_at_its_time_and_taken_up_once(make: Make) {
 }
 
 /// The lease that the last `claim` of worker 1 gave.
-async fn world_lease(world: &World, store: &dyn Store, key: SessionKey, fence: u64) -> crate::Lease {
+async fn world_lease(world: &World, store: &dyn Store, key: SessionKey, fence: u64) -> portcullis_store::Lease {
     let head = head(store, key).await;
     assert_eq!(head.fence, fence);
     let until = head.lease_until.expect("it is held");
-    crate::Lease {
+    portcullis_store::Lease {
         session: key.session,
         fence,
         owner: world.owner(1),
         until,
         last_seq: head.last_seq,
-        before: crate::Before::GivenBack,
+        before: portcullis_store::Before::GivenBack,
     }
 }
 
@@ -88,35 +75,35 @@ pub async fn s12_of_equal_wakes_the_first_stays_and_the_earlier_time_wins(make: 
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let (first, queued) = world.wake(SOON, Priority::Low, Some("same"));
-    store.commit(client(&world, key, queued)).await.expect("a wake");
+    store.commit(world.client(key, queued)).await.expect("a wake");
     let before = store.wakes(key, true).await.expect("wakes");
     let due = async || head(store, key).await.next_due_at.expect("it is due some time");
     let original = due().await;
 
     let (second, later) = world.wake(SOON * 2, Priority::High, Some("same"));
-    store.commit(client(&world, key, later)).await.expect("the same again");
+    store.commit(world.client(key, later)).await.expect("the same again");
     assert_eq!(due().await, original, "a later one changes nothing");
     assert_eq!(store.wakes(key, true).await.expect("wakes")[0].wake, before[0].wake);
     let (_, earlier) = world.wake(SOON / 2, Priority::High, Some("same"));
-    store.commit(client(&world, key, earlier)).await.expect("the same again");
+    store.commit(world.client(key, earlier)).await.expect("the same again");
     let rows = store.wakes(key, false).await.expect("wakes");
     assert_eq!(rows.len(), 1);
     let (row, old) = (&rows[0].wake, &before[0].wake);
     assert_eq!((row.queued_wake_id, &row.reason, &row.note), (first, &old.reason, &old.note));
     assert_eq!((row.priority, row.due_at), (Priority::Low, world.now().plus(SOON / 2)));
     assert_eq!((due().await, head(store, key).await.priority), (row.due_at, Priority::Low));
-    assert_eq!(store.commit(client(&world, key, world.cancelled(second))).await, Err(StoreError::NoWake(second)));
+    assert_eq!(store.commit(world.client(key, world.cancelled(second))).await, Err(StoreError::NoWake(second)));
 
     // Another key, and no key, are other wakes; a key that is free again can be used again.
     for dedupe in [Some("other"), None, None] {
         let (_, queued) = world.wake(SOON * 3, Priority::Normal, dedupe);
-        store.commit(client(&world, key, queued)).await.expect("a wake");
+        store.commit(world.client(key, queued)).await.expect("a wake");
     }
     assert_eq!(store.wakes(key, true).await.expect("wakes").len(), 4);
-    store.commit(client(&world, key, world.cancelled(first))).await.expect("cancelled");
+    store.commit(world.client(key, world.cancelled(first))).await.expect("cancelled");
     assert_eq!(due().await, world.now().plus(SOON * 3), "the next one counts");
     let (_, again) = world.wake(SOON, Priority::Normal, Some("same"));
-    store.commit(client(&world, key, again)).await.expect("a wake");
+    store.commit(world.client(key, again)).await.expect("a wake");
     assert_eq!(store.wakes(key, true).await.expect("wakes").len(), 4);
     assert_eq!(due().await, world.now().plus(SOON));
 }
@@ -126,7 +113,7 @@ pub async fn s11_a_release_remembers_pending_wakes(make: Make) {
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let (_, queued) = world.wake(SOON, Priority::Normal, None);
-    store.commit(client(&world, key, queued)).await.expect("a wake");
+    store.commit(world.client(key, queued)).await.expect("a wake");
     let wake_at = world.now().plus(SOON);
     store.commit(world.input(key, "now")).await.expect("input");
     let due = async || {
@@ -144,7 +131,7 @@ pub async fn s11_a_release_remembers_pending_wakes(make: Make) {
     store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
     store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
     assert_eq!(due().await.0, None, "only the answer moves a blocked session");
-    store.commit(client(&world, key, world.replied(parked.ask, Reply::Deny))).await.expect("an answer");
+    store.commit(world.client(key, world.replied(parked.ask, Reply::Deny))).await.expect("an answer");
     assert_eq!(due().await, (Some(world.now()), Priority::High));
     let lease = world.claim(store, key, 1).await.expect("a lease");
     store.commit(world.work(key, &lease, vec![world.observed(parked.intent, "no")])).await.expect("settled");
@@ -181,7 +168,7 @@ pub async fn s12_claim_takes_the_most_urgent_first_and_age_counts(make: Make) {
     for priority in [Priority::Low, Priority::Normal, Priority::High] {
         let key = world.session(store).await.expect("a session");
         let (_, queued) = world.wake(Duration::from_secs(1), priority, None);
-        store.commit(client(&world, key, queued)).await.expect("a wake");
+        store.commit(world.client(key, queued)).await.expect("a wake");
         made.push(key);
     }
     let [low, normal, high] = [made[0].session, made[1].session, made[2].session];
@@ -218,7 +205,7 @@ pub async fn f13_a_flooding_tenant_leaves_the_others_their_share(make: Make) {
     world.tenant = quiet;
     let key = world.session(store).await.expect("a session");
     let (_, queued) = world.wake(Duration::ZERO, Priority::Low, None);
-    store.commit(client(&world, key, queued)).await.expect("a wake");
+    store.commit(world.client(key, queued)).await.expect("a wake");
     let take = async |owner: u32, limit| {
         let fairness = Fairness { per_tenant_max: 6 };
         let taken = store.claim_any(world.owner(owner), limit, TTL, fairness).await.expect("claims");
@@ -247,7 +234,7 @@ pub async fn the_failures_of_wakes_are_counted_in_a_row(make: Make) {
     let key = world.session(store).await.expect("a session");
     let retry = || world.wake(SOON, Priority::Normal, Some(&retry_key(key.session))).1;
     let streak = async || head(store, key).await.failure_streak;
-    store.commit(client(&world, key, retry())).await.expect("a wake");
+    store.commit(world.client(key, retry())).await.expect("a wake");
     assert_eq!(streak().await, 0, "a client cannot say that a wake failed");
     let lease = world.claim(store, key, 1).await.expect("a lease");
     for n in 1..=3 {
@@ -308,7 +295,7 @@ pub async fn s17_a_response_is_forgotten_after_a_day(make: Make) {
     let key = world.session(store).await.expect("a session");
     let ask = async || {
         let mut commit = world.input(key, "once");
-        commit.idempotency = Some(crate::Idempotency {
+        commit.idempotency = Some(portcullis_store::Idempotency {
             route: "r".to_owned(),
             key: "k".to_owned(),
             body_hash: portcullis_base::Digest::of(b"body"),
@@ -330,7 +317,7 @@ pub async fn f18_a_clock_that_jumps_loses_no_wake_and_lets_no_old_fence_write(ma
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let (wake, queued) = world.wake(Duration::from_secs(60), Priority::Normal, None);
-    store.commit(client(&world, key, queued)).await.expect("a wake");
+    store.commit(world.client(key, queued)).await.expect("a wake");
     let jump = |secs: i64| {
         let to = world.now().as_micros() + secs * 1_000_000;
         world.clock.jump_to(portcullis_base::Timestamp::from_micros(to));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use portcullis_base::TenantId;
+use portcullis_store::{Hit, Query, SessionKey, Store, deliver_outbox};
 
 use super::{Make, setup};
-use crate::{Hit, Query, SessionKey, Store, deliver_outbox};
 
 fn query(items: &[&str]) -> Query {
     Query::new(items).expect("it has words")

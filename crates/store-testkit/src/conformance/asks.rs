@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_base::{AskId, SessionId};
+use portcullis_event::AskState;
 use portcullis_event::facts::{AskClosed, Closing, Reply, StatusTerminated};
-use portcullis_event::{AskState, Draft};
+use portcullis_store::{AskFilter, Commit, SessionKey, Store, StoreError};
 
-use super::{Make, setup, whole};
-use crate::testkit::World;
-use crate::{AskFilter, Commit, SessionKey, Store, StoreError};
+use super::{Make, head, setup, whole};
+use crate::World;
 
 async fn park(world: &World, store: &dyn Store) -> (SessionKey, AskId) {
     let key = world.session(store).await.expect("a session");
@@ -18,10 +18,6 @@ async fn park(world: &World, store: &dyn Store) -> (SessionKey, AskId) {
     store.commit(world.work(key, &lease, parked.events)).await.expect("a park");
     store.release(key, lease.fence, Some(u64::MAX)).await.expect("a release");
     (key, parked.ask)
-}
-
-fn client(world: &World, key: SessionKey, event: Draft) -> Commit {
-    Commit::client(key, world.append(), vec![event])
 }
 
 pub async fn s10_two_answers_one_wins(make: Make) {
@@ -34,10 +30,10 @@ pub async fn s10_two_answers_one_wins(make: Make) {
     assert!(waiting[0].tool_use_id.is_some(), "clients answer to the managed event");
     let root = waiting[0].root.expect("and to its copy at the root");
     assert!(Some(root.tool_use_id) != waiting[0].tool_use_id && root.session_id == SessionId::from_u128(9));
-    assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 1);
+    assert_eq!(head(store, key).await.blocked_n, 1);
 
-    store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await.expect("the first answer");
-    let second = store.commit(client(&world, key, world.replied(ask, Reply::Deny))).await;
+    store.commit(world.client(key, world.replied(ask, Reply::AllowOnce))).await.expect("the first answer");
+    let second = store.commit(world.client(key, world.replied(ask, Reply::Deny))).await;
     assert_eq!(second, Err(StoreError::AskSettled { ask, state: AskState::Answered }));
 
     let row = store.ask(key.tenant, ask).await.expect("an ask").expect("it exists");
@@ -45,7 +41,7 @@ pub async fn s10_two_answers_one_wins(make: Make) {
     let last = whole(store, key).await.len() as u64;
     assert_eq!((row.approver.as_deref(), row.answered_seq, row.asked_seq), (Some("user:test"), Some(last), last - 1));
     assert_eq!(store.asks(key.tenant, pending).await, Ok(Vec::new()));
-    assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 0);
+    assert_eq!(head(store, key).await.blocked_n, 0);
 
     let both = vec![world.replied(ask, Reply::Deny), world.replied(ask, Reply::Deny)];
     assert!(store.commit(Commit::client(key, world.append(), both)).await.is_err());
@@ -59,7 +55,7 @@ pub async fn s10_racing_answers_have_one_winner(make: Make) {
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let (world, store) = (world.clone(), store.clone());
-            tasks.spawn(async move { store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await });
+            tasks.spawn(async move { store.commit(world.client(key, world.replied(ask, Reply::AllowOnce))).await });
         }
         let mut won = 0;
         while let Some(answer) = tasks.join_next().await {
@@ -77,16 +73,16 @@ pub async fn s10_an_expired_ask_takes_no_answer(make: Make) {
     let store = &*backend.store;
     let (key, ask) = park(&world, store).await;
     world.clock.advance(Duration::from_secs(3_600));
-    let late = store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await;
+    let late = store.commit(world.client(key, world.replied(ask, Reply::AllowOnce))).await;
     assert_eq!(late, Err(StoreError::AskExpired(ask)));
     assert_eq!(store.ask(key.tenant, ask).await.expect("an ask").map(|a| a.state), Some(AskState::Pending));
 
     let closed = world.draft(&AskClosed { ask_id: ask, state: Closing::Expired, by: "worker".to_owned() });
     let lease = world.claim(store, key, 2).await.expect("a lease");
     store.commit(world.work(key, &lease, vec![closed])).await.expect("the holder closes it");
-    let late = store.commit(client(&world, key, world.replied(ask, Reply::AllowOnce))).await;
+    let late = store.commit(world.client(key, world.replied(ask, Reply::AllowOnce))).await;
     assert_eq!(late, Err(StoreError::AskSettled { ask, state: AskState::Expired }));
-    assert_eq!(store.head(key).await.expect("a head").expect("the session").blocked_n, 0);
+    assert_eq!(head(store, key).await.blocked_n, 0);
 }
 
 pub async fn s10_an_unknown_ask_takes_no_answer(make: Make) {
@@ -94,7 +90,7 @@ pub async fn s10_an_unknown_ask_takes_no_answer(make: Make) {
     let store = &*backend.store;
     let (key, _) = park(&world, store).await;
     let nobody = AskId::from_u128(99);
-    let answer = store.commit(client(&world, key, world.replied(nobody, Reply::AllowOnce))).await;
+    let answer = store.commit(world.client(key, world.replied(nobody, Reply::AllowOnce))).await;
     assert_eq!(answer, Err(StoreError::NoAsk(nobody)));
 }
 
@@ -105,12 +101,12 @@ pub async fn s11_an_ask_that_is_closed_unanswered_makes_its_session_due(make: Ma
     for state in [Closing::Expired, Closing::Superseded, Closing::Voided] {
         let (key, ask) = park(&world, store).await;
         store.commit(world.input(key, "behind the ask")).await.expect("input");
-        let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+        let due = head(store, key).await.next_due_at;
         assert_eq!(due, None, "while blocked only the end of the ask makes it due");
         let lease = world.claim(store, key, 2).await.expect("a lease");
         let closed = world.draft(&AskClosed { ask_id: ask, state, by: "test".to_owned() });
         store.commit(world.work(key, &lease, vec![closed])).await.expect("closed");
-        let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+        let due = head(store, key).await.next_due_at;
         assert!(due.is_some(), "{state:?}: if its holder dies now, somebody comes");
     }
 }
@@ -121,10 +117,10 @@ pub async fn h18_a_terminated_session_takes_no_input(make: Make) {
     let store = &*backend.store;
     let (key, ask) = park(&world, store).await;
     let ended = StatusTerminated { previous_status: "idle".to_owned(), stop_reason: "terminated".to_owned() };
-    store.commit(client(&world, key, world.draft(&ended))).await.expect("terminated");
+    store.commit(world.client(key, world.draft(&ended))).await.expect("terminated");
     let before = whole(store, key).await.len();
     for input in [world.queued("more"), world.replied(ask, Reply::AllowOnce)] {
-        assert_eq!(store.commit(client(&world, key, input)).await, Err(StoreError::Terminated(key.session)));
+        assert_eq!(store.commit(world.client(key, input)).await, Err(StoreError::Terminated(key.session)));
     }
     assert_eq!(whole(store, key).await.len(), before);
 }

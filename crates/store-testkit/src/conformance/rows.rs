@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use portcullis_base::{AskId, IntentId, InvocationId, QueuedWakeId};
 use portcullis_event::facts::{AskClosed, Closing, Priority, Reply, StatusIdle, StatusRunning, StopReason};
 use portcullis_event::{AskState, IntentState, SessionStatus, State, head_change};
+use portcullis_store::{AskFilter, Head, Lease, SessionKey, Store, StoreError};
 
-use super::{Make, assert_sound, setup, whole};
-use crate::testkit::World;
-use crate::{AskFilter, Head, Lease, SessionKey, Store, StoreError};
+use super::{Make, assert_sound, head, setup, whole};
+use crate::World;
 
 /// One step of a generated history: what happens, and to which intent or ask.
 pub type Step = (u8, u8);
@@ -65,7 +65,7 @@ impl<'a> Play<'a> {
             owner: world.owner(1),
             until: portcullis_base::Timestamp::from_micros(0),
             last_seq: 0,
-            before: crate::Before::GivenBack,
+            before: portcullis_store::Before::GivenBack,
         };
         Self { world, store, key, lease, intents: Vec::new(), asks: Vec::new(), wakes: Vec::new() }
     }
@@ -152,7 +152,7 @@ impl<'a> Play<'a> {
 pub async fn compare(store: &dyn Store, key: SessionKey) {
     let events = whole(store, key).await;
     let state = State::fold(&events);
-    let head = store.head(key).await.expect("a head").expect("the session");
+    let head = head(store, key).await;
 
     let open = store.intents(key, true).await.expect("open intents");
     let folded: BTreeMap<IntentId, IntentState> = state.intents.open().map(|i| (i.intent_id, i.state)).collect();

@@ -5,16 +5,14 @@ use std::time::Duration;
 use portcullis_base::{ArtifactId, Clock as _, Digest, TenantId};
 use portcullis_event::facts::SessionErased;
 use portcullis_event::{Body, SessionStatus, ledger_of};
-
-use super::extras::artifact;
-use super::{Make, assert_sound, setup, whole};
-use crate::testkit::World;
-use crate::{
+use portcullis_store::{
     ArtifactRow, AskFilter, Blob, Claim, Commit, Lease, Query, RecordWrite, Retain, SessionKey, Snapshot, Store,
     StoreError, VARIABLE, deliver_outbox, variable_id, verify_tenant,
 };
 
-const TTL: Duration = Duration::from_secs(30);
+use super::extras::artifact;
+use super::{Make, TTL, assert_sound, head, setup, whole};
+use crate::World;
 
 fn erasure(world: &World, key: SessionKey, lease: &Lease, to_seq: u64) -> Commit {
     let fact = SessionErased { from_seq: 1, to_seq, by: "user:ada".to_owned(), reason: None };
@@ -62,7 +60,7 @@ pub async fn an_erased_session_keeps_its_hashes_and_nothing_else(make: Make) {
         matches!(after.last().map(portcullis_event::Event::body), Some(Body::SessionErased(fact)) if fact.to_seq == last)
     );
     assert_sound(store, key).await;
-    let head = store.head(key).await.expect("a head").expect("the session");
+    let head = head(store, key).await;
     assert_eq!(
         (head.status, head.blocked_n, head.lease_owner, head.next_due_at),
         (SessionStatus::Terminated, 0, None, None)
@@ -108,7 +106,7 @@ pub async fn nothing_is_added_to_an_erased_session(make: Make) {
     let (world, backend) = setup(make);
     let store = &*backend.store;
     let (key, lease) = full_session(&world, store, [1, 2]).await;
-    let last = store.head(key).await.expect("a head").expect("the session").last_seq;
+    let last = head(store, key).await.last_seq;
     // Only the holder of the lease erases, the whole log, and nobody says so without doing it.
     let mut old = erasure(&world, key, &Lease { fence: lease.fence - 1, ..lease.clone() }, last);
     assert!(matches!(store.erase(old.clone()).await, Err(StoreError::FenceLost { .. })));

@@ -5,14 +5,12 @@ use std::time::Duration;
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Digest, LocationId, TenantId, Trust};
 use portcullis_event::facts::{Priority, Reply};
 use portcullis_event::ledger_of;
-use serde_json::json;
-
-use super::{Make, setup};
-use crate::{
+use portcullis_store::{
     ArtifactRow, AskFilter, Blob, Commit, Idempotency, LockKey, RecordWrite, SessionKey, Snapshot, StoreError,
 };
+use serde_json::json;
 
-const TTL: Duration = Duration::from_secs(30);
+use super::{Make, TTL, setup};
 
 pub async fn s14_no_call_reaches_another_tenant(make: Make) {
     let (world, backend) = setup(make);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use portcullis_base::Digest;
 use portcullis_base::limits::APPEND_EVENTS;
 use portcullis_event::{Actor, Body, Draft, EventType};
+use portcullis_store::{Commit, Idempotency, RecordWrite, StoreError};
 use serde_json::json;
 
 use super::{Make, assert_sound, setup, whole};
-use crate::{Commit, Idempotency, RecordWrite, StoreError};
 
 pub async fn s01_seqs_have_no_gap_under_clients_and_a_worker(make: Make) {
     let (world, backend) = setup(make);

@@ -3,9 +3,9 @@
 //! A backend's tests call [`conformance!`](crate::conformance!) with a function that makes one.
 
 mod asks;
+mod erasure;
 mod extras;
 mod import;
-mod kept;
 mod leases;
 mod locks;
 mod log;
@@ -18,13 +18,15 @@ mod wakes;
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use portcullis_event::{Chain, Event};
+use portcullis_store::{Head, SessionKey, Store};
 
 pub use asks::*;
+pub use erasure::*;
 pub use extras::*;
 pub use import::*;
-pub use kept::*;
 pub use leases::*;
 pub use locks::*;
 pub use log::*;
@@ -35,8 +37,10 @@ pub use swapped::*;
 pub use tenants::*;
 pub use wakes::*;
 
-use crate::testkit::World;
-use crate::{SessionKey, Store};
+use crate::World;
+
+/// How long a lease of the suite lasts.
+const TTL: Duration = Duration::from_secs(30);
 
 /// A store under test, and whatever must live as long as it does.
 pub struct Backend {
@@ -143,6 +147,11 @@ pub(crate) fn setup(make: Make) -> (World, Backend) {
     let world = World::new(1);
     let backend = make(&world);
     (world, backend)
+}
+
+/// The head of a session that exists.
+async fn head(store: &dyn Store, key: SessionKey) -> Head {
+    store.head(key).await.expect("a head").expect("the session")
 }
 
 /// The whole log, in pages that are deliberately small.

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_base::WorkerId;
-
-use crate::{LeaseOwner, Liveness, LivenessOracle};
+use portcullis_store::{LeaseOwner, Liveness, LivenessOracle};
 
 /// Everyone is of unknown fate until a test decides it.
 #[derive(Debug, Default)]

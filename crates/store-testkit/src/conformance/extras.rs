@@ -6,12 +6,12 @@ use portcullis_base::{
     AppendId, ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, EventId, OutboxId, SessionId, Timestamp, Trust,
 };
 use portcullis_event::{Body, ledger_of};
+use portcullis_store::{
+    ArtifactRow, Blob, Commit, OutboxEntry, OutboxKind, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox,
+};
 use serde_json::json;
 
 use super::{Make, assert_sound, setup, whole};
-use crate::{
-    ArtifactRow, Blob, Commit, OutboxEntry, OutboxKind, RecordWrite, SessionKey, Snapshot, StoreError, deliver_outbox,
-};
 
 pub(super) fn artifact(id: u128, bytes: &[u8]) -> ArtifactRef {
     ArtifactRef {

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use portcullis_base::WorkerId;
+use portcullis_store::{Before, Claim, Liveness, StoreError};
 
-use super::{Make, assert_sound, setup, whole};
-use crate::{Before, Claim, Liveness, StoreError};
-
-const TTL: Duration = Duration::from_secs(30);
+use super::{Make, TTL, assert_sound, head, setup, whole};
 
 pub async fn s03_fences_rise_and_belong_to_one_worker(make: Make) {
     let (world, backend) = setup(make);
@@ -125,7 +123,7 @@ pub async fn renew_and_release_know_their_fence(make: Make) {
     assert_eq!(store.release(key, first.fence, None).await, Err(lost(1, 2)), "it is not ours to give back");
     assert_eq!(store.head(key).await.expect("a head"), before, "and nothing changes");
     store.release(key, second.fence, None).await.expect("a release");
-    let head = store.head(key).await.expect("a head").expect("the session");
+    let head = head(store, key).await;
     assert_eq!((head.lease_owner, head.lease_until, head.fence), (None, None, 2));
     assert!(head.next_due_at.is_some(), "more work was announced");
     assert_eq!(store.renew(key, second.fence, TTL).await, Err(lost(2, 2)), "given back is given back");
@@ -136,14 +134,14 @@ pub async fn s12_work_put_off_is_due_later_or_when_somebody_speaks(make: Make) {
     let (world, backend) = setup(make);
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
-    let due = async || store.head(key).await.expect("a head").expect("the session").next_due_at;
+    let due = async || head(store, key).await.next_due_at;
     let (_, queued) = world.wake(Duration::ZERO, portcullis_event::facts::Priority::Normal, None);
-    store.commit(crate::Commit::client(key, world.append(), vec![queued])).await.expect("a wake that is due");
+    store.commit(world.client(key, queued)).await.expect("a wake that is due");
     let lease = world.claim(store, key, 1).await.expect("a lease");
     let later = world.now().plus(Duration::from_secs(8));
     store.defer(key, lease.fence, later).await.expect("put off");
     assert_eq!(due().await, Some(later), "the wake that is due waits with it");
-    let head = store.head(key).await.expect("a head").expect("the session");
+    let head = head(store, key).await;
     assert_eq!((head.lease_owner, head.lease_until), (None, None), "and anybody may take it up by its name");
     store.commit(world.input(key, "hello?")).await.expect("input");
     assert!(due().await.is_some_and(|at| at <= world.now()), "whoever speaks is heard");
@@ -156,7 +154,7 @@ pub async fn s12_input_makes_a_session_due_and_a_block_holds_it(make: Make) {
     let (world, backend) = setup(make);
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
-    let due = async || store.head(key).await.expect("a head").expect("the session").next_due_at;
+    let due = async || head(store, key).await.next_due_at;
     assert_eq!(due().await, None, "a new session has nothing to do");
     store.commit(world.input(key, "hello")).await.expect("input");
     let first = due().await.expect("input makes it due");
@@ -171,8 +169,8 @@ pub async fn s12_input_makes_a_session_due_and_a_block_holds_it(make: Make) {
     assert_eq!(due().await, None);
     store.commit(world.input(key, "while blocked")).await.expect("input");
     assert_eq!(due().await, None, "while an ask waits, input does not wake the session");
-    let reply = vec![world.replied(parked.ask, portcullis_event::facts::Reply::AllowOnce)];
-    store.commit(crate::Commit::client(key, world.append(), reply)).await.expect("an answer");
+    let reply = world.replied(parked.ask, portcullis_event::facts::Reply::AllowOnce);
+    store.commit(world.client(key, reply)).await.expect("an answer");
     assert!(due().await.is_some(), "an answer does");
 }
 
@@ -181,15 +179,15 @@ pub async fn s11_a_release_does_not_forget_what_came_meanwhile(make: Make) {
     let store = &*backend.store;
     let key = world.session(store).await.expect("a session");
     let lease = world.claim(store, key, 1).await.expect("a lease");
-    let seen = store.head(key).await.expect("a head").expect("the session").last_seq;
+    let seen = head(store, key).await.last_seq;
     store.commit(world.input(key, "behind its back")).await.expect("input");
     store.release(key, lease.fence, Some(seen)).await.expect("a release");
-    let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+    let due = head(store, key).await.next_due_at;
     assert!(due.is_some(), "the holder never saw the input, so it is still to be done");
     let again = world.claim(store, key, 2).await.expect("a lease");
-    let seen = store.head(key).await.expect("a head").expect("the session").last_seq;
+    let seen = head(store, key).await.last_seq;
     store.release(key, again.fence, Some(seen)).await.expect("a release");
-    let due = store.head(key).await.expect("a head").expect("the session").next_due_at;
+    let due = head(store, key).await.next_due_at;
     assert_eq!(due, None, "this one saw it all");
 }
 
@@ -205,18 +203,12 @@ pub async fn s12_claim_takes_due_sessions_only(make: Make) {
             due.push(key.session);
         }
     }
-    let taken = |claims: Vec<Claim>| -> Vec<_> {
-        let granted = claims.into_iter().filter_map(|claim| match claim {
-            Claim::Granted(lease) => Some(lease.session),
-            Claim::Held { .. } | Claim::Refused(_) => None,
-        });
-        granted.collect()
+    let taken = async |owner, limit| -> Vec<_> {
+        let claims = store.claim(world.tenant, world.owner(owner), limit, TTL).await.expect("claims");
+        claims.into_iter().filter_map(Claim::granted).map(|lease| lease.session).collect()
     };
-    let first = store.claim(world.tenant, world.owner(1), 2, TTL).await.expect("claims");
-    assert_eq!(taken(first), due[..2], "the longest due first, no more than asked for");
-    let rest = store.claim(world.tenant, world.owner(2), 9, TTL).await.expect("claims");
-    assert_eq!(taken(rest), due[2..], "those under a lease are left alone");
+    assert_eq!(taken(1, 2).await, due[..2], "the longest due first, no more than asked for");
+    assert_eq!(taken(2, 9).await, due[2..], "those under a lease are left alone");
     world.clock.advance(TTL);
-    let again = store.claim(world.tenant, world.owner(3), 9, TTL).await.expect("claims");
-    assert_eq!(taken(again), due, "a lease that ran out is due again at once");
+    assert_eq!(taken(3, 9).await, due, "a lease that ran out is due again at once");
 }

@@ -16,10 +16,10 @@ use portcullis_event::facts::{
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
 };
+use portcullis_store::{Claim, Commit, Lease, LeaseOwner, MemoryStore, SessionKey, Store, StoreError};
 use serde_json::json;
 
-use crate::testkit::FixedLiveness;
-use crate::{Claim, Commit, Lease, LeaseOwner, MemoryStore, SessionKey, Store, StoreError};
+use crate::FixedLiveness;
 
 /// An ask that waits, with the events that opened it.
 pub struct Parked {
@@ -101,7 +101,7 @@ impl World {
     /// The commit that begins `key`'s session.
     #[must_use]
     pub fn creation(&self, key: SessionKey) -> Commit {
-        Commit::client(key, self.append(), vec![self.created(key)])
+        self.client(key, self.created(key))
     }
 
     /// A new session.
@@ -114,16 +114,22 @@ impl World {
         Ok(key)
     }
 
-    /// Input of a client, as an event and as a commit.
+    /// Input of a client.
     #[must_use]
     pub fn queued(&self, text: &str) -> Draft {
         self.draft(&ToolQueued { name: "read".to_owned(), input: json!({ "text": text }), by: "user:test".to_owned() })
     }
 
+    /// A client's commit with one event.
+    #[must_use]
+    pub fn client(&self, key: SessionKey, event: Draft) -> Commit {
+        Commit::client(key, self.append(), vec![event])
+    }
+
     /// A client's commit with one input.
     #[must_use]
     pub fn input(&self, key: SessionKey, text: &str) -> Commit {
-        Commit::client(key, self.append(), vec![self.queued(text)])
+        self.client(key, self.queued(text))
     }
 
     /// `wake.queued` of a new wake that is due in `delay`.

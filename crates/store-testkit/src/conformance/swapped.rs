@@ -11,18 +11,17 @@ use portcullis_base::{
 };
 use portcullis_event::facts::{Priority, Reply, SessionErased};
 use portcullis_event::{LOCAL_TENANT, ledger_of};
-use serde_json::json;
-
-use super::extras::artifact;
-use super::{Backend, Make, assert_sound, whole};
-use crate::testkit::World;
-use crate::{
+use portcullis_store::{
     ArtifactRow, AskFilter, Blob, Claim, Commit, Idempotency, Import, Lease, Liveness, LockKey, OutboxEntry,
     OutboxKind, Query, RecordWrite, Retain, SessionKey, Snapshot, Store, deliver_outbox,
 };
+use serde_json::json;
+
+use super::extras::artifact;
+use super::{Backend, Make, TTL, assert_sound, whole};
+use crate::World;
 
 const TENANTS: [TenantId; 2] = [LOCAL_TENANT, TenantId::from_u128(77)];
-const TTL: Duration = Duration::from_secs(30);
 /// Enough that each kind of call is made with each kind of foreign id, and a second or two on a disk.
 const STEPS: usize = 500;
 /// Everything a tenant can see is compared after so many steps: it costs as much as a hundred calls.
@@ -342,13 +341,13 @@ impl Fuzz {
             Request::ClaimSession(key, owner) => {
                 let claim = store.claim_session(*key, world.owner(*owner), TTL).await;
                 let text = format!("{claim:?}");
-                self.leases.extend(claim.ok().and_then(granted));
+                self.leases.extend(claim.ok().and_then(Claim::granted));
                 text
             }
             Request::Claim(tenant, owner) => {
                 let claims = store.claim(*tenant, world.owner(*owner), 2, TTL).await;
                 let text = format!("{claims:?}");
-                self.leases.extend(claims.into_iter().flatten().filter_map(granted));
+                self.leases.extend(claims.into_iter().flatten().filter_map(Claim::granted));
                 text
             }
             Request::Renew(key, fence) => format!("{:?}", store.renew(*key, *fence, TTL).await),
@@ -403,13 +402,6 @@ impl Fuzz {
             }
         }
         seen
-    }
-}
-
-fn granted(claim: Claim) -> Option<Lease> {
-    match claim {
-        Claim::Granted(lease) => Some(lease),
-        Claim::Held { .. } | Claim::Refused(_) => None,
     }
 }
 

@@ -8,13 +8,12 @@ use std::time::Duration;
 use portcullis_base::limits::WAKE_AGE_STEP;
 use portcullis_base::{QueuedWakeId, SessionId, WorkerId};
 use portcullis_event::facts::{Priority, WakeConsumed};
+use portcullis_store::{Claim, Commit, Lease, Liveness, SessionKey, StoreError};
 use tokio::runtime::Builder;
 
-use super::{Backend, Make, assert_sound, setup, whole};
-use crate::testkit::World;
-use crate::{Claim, Commit, Lease, Liveness, SessionKey, StoreError};
+use super::{Backend, Make, TTL, assert_sound, setup, whole};
+use crate::World;
 
-const TTL: Duration = Duration::from_secs(30);
 /// Threads that claim at once.
 const RACERS: u32 = 64;
 /// Sessions one claim takes.

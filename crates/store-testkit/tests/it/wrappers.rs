@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_store::testkit::{CountingStore, Counts, Fault, FaultKind, FaultyStore, World};
 use portcullis_store::{Log as _, Queue as _, StoreError};
+use portcullis_store_testkit::{CountingStore, Counts, Fault, FaultKind, FaultyStore, World};
 
 /// Creates, claims, works, renews, releases: five calls that write.
 async fn scenario(world: &World, store: &FaultyStore<portcullis_store::MemoryStore>) -> Result<(), StoreError> {

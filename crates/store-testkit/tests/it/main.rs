@@ -1,0 +1,3 @@
+//! The test kit itself.
+
+mod wrappers;
