@@ -13,6 +13,7 @@ mod metadata;
 mod mutant;
 mod mutants;
 mod order;
+mod paths;
 mod process;
 mod programs;
 mod references;

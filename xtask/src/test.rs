@@ -8,7 +8,7 @@ use crate::metadata::Graph;
 use crate::process;
 use crate::repo::Repo;
 use crate::suite::{self, Counts};
-use crate::{embed, laws, licences, mutant, order, programs, text, toolchain};
+use crate::{embed, laws, licences, mutant, order, paths, programs, text, toolchain};
 
 pub const HELP: &str = "\
 Everything that must hold before a change lands. Stops at the first failure.
@@ -19,7 +19,8 @@ Usage: cargo xtask test [--quick]
    2 format       cargo fmt --all --check
    3 crate order  each crate depends only on earlier ones, from cargo metadata
    4 licences     of every package in the graph, and forbidden crates
-   5 text         no registry hosts, stubs, ignored tests, unsafe outside crates/sandbox, overlong files
+   5 text         no registry hosts, stubs, ignored tests, unsafe outside crates/sandbox, overlong files;
+                  files that documents name are there
    6 mutants      every mutant fits the sources and its tests exist (`cargo xtask mutants` runs them)
    7 laws         every reference to a rule or section of docs/spec resolves, and docs/laws.md is current
    8 embed        examples/embed is short, light, and its lock file is current
@@ -48,7 +49,7 @@ const STEPS: &[Step] = &[
     ("format", Run::format),
     ("crate order", |run| order::check(run.graph()?)),
     ("licences", |run| licences::check(run.graph()?)),
-    ("text", |run| text::check(&run.repo)),
+    ("text", |run| Ok(format!("{}, {}", text::check(&run.repo)?, paths::check(&run.repo)?))),
     ("mutants", |run| mutant::check(&run.repo)),
     ("laws", |run| laws::check(&run.repo)),
     ("embed", |run| embed::check(&run.repo)),
