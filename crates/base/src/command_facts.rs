@@ -14,13 +14,16 @@ pub struct CommandFacts {
     /// Any program may run, whatever the words are: an interpreter with inline code, a shell that reads a pipe.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hides: bool,
+    /// Texts that the line gives the command to read, if it may run what it reads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input: Vec<String>,
 }
 
 impl CommandFacts {
     /// Whether the words say everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.linked.is_empty() && !self.hides
+        self.open.is_empty() && self.linked.is_empty() && !self.hides && self.input.is_empty()
     }
 }
 

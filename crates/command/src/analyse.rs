@@ -9,11 +9,12 @@ use brush_parser::{ParserOptions, Token, parse_tokens};
 use portcullis_base::{OpenWord, OtherForm};
 use tracing::dispatcher::{Dispatch, with_default};
 
+use super::known::Reads;
 use super::marks::{self, Open};
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Unread, Word};
-use super::{builtin, given, hidden, line, made, names, screen, stage};
+use super::{builtin, fed, given, hidden, inline, known, line, made, names, screen, stage};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -55,6 +56,8 @@ pub struct Analysis {
     pub linked: Vec<Vec<OtherForm>>,
     /// Whether the line may run any program at all without naming it. Words that are open are not counted.
     pub hides: bool,
+    /// Of those of `commands` that may run what they read: the text that the line gives them.
+    pub inputs: Vec<(Vec<String>, String)>,
 }
 
 /// A file that a redirection opens.
@@ -83,10 +86,14 @@ pub fn analyse(line: &str) -> Analysis {
             .extend(one.redirections.into_iter().filter(|r| !found.redirections.contains(r)).collect::<Vec<_>>());
         found.opaque.extend(one.opaque);
         found.hides |= one.hides;
+        // What is inside a wrapper is looked at with the line's first command.
+        let first = found.commands.first().cloned().unwrap_or_default();
+        found.inputs.extend(one.inputs.into_iter().map(|(_, text)| (first.clone(), text)));
     }
     let commands = std::mem::take(&mut found.commands).into_iter().map(marks::taken_off);
     (found.commands, found.open) = commands.unzip();
     found.fed = found.fed.into_iter().map(|argv| marks::taken_off(argv).0).collect();
+    found.inputs = found.inputs.into_iter().map(|(argv, text)| (marks::taken_off(argv).0, text)).collect();
     if found.commands.is_empty() && found.redirections.is_empty() && found.opaque.is_empty() {
         found.opaque.push("the line runs nothing".to_owned());
     }
@@ -144,6 +151,10 @@ struct Walk {
     vars: Vars,
     /// Whether a word of the command that is walked is a process substitution to read from.
     substitutes: bool,
+    /// Texts that the line prints or holds, in order.
+    printed: Vec<String>,
+    /// Those of them that what is walked may read.
+    given: Vec<String>,
 }
 
 impl Walk {
@@ -172,9 +183,16 @@ impl Walk {
         let inner = || self.inner.iter().flat_map(|one| &one.redirections);
         let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
         let commands: Vec<Vec<String>> = self.found.commands.iter().chain(&self.forms).cloned().collect();
-        if made::runs_what_it_makes(&commands, written.map(|file| file.path.as_str())) {
+        let made = made::Made::of(&commands, written.map(|file| file.path.as_str()));
+        let is_run = made.is_run(&commands);
+        // What the line writes to a file is read by a command that names the file.
+        let readers: Vec<Vec<String>> =
+            self.found.commands.iter().filter(|argv| made.is_named(argv)).cloned().collect();
+        if is_run {
             self.hidden("a program is run that the line itself may make");
         }
+        let texts = std::mem::take(&mut self.printed);
+        readers.iter().for_each(|argv| self.reads(argv, &texts));
     }
 
     /// Whether there is room for one more.
@@ -226,8 +244,27 @@ impl Walk {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
+        let (begun, around) = (self.printed.len(), self.given.len());
         for (at, command) in pipeline.seq.iter().enumerate() {
+            if at > 0 {
+                self.given.truncate(around);
+                self.given.extend_from_slice(&self.printed[begun..]);
+            }
             self.with_input(at > 0, |walk| walk.command(command, depth));
+        }
+        self.given.truncate(around);
+    }
+
+    /// Notes texts that a command reads, if it may run them.
+    fn reads(&mut self, argv: &[String], texts: &[String]) {
+        if texts.is_empty() || known::reads(argv) == Reads::Text {
+            return;
+        }
+        for text in texts {
+            let input = (argv.to_vec(), marks::without(text));
+            if !self.found.inputs.contains(&input) && self.room() {
+                self.found.inputs.push(input);
+            }
         }
     }
 
@@ -243,8 +280,13 @@ impl Walk {
         match command {
             Command::Simple(simple) => self.simple(simple, depth),
             Command::Compound(compound, redirects) => {
-                let fed = redirects.iter().flat_map(|list| &list.0).any(feeds);
+                let fed = redirects.iter().flat_map(|list| &list.0).any(fed::feeds);
+                let around = self.given.len();
+                let texts: Vec<String> = redirects.iter().flat_map(|list| &list.0).filter_map(fed::text).collect();
+                self.given.extend_from_slice(&texts);
+                self.printed.extend(texts);
                 self.with_input(fed, |walk| walk.compound(compound, depth));
+                self.given.truncate(around);
                 self.redirects(redirects.as_ref(), depth);
             }
             Command::Function(function) => {
@@ -285,6 +327,9 @@ impl Walk {
                     self.word(value, depth);
                 }
                 let values = clause.values.as_ref().map(|all| all.iter().map(|value| value.value.as_str()));
+                if clause.variable_name == "PATH" {
+                    self.hidden("programs are looked for in other folders");
+                }
                 self.vars.each(&clause.variable_name, values);
                 self.list(&clause.body.list, depth);
             }
@@ -317,8 +362,10 @@ impl Walk {
         let mut argv = Vec::new();
         let prefix = simple.prefix.iter().flat_map(|prefix| &prefix.0);
         let suffix = simple.suffix.iter().flat_map(|suffix| &suffix.0);
-        let redirected = |item: &Item| matches!(item, Item::IoRedirect(redirect) if feeds(redirect));
+        let redirected = |item: &Item| matches!(item, Item::IoRedirect(redirect) if fed::feeds(redirect));
         let fed = self.fed || prefix.clone().chain(suffix.clone()).any(redirected);
+        let own = |item: &Item| if let Item::IoRedirect(redirect) = item { fed::text(redirect) } else { None };
+        let mut texts: Vec<String> = prefix.clone().chain(suffix.clone()).filter_map(own).collect();
         let around = std::mem::take(&mut self.substitutes);
         prefix.for_each(|item| self.item(item, &mut argv, depth));
         if let Some(name) = &simple.word_or_name {
@@ -327,11 +374,17 @@ impl Walk {
         suffix.for_each(|item| self.item(item, &mut argv, depth));
         let substitutes = std::mem::replace(&mut self.substitutes, around);
         self.vars.command(&argv);
-        if substitutes && !argv.first().is_some_and(|program| shows_files(program)) {
+        if substitutes && !argv.first().is_some_and(|program| fed::shows_files(program)) {
             self.hidden("a process substitution may be a script");
         }
         if argv.is_empty() || !self.room() {
             return;
+        }
+        self.printed.extend(texts.iter().cloned().chain(fed::printed(&argv)));
+        texts.extend_from_slice(&self.given);
+        self.reads(&argv, &texts);
+        if fed && std::iter::once(argv.clone()).chain(forms(&argv)).any(|form| inline::runs_what_it_is_fed(&form)) {
+            self.hidden("a program takes its commands from its input");
         }
         if fed && !stage::only_reads(&argv) && !self.found.fed.contains(&argv) {
             self.found.fed.push(argv.clone());
@@ -492,61 +545,13 @@ impl Walk {
                     (self.kept, self.parsed) = (inside.kept, inside.parsed);
                     self.evaluates |= inside.evaluates;
                     self.vars = inside.vars;
+                    self.printed.extend(inside.printed);
                     self.forms.extend(inside.found.commands.iter().cloned());
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);
                     self.inner.push(inside.found);
                 }
             }
-        }
-    }
-}
-
-/// Whether a program does nothing with the files it is given but show and compare them.
-fn shows_files(program: &str) -> bool {
-    let shows = [
-        "diff",
-        "cmp",
-        "comm",
-        "cat",
-        "paste",
-        "join",
-        "sort",
-        "uniq",
-        "wc",
-        "head",
-        "tail",
-        "grep",
-        "egrep",
-        "fgrep",
-        "cut",
-        "tr",
-        "nl",
-        "tac",
-        "sha256sum",
-        "md5sum",
-        "jq",
-        "colordiff",
-    ];
-    shows.contains(&program)
-}
-
-/// Whether a redirection gives a command something to read.
-fn feeds(redirect: &IoRedirect) -> bool {
-    match redirect {
-        IoRedirect::HereString(..) | IoRedirect::HereDocument(..) => true,
-        IoRedirect::OutputAndError(..) => false,
-        IoRedirect::File(_, kind, target) => {
-            let reads = matches!(
-                kind,
-                IoFileRedirectKind::Read | IoFileRedirectKind::ReadAndWrite | IoFileRedirectKind::DuplicateInput
-            );
-            let nothing = match target {
-                IoFileRedirectTarget::Filename(word) => word.value == "/dev/null",
-                IoFileRedirectTarget::Duplicate(word) => word.value == "-",
-                IoFileRedirectTarget::Fd(_) | IoFileRedirectTarget::ProcessSubstitution(..) => false,
-            };
-            reads && !nothing
         }
     }
 }

@@ -87,8 +87,50 @@ fn sets_program(setting: &str) -> bool {
     setting.split_once('=').is_some_and(|(key, value)| is_program(key, value))
 }
 
-/// Beginnings of options whose value is a command.
-const COMMANDS: &[&str] = &["--upl", "--receive-p", "--exe", "--extc", "--open-f", "--config-env", "--smtp-server=/"];
+/// Long options whose value is a command, or a folder of commands.
+const COMMANDS: &[&str] =
+    &["upload-pack", "receive-pack", "exec", "exec-path", "extcmd", "open-files-in-pager", "authors-prog"];
+
+/// Verbs that are made to run a program, or that take one in too many ways to tell.
+const RUNNING_VERBS: &str = "filter-branch instaweb credential daemon p4 cvsserver send-email remote-ext remote-fd \
+    merge-index svn cvsimport cvsexportcommit archimport shell hook difftool--helper mergetool--lib web--browse \
+    http-backend imap-send citool gui";
+
+/// Verbs whose words are names, patterns and messages. Their options that run something are found here.
+const TEXT_VERBS: &str = "add am annotate apply blame branch cat-file check-ignore checkout cherry-pick clean commit \
+    config describe diff format-patch grep help init log ls-files ls-tree merge mv notes reflog remote reset restore \
+    rev-list rev-parse revert rm shortlog show show-ref stage stash status switch tag worktree";
+
+fn holds(list: &str, verb: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == verb)
+}
+
+/// Whether an option takes a command. Git takes any beginning of a name that no other option has.
+fn takes_command(word: &str) -> bool {
+    let Some(name) = word.strip_prefix("--").map(|long| long.split('=').next().unwrap_or(long)) else { return false };
+    !name.is_empty()
+        && (COMMANDS.iter().any(|known| known.starts_with(name))
+            || name.starts_with("config-e")
+            || name.ends_with("-cmd"))
+}
+
+/// Whether options for `git clone` that another program hands on give it a program.
+pub(super) fn is_told_a_program(words: &[String]) -> bool {
+    words.iter().any(|word| takes_command(word) || ["-u", "-c", "--config"].iter().any(|start| word.starts_with(start)))
+}
+
+/// Whether the words behind the verb are text to git.
+pub(super) fn reads_text(words: &[String]) -> bool {
+    verb(words).is_none_or(|at| holds(TEXT_VERBS, &words[at]))
+}
+
+/// The words behind a verb that runs git once more: `git for-each-repo --config=x push`.
+pub(super) fn once_more(words: &[String]) -> &[String] {
+    match verb(words) {
+        Some(at) if words[at] == "for-each-repo" => &words[at + 1..],
+        _ => &[],
+    }
+}
 
 /// Whether git runs a program that its words give it.
 pub(super) fn runs_a_program(words: &[String]) -> bool {
@@ -109,17 +151,18 @@ pub(super) fn runs_a_program(words: &[String]) -> bool {
     if setting(before) || (clones && setting(after)) {
         return true;
     }
-    let option = |word: &String| COMMANDS.iter().any(|start| word.starts_with(start));
     // A path that git only prints.
     let asks = words.len() == 1 && words[0] == "--exec-path";
-    if (!asks && words.iter().any(option)) || words.iter().any(|word| word.contains("ext::") || word.contains("fd::")) {
+    if (!asks && words.iter().any(|word| takes_command(word)))
+        || words.iter().any(|word| word.contains("ext::") || word.contains("fd::"))
+    {
         return true;
     }
     let has = |letter: char| {
         after.iter().skip(1).any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
     };
     match name {
-        "filter-branch" | "instaweb" | "credential" | "daemon" | "p4" | "cvsserver" => true,
+        verb if holds(RUNNING_VERBS, verb) => true,
         "difftool" | "rebase" => has('x'),
         "clone" => has('u'),
         "grep" => has('O'),

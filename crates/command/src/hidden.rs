@@ -2,7 +2,7 @@
 
 use super::shell::{self, is_input, is_shell};
 use super::unwrap::{base, is_assignment};
-use super::{builtin, given, inline, marks};
+use super::{builtin, database, given, inline, marks};
 
 /// Interpreters that take a program as a word or from their input.
 const INTERPRETERS: &[&str] = &[
@@ -157,7 +157,7 @@ fn module_runs(family: &str, words: &[String]) -> bool {
 pub(super) fn hidden_program(argv: &[String]) -> Option<&'static str> {
     let (program, words) = argv.split_first()?;
     // The value of a variable may be a path.
-    let name = if is_assignment(program) { program } else { base(program) };
+    let name = if is_assignment(program) { program } else { inline::plain_name(base(program)) };
     if is_shell(name) {
         return shell::hidden(name, words);
     }
@@ -214,6 +214,56 @@ fn script<'w>(family: &str, words: &'w [String]) -> Option<&'w String> {
     words.get(script_at(family, words)?)
 }
 
+/// Long options that take the next word.
+fn long_valued(family: &str) -> &'static [&'static str] {
+    match family {
+        "node" | "nodejs" => &["-require", "-import", "-loader", "-experimental-loader", "-conditions", "-title"],
+        "python" | "pypy" => &["-check-hash-based-pycs"],
+        _ => &[],
+    }
+}
+
+/// Letters that make an interpreter read further commands from its input once its script has ended.
+fn interactive(family: &str) -> &'static str {
+    match family {
+        "python" | "pypy" | "node" | "nodejs" | "lua" | "luajit" | "julia" => "i",
+        "php" => "a",
+        "perl" => "d",
+        _ => "",
+    }
+}
+
+/// Whether an option before its script makes an interpreter run something else too.
+fn takes_more_than_its_script(family: &str, words: &[String]) -> bool {
+    let end = script_at(family, words).unwrap_or(words.len());
+    let values = valued(family);
+    let verb = words.get(end).is_some_and(|word| matches!(word.as_str(), "repl" | "inspect" | "debug"));
+    if verb && matches!(family, "node" | "nodejs" | "deno" | "bun") {
+        return true;
+    }
+    // Their options load files and then read on from the input.
+    if end > 0
+        && end < words.len()
+        && matches!(family, "guile" | "erl" | "osascript" | "pwsh" | "powershell" | "groovy")
+    {
+        return true;
+    }
+    words[..end].iter().any(|word| {
+        let word = marks::bare(word);
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.starts_with('-')) else {
+            return word == "--interactive";
+        };
+        // A module of perl is code: `-MPOSIX;system(…)`.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_:=,./+-".contains(c);
+        if family == "perl" && !letters.chars().all(plain) {
+            return true;
+        }
+        // The letters after `m` are a module, those after a letter with a value are that value.
+        let own = letters.split(|c| matches!(c, 'm' | 'M') || values.contains(c)).next().unwrap_or("");
+        own.contains(|c| interactive(family).contains(c))
+    })
+}
+
 /// Where that word stands.
 fn script_at(family: &str, words: &[String]) -> Option<usize> {
     let mut at = 0;
@@ -221,12 +271,13 @@ fn script_at(family: &str, words: &[String]) -> Option<usize> {
         match word.strip_prefix('-') {
             None | Some("") => return Some(at),
             Some(letters) => {
-                if letters.starts_with('m') && letters.len() > 1 {
+                if matches!(family, "python" | "pypy") && letters.starts_with('m') && letters.len() > 1 {
                     return Some(at);
                 }
                 at += 1;
                 let takes = |letter: char| valued(family).contains(letter);
-                at += usize::from(!letters.starts_with('-') && letters.ends_with(takes));
+                let long = long_valued(family).contains(&letters);
+                at += usize::from(long || (!letters.starts_with('-') && letters.ends_with(takes)));
             }
         }
     }
@@ -288,9 +339,9 @@ fn inline_before(family: &str, words: &[String]) -> bool {
 /// a file that a shell reads by its name, tells as much as the name of a script does.
 pub(super) fn hides(argv: &[String]) -> bool {
     let Some((program, words)) = argv.split_first() else { return false };
-    let name = if is_assignment(program) { program } else { base(program) };
+    let name = if is_assignment(program) { program } else { inline::plain_name(base(program)) };
     let family = family_of(name);
-    if open_before_script(name, words) {
+    if open_before_script(name, words) || (is_interpreter(name) && takes_more_than_its_script(family, words)) {
         return true;
     }
     if hidden_program(argv).is_none() {
@@ -299,12 +350,7 @@ pub(super) fn hides(argv: &[String]) -> bool {
     match name {
         "source" | "." => words.first().is_none_or(|file| marks::of(file).is_some() || is_input(file)),
         _ if family.ends_with("awk") && is_interpreter(name) => awk_runs(words),
-        _ if family == "sqlite" => {
-            words.len() < 2
-                || words
-                    .iter()
-                    .any(|word| word.trim_start().starts_with('.') || word.contains("edit(") || word == "-cmd")
-        }
+        _ if family == "sqlite" => database::sqlite_runs(words),
         _ if is_interpreter(name) => {
             let Some(at) = script_at(family, words) else { return true };
             inline_before(family, &words[..=at])

@@ -1,8 +1,9 @@
 //! Programs that run a program given as the value of an option, as one of their words, or in a variable.
 
+use super::assigned::{self, runs_variable};
 use super::shell::is_input;
 use super::unwrap::{self, is_assignment};
-use super::{git, sed};
+use super::{database, git, sed};
 
 /// Options whose value is a command.
 struct Runs {
@@ -48,7 +49,16 @@ static RUNS: &[Runs] = &[
     runs(&["mosh"], "", &["ssh", "server"]),
     runs(&["hg"], "", &["config"]),
     runs(&["svn"], "", &["config-option", "diff-cmd", "diff3-cmd", "editor-cmd"]),
-    runs(&["npm", "pnpm", "yarn"], "", &["script-shell", "node-options"]),
+    runs(
+        &["npm", "pnpm", "yarn", "bun", "npx", "pnpx", "bunx"],
+        "",
+        &["script-shell", "node-options", "shell", "call", "git", "editor", "viewer", "browser", "onload-script"],
+    ),
+    runs(&["bazel", "bazelisk"], "", &["run_under"]),
+    runs(&["meson"], "", &["wrapper", "gdb-path"]),
+    runs(&["nano", "pico"], "s", &["speller"]),
+    runs(&["gpg", "gpg2"], "", &["photo-viewer", "agent-program", "dirmngr-program", "exec-path"]),
+    runs(&["pandoc"], "F", &["filter", "pdf-engine"]),
     Runs { words: &["TT"], ..runs(&["zip"], "", &["unzip-command"]) },
     Runs { words: &["exec", "toolexec", "vettool"], ..runs(&["go"], "", &["exec", "toolexec", "vettool"]) },
     Runs { words: &["wrapper"], ..runs(&["gcc", "g++", "cc", "c++", "clang", "clang++"], "", &["wrapper"]) },
@@ -101,15 +111,76 @@ const OWN_LANGUAGE: &[&str] = &[
     "swipl",
     "racket",
     "ipython",
+    "gview",
+    "rview",
+    "rgvim",
+    "rgview",
+    "gvimdiff",
+    "eview",
+    "nvi",
+    "vile",
+    "elvis",
+    "editor",
+    "sensible-editor",
+    "mg",
+    "jed",
+    "joe",
+    "jmacs",
+    "jove",
+    "kak",
+    "hx",
+    "helix",
+    "ghci",
+    "pry",
+    "duckdb",
+    "sqlplus",
+    "mongo",
+    "mongosh",
+    "smbclient",
+    "telnet",
+    "s-nail",
+    "maxima",
+    "gp",
+    "tig",
+    "run-parts",
 ];
+
+/// Programs that take commands of their own from their input, and are ordinary without one.
+const FED_LANGUAGE: &[&str] = &["gdb", "cgdb", "lldb", "dlv", "jdb", "rr", "wdb", "pdb", "ipdb", "kdb"];
+
+/// Ends that a distribution gives to the variants of one program.
+const VARIANTS: &[&str] = &[
+    ".basic",
+    ".tiny",
+    ".nox",
+    ".gtk",
+    ".gtk3",
+    ".athena",
+    ".openbsd",
+    ".traditional",
+    ".mailutils",
+    "-gtk",
+    "-nox",
+    "-lucid",
+];
+
+/// The name without the end that tells variants of one program apart: `vim.basic` is `vim`.
+pub(super) fn plain_name(name: &str) -> &str {
+    VARIANTS.iter().find_map(|end| name.strip_suffix(end)).filter(|plain| !plain.is_empty()).unwrap_or(name)
+}
+
+/// Whether a program takes what it runs from the input that a line gives it.
+pub(super) fn runs_what_it_is_fed(argv: &[String]) -> bool {
+    argv.first().is_some_and(|program| FED_LANGUAGE.contains(&plain_name(unwrap::base(program))))
+}
 
 /// What may stand where a command may: it does nothing with what it is given but pack, show or carry it.
 const HARMLESS: &[&str] = &[
     "gzip", "gunzip", "bzip2", "xz", "zstd", "unzstd", "lz4", "lzip", "lzma", "lzop", "pigz", "pbzip2", "pxz", "zcat",
-    "brotli", "ssh", "cat", "less", "more", "true", "false", ":", "dot", "echo", "totals",
+    "brotli", "ssh", "cat", "less", "more", "true", "false", ":", "dot", "echo", "totals", "ccache", "sccache",
 ];
 
-const AS_OPTION: &str = "an option or a word is a program that is run";
+pub(super) const AS_OPTION: &str = "an option or a word is a program that is run";
 const AS_VARIABLE: &str = "a variable is a program that is run";
 
 /// Whether what such a program runs is found here.
@@ -127,6 +198,8 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
     }
     if OWN_LANGUAGE.contains(&name) {
         let asks = matches!(words, [only] if matches!(only.as_str(), "--version" | "--help" | "-l"));
+        let lists = name == "run-parts" && words.iter().any(|word| matches!(word.as_str(), "--test" | "--list"));
+        let asks = asks || lists;
         return (!asks).then_some("a program has commands of its own, which may run others");
     }
     match name {
@@ -137,7 +210,12 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
         {
             Some(AS_VARIABLE)
         }
-        "make" | "gmake" | "bmake" | "pmake" => makes(words),
+        "read" | "mapfile" | "readarray" | "getopts" | "printf" | "unset" | "declare" | "typeset" | "local"
+            if assigned::places_programs(words) =>
+        {
+            Some(AS_VARIABLE)
+        }
+        "make" | "gmake" | "bmake" | "pmake" => assigned::makes(words),
         "crontab" => (!words.iter().any(|word| word == "-l")).then_some("a table of commands is installed"),
         "ssh" | "autossh" | "scp" | "mosh" | "sshfs" | "rsync" => connects(name, words),
         "socat" => any(words, &["exec:", "system:", "shell:"]).then_some(AS_OPTION),
@@ -155,8 +233,13 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
             let inline = |word: &String| is_input(word) || matches!(word.as_str(), "-e" | "--eval" | "runner" | "r");
             words.iter().any(inline).then_some(AS_OPTION)
         }
-        "gh" => words.iter().any(|word| word == "alias").then_some(AS_OPTION),
-        "psql" | "mysql" | "mariadb" => database(words),
+        "gh" => {
+            // What is behind `--` goes to git.
+            let own = words.iter().position(|word| word == "--").map_or(&[][..], |at| &words[at..]);
+            (words.iter().any(|word| word == "alias") || git::is_told_a_program(own)).then_some(AS_OPTION)
+        }
+        "mvn" | "mvnw" => any(words, &["exec:", "exec.executable"]).then_some(AS_OPTION),
+        "psql" | "mysql" | "mariadb" => database::hidden(words),
         "tar" | "gtar" | "bsdtar" => {
             // Letters without a dash: which word is whose value depends on all of them.
             let bundle = words.first().is_some_and(|first| {
@@ -207,7 +290,7 @@ pub(super) fn lines(name: &str, words: &[String]) -> Vec<String> {
 }
 
 /// Whether a shell that ran it would start nothing that matters.
-fn is_harmless(line: &str) -> bool {
+pub(super) fn is_harmless(line: &str) -> bool {
     let plain = !line.contains([';', '|', '&', '<', '>', '$', '`', '(', ')', '\n', '{', '\\', '!'])
         && !any(&[line.to_owned()], SSH_RUNS);
     let first = line.split_whitespace().next().unwrap_or("");
@@ -217,48 +300,6 @@ fn is_harmless(line: &str) -> bool {
 
 fn any(words: &[String], parts: &[&str]) -> bool {
     words.iter().map(|word| word.to_ascii_lowercase()).any(|word| parts.iter().any(|part| word.contains(part)))
-}
-
-/// `NAME=value` where the value is run by whatever looks at the variable.
-fn runs_variable(word: &str) -> bool {
-    let Some((name, value)) = word.split_once('=') else { return false };
-    let name = name.trim_end_matches('+');
-    let ends = ["PAGER", "EDITOR", "VISUAL", "BROWSER", "_COMMAND", "ASKPASS", "_RSH", "LESSOPEN", "LESSCLOSE"];
-    if ends.iter().any(|end| name.ends_with(end)) || matches!(name, "GIT_SSH" | "GIT_EXTERNAL_DIFF" | "TAR_OPTIONS") {
-        return !is_harmless(value);
-    }
-    let expands = value.contains(['$', '`']);
-    match name {
-        "PS0" | "PS1" | "PS2" | "PS3" | "PS4" | "BASH_ENV" | "ENV" => expands || is_input(value),
-        "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => expands || value.contains("eval"),
-        "NODE_OPTIONS" => ["data:", "import", "require", "loader"].iter().any(|part| value.contains(part)),
-        "PERL5OPT" | "RUBYOPT" => value.contains(|c: char| !c.is_ascii_alphanumeric() && !"-_:./ =".contains(c)),
-        "PERL5DB" | "GIT_CONFIG_PARAMETERS" | "GIT_CONFIG_COUNT" => true,
-        _ => {
-            ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "BASH_FUNC_"].iter().any(|start| name.starts_with(start))
-                || value.starts_with("() {")
-                || is_input(value)
-                // Arithmetic evaluates the value of a name, and what its index runs.
-                || (value.contains('[') && (value.contains("$(") || value.contains('`')))
-        }
-    }
-}
-
-fn makes(words: &[String]) -> Option<&'static str> {
-    let input = |word: &String| word == "-" || is_input(word) || word.strip_prefix("-f").is_some_and(is_dash);
-    let long = |word: &String| word.split_once('=').is_some_and(|(_, value)| value == "-" || is_input(value));
-    if words.iter().any(|word| input(word) || long(word)) {
-        return Some("make takes its rules from its input");
-    }
-    let variable = |word: &String| {
-        let shell = ["SHELL", ".SHELLFLAGS"].iter().any(|name| word.starts_with(name) && word.contains('='));
-        shell || word.contains("$(") || word.contains("${") || word.contains('`')
-    };
-    words.iter().any(variable).then_some(AS_OPTION)
-}
-
-fn is_dash(text: &str) -> bool {
-    text == "-"
 }
 
 /// Settings of ssh that name a program or a library.
@@ -272,15 +313,4 @@ fn connects(name: &str, words: &[String]) -> Option<&'static str> {
     let asks = words.iter().any(|word| matches!(word.as_str(), "-V" | "-N" | "-G" | "-Q" | "-O"));
     (name == "ssh" && !asks && unwrap::inner(&[&[name.to_owned()], words].concat()).is_empty())
         .then_some("a shell takes its commands from its input")
-}
-
-fn database(words: &[String]) -> Option<&'static str> {
-    if words.iter().any(|word| word.contains('\\')) || any(words, &["system", "program"]) {
-        return Some(AS_OPTION);
-    }
-    let given = |word: &String| {
-        ["-c", "-f", "-e", "--command", "--file", "--execute"].iter().any(|option| word.starts_with(option))
-            || matches!(word.as_str(), "--version" | "-V" | "-l" | "--list" | "--help")
-    };
-    (!words.iter().any(given)).then_some("a program takes its commands from its input")
 }

@@ -8,8 +8,11 @@
 //! understood is refused, or opaque.
 
 mod analyse;
+mod assigned;
 mod builtin;
 mod cut;
+mod database;
+mod fed;
 mod find;
 mod git;
 mod given;
@@ -28,21 +31,24 @@ pub mod place;
 mod plan;
 mod runners;
 mod screen;
+mod scripts;
 mod sed;
 mod shell;
 mod stage;
 mod steps;
 mod table;
+mod texts;
 mod unwrap;
 mod vars;
 pub mod verbs;
 mod word;
 
 pub use analyse::{Analysis, Redirected, analyse, forms, forms_of_line, unwrapped};
-pub use known::is_known;
+pub use known::{Reads, is_known, reads};
 pub use leaves::leaves;
 pub use line::read_only;
 pub use marks::hides_program;
+pub use names::whole_name;
 pub use place::may_hold_secrets;
 pub use plan::{
     Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
@@ -52,5 +58,6 @@ pub use shell::is_shell;
 pub use stage::lines_printed;
 pub use steps::{Joined, Step, steps};
 pub use table::program_names;
+pub use texts::{may_hold_command, pieces};
 pub use unwrap::{base, is_assignment, may_be_line};
 pub use word::{GlobPattern, Word};

@@ -3,7 +3,7 @@
 use portcullis_base::OtherForm;
 
 use crate::analyse::{Analysis, forms};
-use crate::marks;
+use crate::{hidden, marks};
 
 impl Analysis {
     /// With what the file system tells of the programs: `names` gives, for a program as it is written, the names of the
@@ -29,6 +29,12 @@ impl Analysis {
             out
         };
         self.linked = self.commands.iter().enumerate().map(with_names).collect();
+        // A program with a language of its own is one by every name: `editor` is vim.
+        let hides = |form: &OtherForm| hidden::hides(&marks::put_on(&form.words, &form.open));
+        if self.linked.iter().flatten().any(hides) {
+            self.hides = true;
+            self.opaque.push("a program is a link to one that may run others".to_owned());
+        }
         self
     }
 

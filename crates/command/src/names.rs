@@ -34,3 +34,12 @@ pub(super) fn other(argv: &[String]) -> Option<Vec<String>> {
     }
     None
 }
+
+/// The same words with a program and verb apart: `git-push x` is `git push x`.
+#[must_use]
+pub fn whole_name(form: &[String]) -> std::borrow::Cow<'_, [String]> {
+    match form.split_first().and_then(|(program, rest)| Some((verbs::hyphenated(base(program))?, rest))) {
+        Some(((program, verb), rest)) => [&[program.to_owned(), verb.to_owned()], rest].concat().into(),
+        None => form.into(),
+    }
+}

@@ -189,12 +189,22 @@ pub(super) const ANY_TAIL: &[&str] = &[
     "dx",
     "pipexec",
     "rush",
+    "nyc",
+    "c8",
+    "runc",
+    "k3s",
+    "k0s",
+    "microk8s",
+    "minikube",
 ];
 
 /// Managers of packages and environments that run what comes after one of these words.
 pub(super) const RUNNERS: &[(&[&str], &[&str])] = &[
     (&["uv", "poetry", "pipenv", "hatch", "pdm", "rye", "conda", "mamba", "micromamba", "pixi"], &["run"]),
-    (&["npm", "pnpm", "yarn", "bun", "bundle"], &["exec", "dlx", "x"]),
+    (&["npm", "pnpm", "yarn", "bun", "bundle"], &["exec", "dlx", "x", "explore"]),
+    (&["tox"], &["exec", "e"]),
+    (&["meson"], &["devenv"]),
+    (&["ctest"], &["--test-command"]),
     (&["git"], &["run", "foreach"]),
     (&["cmake"], &["-E"]),
     (&["ip"], &["exec"]),

@@ -4,9 +4,9 @@
 //! few lets a forbidden command through; so where the options of a wrapper are not understood, every
 //! tail of its words counts.
 
-use super::inline;
 use super::runners::{ANY_TAIL, RUNNERS};
 use super::shell::{self, is_shell};
+use super::{assigned, git, inline};
 
 /// What a wrapper hands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,14 +134,15 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
     let argv = &argv[..argv.len().min(WORDS_MAX)];
     let Some((program, words)) = argv.split_first() else { return Vec::new() };
     let mut out = Vec::new();
+    // The value of a variable may be a path.
+    if is_assignment(program) {
+        out.extend((!words.is_empty()).then(|| Inner::Argv(words.to_vec())));
+        return out;
+    }
     if program.contains('/') && !base(program).is_empty() {
         let mut bare = argv.to_vec();
         bare[0] = base(program).to_owned();
         out.push(Inner::Argv(bare));
-        return out;
-    }
-    if is_assignment(program) {
-        out.extend((!words.is_empty()).then(|| Inner::Argv(words.to_vec())));
         return out;
     }
     // `time -- rm x`; and `=rm x` of zsh.
@@ -155,6 +156,7 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
     }
     let name = program.as_str();
     out.extend(inline::lines(name, words).into_iter().filter(|line| !line.is_empty()).map(Inner::Line));
+    out.extend(by_verb(name, words));
     if is_shell(name) {
         out.extend(shell::lines(words).into_iter().map(Inner::Line));
     } else if matches!(name, "env" | "genv") && words.iter().any(|word| is_split_string(word)) {
@@ -163,15 +165,50 @@ pub(super) fn inner(argv: &[String]) -> Vec<Inner> {
         out.extend(executed_by_find(words));
     } else if ANY_TAIL.contains(&name) || is_loader(name) || name.starts_with("qemu-") {
         out.extend(tails(words));
-        out.extend(words.iter().filter(|word| may_be_line(word)).cloned().map(Inner::Line));
+        out.extend(lines_in(words));
     } else if let Some(at) = runner_verb(name, words) {
         let words = &words[at + 1..];
         out.extend(tails(words));
-        out.extend(words.iter().filter(|word| may_be_line(word)).cloned().map(Inner::Line));
+        out.extend(lines_in(words));
     } else if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
         out.extend(wrapper.inner(name, words));
     }
     out
+}
+
+/// What a program runs by a verb, or by a variable of its own.
+fn by_verb(name: &str, words: &[String]) -> Vec<Inner> {
+    match name {
+        "git" => {
+            let again = git::once_more(words);
+            let with_git = |at: usize| Inner::Argv([&["git".to_owned()], &again[at..]].concat());
+            (0..again.len().min(TAILS_MAX)).map(with_git).collect()
+        }
+        // `cargo watch -x publish`
+        "cargo" if words.iter().any(|word| word == "watch") => {
+            let given = |(at, word): (usize, &String)| {
+                let attached = word.strip_prefix("--exec=").or_else(|| word.strip_prefix("-x"));
+                match attached {
+                    Some("") => words.get(at + 1).cloned(),
+                    None if word == "--exec" => words.get(at + 1).cloned(),
+                    attached => attached.map(str::to_owned),
+                }
+            };
+            let verbs = words.iter().enumerate().filter_map(given);
+            verbs.map(|verb| Inner::Line(format!("cargo {verb}"))).collect()
+        }
+        "make" | "gmake" | "bmake" | "pmake" => assigned::programs_of_make(words).map(Inner::Line).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The words that a shell would take for a line, and the values of options that it would.
+fn lines_in(words: &[String]) -> impl Iterator<Item = Inner> {
+    let lines = words.iter().filter(|word| may_be_line(word));
+    lines.flat_map(|word| {
+        let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map(|(_, value)| value.to_owned());
+        [Some(word.clone()), value].into_iter().flatten().map(Inner::Line)
+    })
 }
 
 impl Wrapper {
@@ -285,11 +322,16 @@ fn is_split_string(word: &str) -> bool {
 fn split_strings(words: &[String]) -> Vec<Inner> {
     let mut out = tails(words);
     if let Some((at, word)) = words.iter().enumerate().find(|(_, word)| is_split_string(word)) {
-        let attached = word.split_once('S').map_or("", |(_, rest)| rest);
-        let attached = word.split_once('=').map_or(attached, |(_, rest)| rest);
+        let before = if word.starts_with("--") { '=' } else { 'S' };
+        let attached = word.split_once(before).map_or("", |(_, rest)| rest);
         let rest = words[at + 1..].iter().map(String::as_str);
         let line: Vec<&str> = std::iter::once(attached).chain(rest).collect();
-        out.push(Inner::Line(line.join(" ").trim().to_owned()));
+        let line = line.join(" ").trim().to_owned();
+        // `\_` is a blank to it, and so are these; another character stands for itself.
+        let blanks = ["\\_", "\\t", "\\n", "\\v", "\\f", "\\r"];
+        let blank = blanks.iter().fold(line.clone(), |line, blank| line.replace(blank, " "));
+        out.extend((blank != line).then_some(Inner::Line(blank)));
+        out.push(Inner::Line(line));
     }
     out
 }

@@ -114,7 +114,8 @@ static VERBS: &[Verbs] = &[
          help hook logout org outdated pack ping pkg prefix profile prune publish query repo restart \
          root set star stars start stop team token unpublish unstar version whoami install-test npm",
         ),
-        before: &[("workspace", 1), ("recursive", 0), ("multi", 0), ("m", 0)],
+        // The last ones are values of options that need none: `--dry-run false`.
+        before: &[("workspace", 1), ("recursive", 0), ("multi", 0), ("m", 0), ("true", 0), ("false", 0), ("null", 0)],
         ..verbs("npm pnpm yarn bun", NPM_VALUED, NPM_FLAGS)
     },
     Verbs {
@@ -365,6 +366,9 @@ const VERSIONED: &str = "python pypy pip node nodejs ruby gem perl php lua luaji
 /// The name that programs share which are one program: without a version, a suffix, or the `w` of a wrapper script.
 pub fn family(name: &str) -> &str {
     let name = name.strip_suffix(".exe").unwrap_or(name);
+    // `npx npm@10`, `npx any@npm:npm`
+    let name = name.split_once("@npm:").map_or(name, |(_, real)| real);
+    let name = name.split('@').next().filter(|plain| !plain.is_empty()).unwrap_or(name);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     let name = if plain.len() < name.len() && holds(VERSIONED, plain) { plain } else { name };
     match name {
@@ -376,6 +380,7 @@ pub fn family(name: &str) -> &str {
         "npx-cli.js" => "npx",
         "yarn.js" | "yarn.cjs" | "yarnpkg" => "yarn",
         "pnpm.cjs" => "pnpm",
+        "microk8s.kubectl" => "kubectl",
         "fdfind" => "fd",
         "batcat" => "bat",
         _ => name,

@@ -135,7 +135,7 @@ impl Resource {
     /// Anything by its canonical name, of which nothing else is known yet.
     #[must_use]
     pub const fn bare(kind: ResourceKind, canonical: String, raw: String) -> Self {
-        let command = CommandFacts { open: Vec::new(), linked: Vec::new(), hides: false };
+        let command = CommandFacts { open: Vec::new(), linked: Vec::new(), hides: false, input: Vec::new() };
         Self { kind, canonical, raw, inside: false, fed: false, command, class: None }
     }
 }

@@ -26,6 +26,7 @@ pub fn line_access(
             open: analysis.open.get(at).cloned().unwrap_or_default(),
             linked: analysis.linked.get(at).cloned().unwrap_or_default(),
             hides: false,
+            input: analysis.inputs.iter().filter(|(words, _)| words == argv).map(|(_, text)| text.clone()).collect(),
         },
         ..Resource::argv(argv, argv.join(" "))
     });

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use crate::fit::{Fit, program_key};
 use crate::subject::Subject;
 use crate::{ArgvPattern, HostPattern, PathPattern, ResourcePattern, Rule, RuleEffect, Specificity, WordPattern};
+use portcullis_command::base;
 use portcullis_command::verbs::hyphenated;
 
 /// A pattern of the rule with this number, and how closely it fits where it matches.
@@ -116,8 +117,9 @@ impl Index {
 
     /// Whether a word may be a program that such a rule names.
     pub(crate) fn restricts(&self, word: &str) -> bool {
-        let value = word.split_once('=').filter(|(name, _)| name.starts_with('-')).map(|(_, value)| value);
-        std::iter::once(word).chain(value).any(|name| self.restricting.contains_key(program_key(name)))
+        let names = |name: &str| self.restricting.contains_key(program_key(name));
+        let verb = |name: &str| hyphenated(base(name)).is_some_and(|(program, _)| names(program));
+        std::iter::once(word).chain(attached(word)).any(|name| names(name) || verb(name))
     }
 
     /// Those rules.
@@ -181,6 +183,13 @@ impl Index {
         out.dedup_by_key(|hit| hit.0);
         out
     }
+}
+
+/// What a word may hold that begins with something else: the value of an option or of a variable.
+pub(crate) fn attached(word: &str) -> impl Iterator<Item = &str> {
+    let value = word.split_once('=').map(|(_, value)| value);
+    let letter = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
+    value.into_iter().chain(letter).filter(|value| !value.is_empty())
 }
 
 fn all<'m, P>(map: &'m HashMap<String, Vec<Entry<P>>>, key: &str) -> impl Iterator<Item = &'m Entry<P>> {

@@ -20,6 +20,11 @@ impl Specificity {
     pub(crate) const fn new(leading: usize, chars: usize, exact: bool) -> Self {
         Self { leading, chars, exact }
     }
+
+    /// How many words of a command, or segments of a path, are fixed.
+    pub(crate) const fn leading(self) -> usize {
+        self.leading
+    }
 }
 
 /// One kind of resource and the patterns over it, any of which may match.

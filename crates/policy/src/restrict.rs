@@ -1,8 +1,9 @@
 //! Rules that forbid a command, or pin an ask about it, in whatever form the command is written (tool-contract 13.3,
 //! L32).
 //!
-//! A form that is certain decides as the rule says. Where a denied command could only be hidden, in words that become
-//! known when the line runs or in those of a program that nobody knows, a person has to look.
+//! A form that is certain decides as the rule says. Where a denied command could only be hidden, a person has to look:
+//! in words that become known when the line runs, in those of a program that nobody knows, and in a text that a program
+//! may run, such as the value of an option, a variable, or what the line gives it to read.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +11,10 @@ use portcullis_base::{CommandFacts, OtherForm};
 use portcullis_contract::{Action, Resource};
 
 use crate::fit::Fit;
+use crate::index::attached;
 use crate::subject::Subject;
 use crate::{Asker, Layer, Policy, ResourcePattern, Rule, RuleEffect, Specificity};
-use portcullis_command::{self as command, base, is_assignment, is_known, marks, may_be_line};
+use portcullis_command::{self as command, Reads, base, is_assignment, marks, may_be_line, may_hold_command};
 
 /// Words of a program that nobody knows which are looked at as a line for a shell.
 const LINES_MAX: usize = 16;
@@ -94,6 +96,7 @@ impl Search<'_> {
         for OtherForm { words, open } in &facts.linked {
             self.with_forms(&marks::put_on(words, open));
         }
+        facts.input.iter().for_each(|text| self.text(text));
     }
 
     fn with_forms(&mut self, argv: &[String]) {
@@ -121,12 +124,22 @@ impl Search<'_> {
             }
         }
         let Some((program, words)) = form.split_first() else { return };
+        if is_assignment(program) || program.starts_with('-') {
+            return self.value(program);
+        }
         // Few words are the name of a denied program or a line, so that is asked first.
         let index = self.policy.index();
-        let telling = |word: &String| index.restricts(word) || command::is_shell(base(word)) || may_be_line(word);
-        let looked_through = is_assignment(program) || program.starts_with('-');
-        if !looked_through && words.iter().any(telling) && !is_known(program) {
-            self.tails(words);
+        let telling = |word: &String| index.restricts(word) || command::is_shell(base(word)) || may_hold_command(word);
+        if !words.iter().any(telling) {
+            return;
+        }
+        match command::reads(form) {
+            Reads::Text => {}
+            Reads::Values => self.values(words),
+            Reads::Anything => {
+                self.tails(words);
+                self.values(words);
+            }
         }
     }
 
@@ -138,7 +151,7 @@ impl Search<'_> {
                 continue;
             }
             self.tail(&words[at..]);
-            if let Some((_, value)) = word.split_once('=').filter(|(name, _)| name.starts_with('-')) {
+            for value in attached(word) {
                 self.tail(&[&[value.to_owned()], &words[at + 1..]].concat());
             }
             let shell = command::is_shell(base(word));
@@ -150,9 +163,53 @@ impl Search<'_> {
         }
     }
 
+    /// What a program may run that understands its words: a verb of another program among them, and a text in one.
+    fn values(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let bare = marks::bare(word);
+            for program in std::iter::once(bare).chain(attached(bare)) {
+                if self.policy.index().restricts(program) {
+                    self.verb(&[&[program.to_owned()], &words[at + 1..]].concat());
+                }
+            }
+            if may_hold_command(bare) {
+                self.value(bare);
+            }
+        }
+    }
+
+    /// A word, and what is attached to an option or a variable in it.
+    fn value(&mut self, word: &str) {
+        let word = marks::bare(word);
+        std::iter::once(word).chain(attached(word)).for_each(|text| self.text(text));
+    }
+
+    /// A text in which a program may find a command. Where a command begins, any rule counts. Anywhere else the name of a
+    /// program is a word like others, so that only a rule that names a verb too is told from it.
+    fn text(&mut self, text: &str) {
+        for piece in command::pieces(text) {
+            for at in 0..piece.len() {
+                if at == 0 && piece.len() > 1 { self.tail(&piece) } else { self.verb(&piece[at..]) }
+            }
+        }
+    }
+
+    /// A command of which a rule names more than the program.
+    fn verb(&mut self, form: &[String]) {
+        let form = &command::whole_name(form);
+        if form.first().is_none_or(|program| !self.policy.index().restricts(program)) {
+            return;
+        }
+        for (rule, fit, specificity) in self.fitting(form) {
+            if fit != Fit::No && specificity.leading() > 1 {
+                self.suspect(rule);
+            }
+        }
+    }
+
     fn tail(&mut self, form: &[String]) {
         if !command::hides_program(form) {
-            for (rule, fit, _) in self.fitting(form) {
+            for (rule, fit, _) in self.fitting(&command::whole_name(form)) {
                 if fit != Fit::No {
                     self.suspect(rule);
                 }

@@ -209,6 +209,87 @@ fn l31_under_approvals_allow_a_line_that_may_hide_a_denied_command_waits_for_a_p
     }
 }
 
+/// Lines that carry `touch made` in a text which some program runs: the value of an option or a variable, a script that
+/// the line writes, what it gives a program to read, or a name that `PATH` leads to.
+const CARRYING: &[&str] = &[
+    "git init -q r; git -C r ls-remote --u='touch ../made;git-upload-pack' .",
+    "git clone -q --up='touch made;git-upload-pack' r c",
+    "git grep --no-index --op='touch made;:' hi",
+    "git -C r -c user.name=a -c user.email=b commit -q --allow-empty -m a; git -C r commit-tree HEAD^{tree} -m x; \
+        git -C r -c user.name=a -c user.email=b rebase -q --ex 'touch ../made' --root",
+    "git remote-ext a 'touch made' <<< 'connect git-upload-pack'",
+    "make hello CC='touch made;:'",
+    "make hello LINK.c='touch made;:'",
+    "CC='touch made;:' make hello",
+    "export CC='touch made;:'; make hello",
+    "MAKEFLAGS='CC=touch\\ made;:' make hello",
+    "sqlite3 -batch x.db <<< '.shell touch made'",
+    "sqlite3 -interactive x.db <<< '.shell touch made'",
+    "sqlite3 -init /dev/stdin x.db 'select 1' <<< '.shell touch made'",
+    "sqlite3 :memory: \"select EDIT('a','touch made;:')\"",
+    "sqlite3 :memory: \"select edit ('a','touch made;:')\"",
+    "perl '-MPOSIX;system\"touch made\"' empty.pl",
+    "python3 -i empty.py <<< 'import os; os.system(\"touch made\")'",
+    "python3 -qi empty.py <<< 'import os; os.system(\"touch made\")'",
+    "node --require ./empty.js --interactive <<< 'require(\"child_process\").execSync(\"touch made\")'",
+    "A=/x/y python3 -c 'open(\"made\", \"w\")'",
+    "A=/x/y touch made",
+    "env -S 'touch\\_made'",
+    "env --split-string='touch\\_made'",
+    "run-parts --regex='^touch$' -a made /usr/bin",
+    "echo 'touch made' > x.sh; sh x.sh",
+    "cat > x.sh <<'E'\ntouch made\nE\n. ./x.sh",
+    "printf 'a:;touch made\\n' > Makefile; make; rm Makefile",
+    "echo 'open(\"made\", \"w\")' | tee x.py; python3 x.py",
+    "cp x.sh y.sh; bash y.sh",
+    "export PATH=$PWD/sub:$PATH; t made",
+    "PATH=./sub t made",
+];
+
+#[test]
+fn l32_a_denied_command_that_a_text_of_the_line_carries_waits_for_a_person() {
+    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\n\
+        argv = [[\"touch\", \"made\"], [\"touch\", \"../made\"]]\neffect = \"deny\"\n";
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        arena.write("work/hello.c", "int main(void) { return 0; }\n");
+        for (name, text) in [("hi.txt", "hi\n"), ("empty.pl", ""), ("empty.py", ""), ("empty.js", "")] {
+            arena.write(&format!("work/{name}"), text);
+        }
+        arena.write("work/sub/x", "");
+        std::os::unix::fs::symlink("/usr/bin/touch", arena.path("work/sub/t")).expect("linked");
+        // The hand is the slow part of it, so an ordinary user tries some of them.
+        let step = if who == Who::Root { 1 } else { 7 };
+        for line in CARRYING.iter().step_by(step) {
+            arena.configure("");
+            let ran = run(&arena, line);
+            assert!(arena.exists("work/made"), "the control did nothing: {line}: {}{}", ran.out, ran.err);
+            std::fs::remove_file(arena.path("work/made")).expect("removed");
+            arena.configure(deny);
+            let ran = run(&arena, line);
+            assert!(!arena.exists("work/made"), "{line}: {}{}", ran.out, ran.err);
+            assert!(matches!(ran.code, 3 | 4), "{line}: {} {}{}", ran.code, ran.out, ran.err);
+            assert!(format!("{}{}", ran.out, ran.err).contains("no-touch"), "{line}: {}{}", ran.out, ran.err);
+        }
+    }
+}
+
+#[test]
+fn l32_a_link_to_a_program_with_a_language_of_its_own_is_that_program() {
+    let arena = Arena::of(Who::Root);
+    for (link, program) in [("edit", "/usr/bin/vim"), ("db", "/usr/bin/sqlite3"), ("py", "/usr/bin/python3")] {
+        std::os::unix::fs::symlink(program, arena.path(&format!("work/{link}"))).expect("linked");
+    }
+    arena.configure(&format!("{PUSH}{ALLOW}"));
+    for line in ["./edit -es '+!x' +q", "sudo ./edit x", "./db x.db <<< '.shell x'", "./py -c x", "./py -i x.py"] {
+        let found = explained(&arena, line);
+        assert_eq!((&found["decision"], &found["only_a_person"]), (&json!("ask"), &json!(true)), "{line}: {found}");
+    }
+    for line in ["./db x.db 'select 1'", "./py x.py", "./edit --version"] {
+        assert_eq!(explained(&arena, line)["only_a_person"], false, "{line}");
+    }
+}
+
 #[test]
 fn l31_a_person_can_still_allow_it_once_and_no_answer_is_remembered() {
     let arena = Arena::of(Who::OrdinaryUser);
@@ -268,6 +349,16 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         "python3 -m pytest -m slow",
         "./build.sh > out.log 2>&1",
         "node app.js -e x",
+        "git commit -m 'git push later'",
+        "echo 'rm x; git push' > notes.txt",
+        "cat > notes.md <<'E'\nthen git push\nE",
+        "grep -rn 'git push' docs",
+        "make -j4 CC=clang CFLAGS='-O2 -g'",
+        "export PATH=$HOME/.cargo/bin:$PATH && cargo test",
+        "chmod +x x.py && python3 x.py",
+        "python3 x.py > out.log && tail out.log",
+        "sqlite3 x.db 'select * from edits'",
+        "gh pr create --title x --body 'run git push'",
     ] {
         let found = explained(&arena, line);
         assert_eq!(found["only_a_person"], false, "{line}: {found}");

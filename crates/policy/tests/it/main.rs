@@ -2,6 +2,7 @@
 //!
 //! One binary: what is linked once is waited for once.
 
+mod carried;
 mod commands;
 #[path = "../../../command/tests/it/corpus/mod.rs"]
 mod corpus;
