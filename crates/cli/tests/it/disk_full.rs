@@ -269,6 +269,18 @@ fn is_full(outcome: &Result<(), RuntimeError>) -> bool {
     )
 }
 
+/// Puts a text until there is no room for it; how often that went well.
+async fn puts_until_full(runtime: &Runtime, text: &str) -> usize {
+    for done in 0..1_000 {
+        let put = put(runtime, text).await;
+        if put.is_err() {
+            assert!(is_full(&put), "{put:?}");
+            return done;
+        }
+    }
+    panic!("it never fills up")
+}
+
 /// How many calls ended well; the log holds and every call has one observation.
 async fn told(store: &SqliteStore) -> usize {
     deliver_outbox(store).await.expect("delivered");
@@ -327,14 +339,7 @@ fn f07_load_until_the_disk_is_full_then_room_again_without_a_restart() {
         let text = noise(200_000);
         let mut done = 0;
         for round in 1..=2 {
-            let refused = loop {
-                match put(&runtime, &text).await {
-                    Ok(()) => done += 1,
-                    refused => break refused,
-                }
-                assert!(done < 1_000, "it fills up");
-            };
-            assert!(is_full(&refused), "{refused:?}");
+            done += puts_until_full(&runtime, &text).await;
             assert!(done >= round, "some went through");
             assert!(is_full(&put(&runtime, &text).await));
             // Reading goes on, and what was acknowledged is there.
@@ -362,15 +367,7 @@ fn f07_f08_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised()
         runtime.create_session_as(SESSION, "embedder").await.expect("a session");
         setrlimit(Limit::Fsize, Rlimit { current: Some(6 << 20), maximum: None }).expect("a limit");
         let text = noise(200_000);
-        let mut done = 0;
-        let refused = loop {
-            match put(&runtime, &text).await {
-                Ok(()) => done += 1,
-                refused => break refused,
-            }
-            assert!(done < 1_000, "it fills up");
-        };
-        assert!(is_full(&refused), "{refused:?}");
+        let done = puts_until_full(&runtime, &text).await;
         for _ in 0..3 {
             assert!(is_full(&put(&runtime, &text).await), "never closed for good");
         }
