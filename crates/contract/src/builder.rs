@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::codec::{self, Codec, DecodeError};
-use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::tool::{Decoded, ErasedTool, Executed, Prechecking, Shape};
 use crate::{
     AccessRequest, Anchor, Caller, Content, DefinitionVersion, ExecutorId, ExecutorKind, Precondition, Prepared,
     Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
@@ -34,8 +34,7 @@ pub enum BuildError {
 
 type Resolve<I> = Box<dyn Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync>;
 type PlanAccess<I> = Box<dyn Fn(&I, &Resolved) -> Vec<AccessRequest> + Send + Sync>;
-type Precheck<I> =
-    Box<dyn Fn(Arc<I>, Resolved, Caller) -> BoxFuture<'static, Result<Prepared, Precondition>> + Send + Sync>;
+type Precheck<I> = Box<dyn Fn(Arc<I>, Resolved, Caller) -> Prechecking + Send + Sync>;
 type Execute<I, O> = Box<dyn Fn(I, Resolved, ToolContext) -> BoxFuture<'static, Result<O, ToolFailure>> + Send + Sync>;
 type TimeoutOf<I> = Box<dyn Fn(&I) -> Option<u64> + Send + Sync>;
 type ResultLimit<I> = Box<dyn Fn(&I) -> Option<usize> + Send + Sync>;
@@ -52,17 +51,11 @@ struct Rather<I> {
     when: Applies<I>,
 }
 
-/// A tool in the making; see [`Tool::builder`].
-pub struct ToolBuilder<I, O> {
-    description: String,
-    semantics: Semantics,
-    executor: ExecutorId,
-    parts_are_intents: bool,
-    has_keys: bool,
+/// What a tool may leave out, each with a default of its own.
+struct Parts<I> {
     resolve: Option<Resolve<I>>,
     plan_access: Option<PlanAccess<I>>,
     precheck: Option<Precheck<I>>,
-    execute: Option<Execute<I, O>>,
     timeout: Option<TimeoutOf<I>>,
     result_limit: Option<ResultLimit<I>>,
     loop_key: Option<LoopKey<I>>,
@@ -71,6 +64,35 @@ pub struct ToolBuilder<I, O> {
     to_structured: Option<ToStructured<I>>,
     anchors: Option<Anchors>,
     rather: Option<Rather<I>>,
+}
+
+impl<I> Default for Parts<I> {
+    fn default() -> Self {
+        Self {
+            resolve: None,
+            plan_access: None,
+            precheck: None,
+            timeout: None,
+            result_limit: None,
+            loop_key: None,
+            to_model: None,
+            to_user: None,
+            to_structured: None,
+            anchors: None,
+            rather: None,
+        }
+    }
+}
+
+/// A tool in the making; see [`Tool::builder`].
+pub struct ToolBuilder<I, O> {
+    description: String,
+    semantics: Semantics,
+    executor: ExecutorId,
+    parts_are_intents: bool,
+    has_keys: bool,
+    execute: Option<Execute<I, O>>,
+    parts: Parts<I>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -90,18 +112,8 @@ where
             },
             parts_are_intents: false,
             has_keys: false,
-            resolve: None,
-            plan_access: None,
-            precheck: None,
             execute: None,
-            timeout: None,
-            result_limit: None,
-            loop_key: None,
-            to_model: None,
-            to_user: None,
-            to_structured: None,
-            anchors: None,
-            rather: None,
+            parts: Parts::default(),
             output: PhantomData,
         }
     }
@@ -126,7 +138,7 @@ where
         mut self,
         f: impl Fn(&I, &Caller) -> Result<Resolved, Precondition> + Send + Sync + 'static,
     ) -> Self {
-        self.resolve = Some(Box::new(f));
+        self.parts.resolve = Some(Box::new(f));
         self
     }
 
@@ -134,7 +146,7 @@ where
     /// scheduled, run and recorded as that tool says of itself.
     #[must_use]
     pub fn rather(mut self, tool: Tool, when: impl Fn(&I, &Caller) -> bool + Send + Sync + 'static) -> Self {
-        self.rather = Some(Rather { tool, when: Box::new(when) });
+        self.parts.rather = Some(Rather { tool, when: Box::new(when) });
         self
     }
 
@@ -158,7 +170,7 @@ where
     /// which always asks.
     #[must_use]
     pub fn plan_access(mut self, f: impl Fn(&I, &Resolved) -> Vec<AccessRequest> + Send + Sync + 'static) -> Self {
-        self.plan_access = Some(Box::new(f));
+        self.parts.plan_access = Some(Box::new(f));
         self
     }
 
@@ -168,7 +180,7 @@ where
     where
         F: Future<Output = Result<Prepared, Precondition>> + Send + 'static,
     {
-        self.precheck = Some(Box::new(move |input, resolved, caller| f(input, resolved, caller).boxed()));
+        self.parts.precheck = Some(Box::new(move |input, resolved, caller| f(input, resolved, caller).boxed()));
         self
     }
 
@@ -194,7 +206,7 @@ where
     /// The timeout an input asks for, clamped to `semantics.timeout.max_ms`.
     #[must_use]
     pub fn timeout(mut self, f: impl Fn(&I) -> Option<u64> + Send + Sync + 'static) -> Self {
-        self.timeout = Some(Box::new(f));
+        self.parts.timeout = Some(Box::new(f));
         self
     }
 
@@ -202,42 +214,42 @@ where
     /// them; the whole is kept.
     #[must_use]
     pub fn result_limit(mut self, f: impl Fn(&I) -> Option<usize> + Send + Sync + 'static) -> Self {
-        self.result_limit = Some(Box::new(f));
+        self.parts.result_limit = Some(Box::new(f));
         self
     }
 
     /// What counts as "the same call again" for the loop guard; default: the canonical input.
     #[must_use]
     pub fn loop_key(mut self, f: impl Fn(&I) -> Value + Send + Sync + 'static) -> Self {
-        self.loop_key = Some(Box::new(f));
+        self.parts.loop_key = Some(Box::new(f));
         self
     }
 
     /// What a model is shown. Pure and total. Without it the encoded output is what it sees.
     #[must_use]
     pub fn to_model(mut self, f: impl Fn(&I, &Value) -> Vec<Content> + Send + Sync + 'static) -> Self {
-        self.to_model = Some(Box::new(f));
+        self.parts.to_model = Some(Box::new(f));
         self
     }
 
     /// What a person is shown. Pure and total.
     #[must_use]
     pub fn to_user(mut self, f: impl Fn(&I, &Value) -> UserText + Send + Sync + 'static) -> Self {
-        self.to_user = Some(Box::new(f));
+        self.parts.to_user = Some(Box::new(f));
         self
     }
 
     /// What the session keeps. Pure and total. Default: the encoded output.
     #[must_use]
     pub fn to_structured(mut self, f: impl Fn(&I, &Value) -> Value + Send + Sync + 'static) -> Self {
-        self.to_structured = Some(Box::new(f));
+        self.parts.to_structured = Some(Box::new(f));
         self
     }
 
     /// Where the important places of an output are. Pure; reads through a window.
     #[must_use]
     pub fn anchors(mut self, f: impl Fn(&dyn Window) -> Vec<Anchor> + Send + Sync + 'static) -> Self {
-        self.anchors = Some(Box::new(f));
+        self.parts.anchors = Some(Box::new(f));
         self
     }
 
@@ -260,23 +272,7 @@ where
             version,
             executor: self.executor,
         };
-        let inner = Typed {
-            shape,
-            input,
-            output: Arc::new(output),
-            resolve: self.resolve,
-            plan_access: self.plan_access,
-            precheck: self.precheck,
-            execute,
-            timeout: self.timeout,
-            result_limit: self.result_limit,
-            loop_key: self.loop_key,
-            to_model: self.to_model,
-            to_user: self.to_user,
-            to_structured: self.to_structured,
-            anchors: self.anchors,
-            rather: self.rather,
-        };
+        let inner = Typed { shape, input, output: Arc::new(output), execute, parts: self.parts };
         Ok(Tool { inner: Arc::new(inner), alias: None })
     }
 }
@@ -285,25 +281,8 @@ struct Typed<I, O> {
     shape: Shape,
     input: Codec,
     output: Arc<Codec>,
-    resolve: Option<Resolve<I>>,
-    plan_access: Option<PlanAccess<I>>,
-    precheck: Option<Precheck<I>>,
     execute: Execute<I, O>,
-    timeout: Option<TimeoutOf<I>>,
-    result_limit: Option<ResultLimit<I>>,
-    loop_key: Option<LoopKey<I>>,
-    to_model: Option<ToModel<I>>,
-    to_user: Option<ToUser<I>>,
-    to_structured: Option<ToStructured<I>>,
-    anchors: Option<Anchors>,
-    rather: Option<Rather<I>>,
-}
-
-impl<I: Send + Sync + 'static, O> Typed<I, O> {
-    fn typed(input: &Decoded) -> Arc<I> {
-        // Invariant: a `Decoded` is only ever given back to the tool that made it.
-        Arc::clone(&input.typed).downcast().expect("an input decoded by this very tool")
-    }
+    parts: Parts<I>,
 }
 
 impl<I, O> ErasedTool for Typed<I, O>
@@ -318,7 +297,7 @@ where
     fn sound(&self) -> Result<(), String> {
         self.input.validator()?;
         self.output.validator()?;
-        self.rather.as_ref().map_or(Ok(()), |rather| rather.tool.inner.sound())
+        self.parts.rather.as_ref().map_or(Ok(()), |rather| rather.tool.inner.sound())
     }
 
     fn decode(&self, raw: &str) -> Result<Decoded, DecodeError> {
@@ -328,8 +307,8 @@ where
     }
 
     fn chosen(&self, input: &Decoded, caller: &Caller) -> Option<(Tool, Decoded)> {
-        let Rather { tool, when } = self.rather.as_ref()?;
-        if !when(&Self::typed(input), caller) {
+        let Rather { tool, when } = self.parts.rather.as_ref()?;
+        if !when(&input.typed::<I>(), caller) {
             return None;
         }
         // One that would not take it after all is not chosen.
@@ -338,21 +317,16 @@ where
     }
 
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
-        self.resolve.as_ref().map_or_else(|| Ok(Resolved::default()), |f| f(&Self::typed(input), caller))
+        self.parts.resolve.as_ref().map_or_else(|| Ok(Resolved::default()), |f| f(&input.typed::<I>(), caller))
     }
 
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
-        self.plan_access.as_ref().map(|f| f(&Self::typed(input), resolved))
+        self.parts.plan_access.as_ref().map(|f| f(&input.typed::<I>(), resolved))
     }
 
-    fn precheck(
-        &self,
-        input: &Decoded,
-        resolved: &Resolved,
-        caller: &Caller,
-    ) -> BoxFuture<'static, Result<Prepared, Precondition>> {
-        match &self.precheck {
-            Some(f) => f(Self::typed(input), resolved.clone(), caller.clone()),
+    fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking {
+        match &self.parts.precheck {
+            Some(f) => f(input.typed(), resolved.clone(), caller.clone()),
             None => std::future::ready(Ok(Prepared::default())).boxed(),
         }
     }
@@ -372,30 +346,30 @@ where
     }
 
     fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
-        self.timeout.as_ref().and_then(|f| f(&Self::typed(input)))
+        self.parts.timeout.as_ref().and_then(|f| f(&input.typed::<I>()))
     }
 
     fn result_limit(&self, input: &Decoded) -> Option<usize> {
-        self.result_limit.as_ref().and_then(|f| f(&Self::typed(input)))
+        self.parts.result_limit.as_ref().and_then(|f| f(&input.typed::<I>()))
     }
 
     fn loop_key(&self, input: &Decoded) -> Value {
-        self.loop_key.as_ref().map_or_else(|| input.value.clone(), |f| f(&Self::typed(input)))
+        self.parts.loop_key.as_ref().map_or_else(|| input.value.clone(), |f| f(&input.typed::<I>()))
     }
 
     fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
-        self.to_model.as_ref().map(|f| f(&Self::typed(input), output))
+        self.parts.to_model.as_ref().map(|f| f(&input.typed::<I>(), output))
     }
 
     fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
-        self.to_user.as_ref().map(|f| f(&Self::typed(input), output))
+        self.parts.to_user.as_ref().map(|f| f(&input.typed::<I>(), output))
     }
 
     fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
-        self.to_structured.as_ref().map_or_else(|| output.clone(), |f| f(&Self::typed(input), output))
+        self.parts.to_structured.as_ref().map_or_else(|| output.clone(), |f| f(&input.typed::<I>(), output))
     }
 
     fn anchors(&self, text: &dyn Window) -> Option<Vec<Anchor>> {
-        self.anchors.as_ref().map(|f| f(text))
+        self.parts.anchors.as_ref().map(|f| f(text))
     }
 }

@@ -13,10 +13,10 @@ use portcullis_secret::{SENSITIVE_KEYWORD, marks_sensitive};
 use serde_json::{Map, Value, json};
 
 use crate::codec::{Codec, DecodeError};
-use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::tool::{Decoded, ErasedTool, Executed, Prechecking, Shape};
 use crate::{
     AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, InputFault, Precondition,
-    Prepared, Resolved, Semantics, Tool, ToolContext, UserText,
+    Resolved, Semantics, Tool, ToolContext, UserText,
 };
 
 /// The field that holds the input of the chosen tool.
@@ -106,13 +106,6 @@ fn sensitive(choices: &BTreeMap<String, Tool>) -> Map<String, Value> {
     found
 }
 
-impl OneOf {
-    fn chosen(input: &Decoded) -> Arc<Chosen> {
-        // Invariant: a `Decoded` is only ever given back to the tool that made it.
-        Arc::clone(&input.typed).downcast().expect("an input decoded by this very tool")
-    }
-}
-
 impl ErasedTool for OneOf {
     fn shape(&self) -> &Shape {
         &self.shape
@@ -146,42 +139,37 @@ impl ErasedTool for OneOf {
     }
 
     fn chosen(&self, input: &Decoded, _: &Caller) -> Option<(Tool, Decoded)> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         Some((chosen.tool.clone(), chosen.input.clone()))
     }
 
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.resolve(&chosen.input, caller)
     }
 
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.plan_access(&chosen.input, resolved)
     }
 
-    fn precheck(
-        &self,
-        input: &Decoded,
-        resolved: &Resolved,
-        caller: &Caller,
-    ) -> BoxFuture<'static, Result<Prepared, Precondition>> {
-        let chosen = Self::chosen(input);
+    fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking {
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.precheck(&chosen.input, resolved, caller)
     }
 
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.execute(&chosen.input, resolved, context).boxed()
     }
 
     fn timeout_ms(&self, input: &Decoded) -> Option<u64> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.timeout_ms(&chosen.input)
     }
 
     fn result_limit(&self, input: &Decoded) -> Option<usize> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.result_limit(&chosen.input)
     }
 
@@ -190,17 +178,17 @@ impl ErasedTool for OneOf {
     }
 
     fn to_model(&self, input: &Decoded, output: &Value) -> Option<Vec<Content>> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.to_model(&chosen.input, output)
     }
 
     fn to_user(&self, input: &Decoded, output: &Value) -> Option<UserText> {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.to_user(&chosen.input, output)
     }
 
     fn to_structured(&self, input: &Decoded, output: &Value) -> Value {
-        let chosen = Self::chosen(input);
+        let chosen = input.typed::<Chosen>();
         chosen.tool.inner.to_structured(&chosen.input, output)
     }
 

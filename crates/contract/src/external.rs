@@ -9,7 +9,7 @@ use portcullis_base::{RiskSet, Window};
 use serde_json::{Value, json};
 
 use crate::codec::{Codec, DecodeError};
-use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::tool::{Decoded, ErasedTool, Executed, Prechecking, Shape};
 use crate::{
     AccessRequest, Anchor, BuildError, Caller, Content, DefaultPolicy, DefinitionVersion, ExecutorId, ExecutorKind,
     Interrupt, Ownership, Precondition, Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
@@ -82,7 +82,7 @@ impl ErasedTool for External {
         None
     }
 
-    fn precheck(&self, _: &Decoded, _: &Resolved, _: &Caller) -> BoxFuture<'static, Result<Prepared, Precondition>> {
+    fn precheck(&self, _: &Decoded, _: &Resolved, _: &Caller) -> Prechecking {
         std::future::ready(Ok(Prepared::default())).boxed()
     }
 

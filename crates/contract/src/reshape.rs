@@ -7,14 +7,13 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use portcullis_base::Window;
-use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use crate::codec::{Codec, DecodeError};
-use crate::tool::{Decoded, ErasedTool, Executed, Shape};
+use crate::tool::{Decoded, ErasedTool, Executed, Prechecking, Shape};
 use crate::{
-    AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Prepared,
-    Resolved, Tool, ToolContext, UserText,
+    AccessRequest, Anchor, BuildError, Caller, Content, DefinitionVersion, ExecutorId, Precondition, Resolved, Tool,
+    ToolContext, UserText,
 };
 
 /// The document of a result, made of the input as it was given and of the tool's own output. Pure and total.
@@ -26,8 +25,12 @@ pub struct Reshape {
     pub description: String,
     /// Which implementation it is.
     pub executor: ExecutorId,
+    /// The fields that it takes, in this order and in its own names; `None` takes all of the tool's.
+    pub takes: Option<&'static [&'static str]>,
     /// The fields that the tool calls differently: the name in this shape, and the tool's.
     pub fields: &'static [(&'static str, &'static str)],
+    /// The fields that are described differently, and their words.
+    pub words: &'static [(&'static str, &'static str)],
     /// What the session keeps of a result.
     pub structured: Document,
     /// Whether a model is shown that document, and not what the tool itself shows.
@@ -48,29 +51,64 @@ struct Reshaped {
 }
 
 impl Tool {
-    /// The same tool, which takes an `I`: each field of it is one of the tool's own, under the same name or under the one
-    /// that `fields` gives it.
+    /// The same tool in another shape. Its schema is made of the tool's own, so both take the same values.
     ///
     /// # Errors
     /// If a field is none of the tool's.
-    pub fn reshaped<I: JsonSchema>(&self, reshape: Reshape) -> Result<Self, BuildError> {
-        let Reshape { description, executor, fields, structured, shows_document } = reshape;
-        let input = Codec::of_input::<I>();
-        let (names, own) = (Names(fields), self.inner.shape());
-        let known = own.input_schema.get("properties").and_then(Value::as_object);
-        let taken = input.schema.get("properties").and_then(Value::as_object);
-        for field in taken.into_iter().flat_map(Map::keys) {
-            let theirs = names.theirs(field);
-            if !known.is_some_and(|known| known.contains_key(theirs)) {
-                return Err(BuildError::Schema(format!("the tool has no field `{theirs}` for `{field}`")));
-            }
-        }
+    pub fn reshaped(&self, reshape: Reshape) -> Result<Self, BuildError> {
+        let own = self.inner.shape();
+        let input = Codec::new(reshape.input_schema(&own.input_schema)?);
+        let Reshape { description, executor, fields, structured, shows_document, .. } = reshape;
+        let names = Names(fields);
         let (semantics, output_schema) = (own.semantics.clone(), json!({"type": "object"}));
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
         let input_schema = input.schema.clone();
         let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
         let inner = Reshaped { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
         Ok(Self { inner: Arc::new(inner), alias: self.alias.clone() })
+    }
+}
+
+impl Reshape {
+    /// The tool's own schema with the fields of this shape.
+    fn input_schema(&self, own: &Value) -> Result<Value, BuildError> {
+        let names = Names(self.fields);
+        let none = Map::new();
+        let known = own.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        let needed = own.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let takes = match self.takes {
+            Some(fields) => fields.to_vec(),
+            None => known.keys().map(|theirs| names.ours(theirs)).collect(),
+        };
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        for field in takes {
+            let theirs = names.theirs(field);
+            let Some(mut property) = known.get(theirs).cloned() else {
+                return Err(BuildError::Schema(format!("the tool has no field `{theirs}` for `{field}`")));
+            };
+            if let Some(Value::String(text)) = property.get_mut("description") {
+                let words = self.words.iter().find(|(of, _)| *of == field);
+                *text = words.map_or_else(|| names.message(text), |(_, words)| (*words).to_owned());
+            }
+            properties.insert(field.to_owned(), property);
+            if needed.iter().any(|name| name == theirs) {
+                required.push(field);
+            }
+        }
+        if properties.is_empty() {
+            return Ok(json!({"type": "object"}));
+        }
+        let mut schema = own.as_object().cloned().unwrap_or_default();
+        schema.insert("properties".to_owned(), properties.into());
+        schema.insert("required".to_owned(), json!(required));
+        if required.is_empty() {
+            schema.shift_remove("required");
+        }
+        // What is said of the tool's whole input does not hold of a part of it.
+        if self.takes.is_some() {
+            schema.shift_remove("description");
+        }
+        Ok(schema.into())
     }
 }
 
@@ -128,8 +166,7 @@ impl Names {
 
 /// The input as the tool itself decoded it.
 fn own(input: &Decoded) -> Arc<Decoded> {
-    // Invariant: a `Decoded` is only ever given back to the tool that made it.
-    Arc::clone(&input.typed).downcast().expect("an input decoded by this very tool")
+    input.typed()
 }
 
 impl ErasedTool for Reshaped {
@@ -162,12 +199,7 @@ impl ErasedTool for Reshaped {
         self.tool.plan_access(&own(input), resolved)
     }
 
-    fn precheck(
-        &self,
-        input: &Decoded,
-        resolved: &Resolved,
-        caller: &Caller,
-    ) -> BoxFuture<'static, Result<Prepared, Precondition>> {
+    fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking {
         let (checked, names) = (self.tool.precheck(&own(input), resolved, caller), self.names);
         async move { checked.await.map_err(|found| names.precondition(found)) }.boxed()
     }
@@ -218,7 +250,50 @@ impl ErasedTool for Reshaped {
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use serde_json::json;
+
+    use super::{Names, Reshape};
+    use crate::{ExecutorId, ExecutorKind};
+
+    fn shape(takes: Option<&'static [&'static str]>) -> Reshape {
+        Reshape {
+            description: String::new(),
+            executor: ExecutorId { kind: ExecutorKind::Embedded, id: String::new(), impl_version: String::new() },
+            takes,
+            fields: &[("path", "file_path"), ("lineCount", "line_count")],
+            words: &[("path", "The file.")],
+            structured: Box::new(|_, _| json!({})),
+            shows_document: false,
+        }
+    }
+
+    #[test]
+    fn the_schema_of_a_shape_is_the_tools_own_in_other_names() {
+        let own = json!({
+            "type": "object",
+            "properties": {
+                "line_count": {"type": "number", "description": "Lines."},
+                "tail": {"type": "number", "description": "Not with line_count."},
+                "file_path": {"type": "string", "pattern": "\\S", "description": "A path."},
+            },
+            "required": ["file_path"],
+            "additionalProperties": false,
+        });
+        let schema = |takes| shape(takes).input_schema(&own).map(|schema| schema.to_string());
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "pattern": "\\S", "description": "The file."},
+                "tail": {"type": "number", "description": "Not with lineCount."},
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        });
+        assert_eq!(schema(Some(&["path", "tail"])), Ok(expected.to_string()), "in its own order");
+        assert!(schema(Some(&["tail"])).is_ok_and(|schema| !schema.contains("required")));
+        assert!(schema(None).is_ok_and(|schema| schema.contains(r#""properties":{"lineCount":"#)), "all of them");
+        assert!(schema(Some(&["other"])).is_err_and(|error| error.to_string().contains("no field `other`")));
+    }
 
     #[test]
     fn messages_speak_of_the_fields_of_the_shape_and_leave_quotes_alone() {

@@ -42,6 +42,17 @@ pub(crate) struct Shape {
     pub(crate) executor: ExecutorId,
 }
 
+/// A runtime validation on its way.
+pub(crate) type Prechecking = BoxFuture<'static, Result<Prepared, Precondition>>;
+
+impl Decoded {
+    /// The typed input.
+    pub(crate) fn typed<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        // Invariant: a `Decoded` is only ever given back to the tool that made it.
+        Arc::clone(&self.typed).downcast().expect("an input decoded by this very tool")
+    }
+}
+
 /// One tool, its types erased. Sealed by privacy: only this crate can name it.
 pub(crate) trait ErasedTool: Send + Sync {
     fn shape(&self) -> &Shape;
@@ -54,12 +65,7 @@ pub(crate) trait ErasedTool: Send + Sync {
     }
     fn resolve(&self, input: &Decoded, caller: &Caller) -> Result<Resolved, Precondition>;
     fn plan_access(&self, input: &Decoded, resolved: &Resolved) -> Option<Vec<AccessRequest>>;
-    fn precheck(
-        &self,
-        input: &Decoded,
-        resolved: &Resolved,
-        caller: &Caller,
-    ) -> BoxFuture<'static, Result<Prepared, Precondition>>;
+    fn precheck(&self, input: &Decoded, resolved: &Resolved, caller: &Caller) -> Prechecking;
     fn execute(&self, input: &Decoded, resolved: Resolved, context: ToolContext) -> BoxFuture<'static, Executed>;
     fn timeout_ms(&self, input: &Decoded) -> Option<u64>;
     fn result_limit(&self, input: &Decoded) -> Option<usize>;

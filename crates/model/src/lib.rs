@@ -19,25 +19,25 @@ mod gemini;
 mod http;
 #[cfg(feature = "http")]
 mod openai;
+#[cfg(feature = "http")]
+mod protocol;
 mod recorded;
 mod request;
 mod scripted;
 #[cfg(feature = "http")]
 mod wire;
 
-pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 #[cfg(feature = "http")]
-pub use anthropic::Anthropic;
+pub use adapter::HttpModel;
+pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 #[cfg(feature = "http")]
 pub use catalog::{AtHand, Catalog, Chosen, Destination, ModelSettings, key_variables};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
 pub use error::{Failure, ModelError};
 #[cfg(feature = "http")]
-pub use gemini::Gemini;
-#[cfg(feature = "http")]
 pub use http::{HttpLimits, HttpSettings};
 #[cfg(feature = "http")]
-pub use openai::{OpenAiChat, OpenAiResponses};
+pub use protocol::WireFormat;
 pub use recorded::{Recorded, Recording};
 pub use request::{Heard, Model, ModelName, Request, ToolSpec};
 pub use scripted::Scripted;

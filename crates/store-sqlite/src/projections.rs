@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use portcullis_base::IntentId;
 use portcullis_event::RowChange;
-use portcullis_store::{Commit, IntentRow, SessionKey};
+use portcullis_store::{AskRow, Commit, IntentRow, SessionKey};
 use rusqlite::{Connection, params};
 
 use crate::codec::{id, json, word};
@@ -93,19 +93,8 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
                 row.workspace
             ])?;
         }
-        RowChange::AskOpened {
-            ask_id,
-            intent_id,
-            tool_use_id,
-            root,
-            kind,
-            input_hash,
-            definition_version,
-            pinned,
-            facts,
-            expires_at,
-            seq,
-        } => {
+        opened @ RowChange::AskOpened { .. } => {
+            let Some(ask) = AskRow::opened(key.session, opened) else { return Ok(()) };
             conn.prepare_cached(
                 "INSERT OR REPLACE INTO asks (tenant, ask_id, session, intent_id, tool_use_id, kind, \
                  state, pinned, input_hash, definition_version, facts, expires_at, asked_seq, \
@@ -114,19 +103,19 @@ fn write_row(conn: &Connection, key: SessionKey, change: RowChange) -> rusqlite:
             )?
             .execute(params![
                 tenant,
-                id(ask_id.as_u128()),
-                id(key.session.as_u128()),
-                id(intent_id.as_u128()),
-                tool_use_id.map(|e| id(e.as_u128())),
-                kind,
-                pinned,
-                input_hash.as_bytes(),
-                definition_version,
-                json(&facts)?,
-                expires_at.as_micros(),
-                seq,
-                root.map(|root| id(root.session_id.as_u128())),
-                root.map(|root| id(root.tool_use_id.as_u128()))
+                id(ask.ask_id.as_u128()),
+                id(ask.session_id.as_u128()),
+                id(ask.intent_id.as_u128()),
+                ask.tool_use_id.map(|e| id(e.as_u128())),
+                ask.kind,
+                ask.pinned,
+                ask.input_hash.as_bytes(),
+                ask.definition_version,
+                json(&ask.facts)?,
+                ask.expires_at.as_micros(),
+                ask.asked_seq,
+                ask.root.map(|root| id(root.session_id.as_u128())),
+                ask.root.map(|root| id(root.tool_use_id.as_u128()))
             ])?;
         }
         RowChange::AskAnswered { ask_id, reply, approver, seq } => {

@@ -66,6 +66,14 @@ fn read(world: &World, name: &str) -> Ran {
     world.run(&["call", "read", &format!(r#"{{"file_path":"{name}","line_count":10}}"#)])
 }
 
+/// A world whose data lies on a disk of 96 MiB. One file was read, so the process left the ballast.
+fn on_a_small_disk(name: &str, text: &str) -> World {
+    let world = World::with_file(name, text);
+    disk(&world.home, 96);
+    read(&world, name).ends(0);
+    world
+}
+
 /// Everything that only looks works, and the log holds.
 fn looks(world: &World) {
     world.run(&["sessions"]).ends(0).says("calls in");
@@ -79,9 +87,7 @@ fn f07_a_full_data_disk_refuses_a_call_before_anything_happens_and_goes_on_by_it
     if !inside("f07_a_full_data_disk_refuses_a_call_before_anything_happens_and_goes_on_by_itself") {
         return;
     }
-    let world = World::with_file("a.txt", "one\n");
-    disk(&world.home, 96);
-    read(&world, "a.txt").ends(0);
+    let world = on_a_small_disk("a.txt", "one\n");
     let ballast = || fs::metadata(world.home.join("ballast")).expect("the ballast").len();
     assert_eq!(ballast(), 16 << 20);
     let before = world.run(&["sessions", "--json"]).out;
@@ -106,9 +112,7 @@ fn f07_evidence_without_room_is_told_and_the_file_is_whole() {
         return;
     }
     let rest = lines(300_000);
-    let world = World::with_file("big.txt", &format!("old\n{rest}"));
-    disk(&world.home, 96);
-    read(&world, "big.txt").ends(0);
+    let world = on_a_small_disk("big.txt", &format!("old\n{rest}"));
     // Room enough to begin, and not for the 12 MB of the file before.
     let filler = fill(&world.home, 6 << 20);
     let ran = edited(&world, "big.txt", "old\n", "new\n").ends(1);
@@ -265,6 +269,18 @@ fn is_full(outcome: &Result<(), RuntimeError>) -> bool {
     )
 }
 
+/// Puts a text until there is no room for it; how often that went well.
+async fn puts_until_full(runtime: &Runtime, text: &str) -> usize {
+    for done in 0..1_000 {
+        let put = put(runtime, text).await;
+        if put.is_err() {
+            assert!(is_full(&put), "{put:?}");
+            return done;
+        }
+    }
+    panic!("it never fills up")
+}
+
 /// How many calls ended well; the log holds and every call has one observation.
 async fn told(store: &SqliteStore) -> usize {
     deliver_outbox(store).await.expect("delivered");
@@ -286,10 +302,7 @@ fn f07_what_ran_while_the_disk_filled_is_recorded_in_the_room_of_the_ballast() {
     if !inside("f07_what_ran_while_the_disk_filled_is_recorded_in_the_room_of_the_ballast") {
         return;
     }
-    let world = World::with_file("a.txt", "one\n");
-    disk(&world.home, 96);
-    // A process that wrote and ended left the ballast.
-    read(&world, "a.txt").ends(0);
+    let world = on_a_small_disk("a.txt", "one\n");
     tokio::runtime::Runtime::new().expect("threads").block_on(async {
         let (runtime, store) = embedder(&world);
         runtime.create_session_as(SESSION, "embedder").await.expect("a session");
@@ -326,14 +339,7 @@ fn f07_load_until_the_disk_is_full_then_room_again_without_a_restart() {
         let text = noise(200_000);
         let mut done = 0;
         for round in 1..=2 {
-            let refused = loop {
-                match put(&runtime, &text).await {
-                    Ok(()) => done += 1,
-                    refused => break refused,
-                }
-                assert!(done < 1_000, "it fills up");
-            };
-            assert!(is_full(&refused), "{refused:?}");
+            done += puts_until_full(&runtime, &text).await;
             assert!(done >= round, "some went through");
             assert!(is_full(&put(&runtime, &text).await));
             // Reading goes on, and what was acknowledged is there.
@@ -361,15 +367,7 @@ fn f07_f08_a_database_at_its_size_limit_is_read_only_until_the_limit_is_raised()
         runtime.create_session_as(SESSION, "embedder").await.expect("a session");
         setrlimit(Limit::Fsize, Rlimit { current: Some(6 << 20), maximum: None }).expect("a limit");
         let text = noise(200_000);
-        let mut done = 0;
-        let refused = loop {
-            match put(&runtime, &text).await {
-                Ok(()) => done += 1,
-                refused => break refused,
-            }
-            assert!(done < 1_000, "it fills up");
-        };
-        assert!(is_full(&refused), "{refused:?}");
+        let done = puts_until_full(&runtime, &text).await;
         for _ in 0..3 {
             assert!(is_full(&put(&runtime, &text).await), "never closed for good");
         }

@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use common::World;
@@ -13,28 +13,13 @@ fn age(path: &Path) {
     file.set_modified(SystemTime::now() - Duration::from_secs(3 * 86_400)).expect("an older time");
 }
 
-/// Every content that is kept as a file.
-fn contents(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(contents(&path));
-        } else if path.file_name().is_some_and(|name| name.len() == 64) {
-            found.push(path);
-        }
-    }
-    found
-}
-
 #[test]
 fn f14_what_nothing_names_is_shown_then_freed_and_evidence_stays() {
     let world = World::with_file("big.txt", &format!("first line\n{}", "a line of text\n".repeat(9_000)));
     world.run(&["call", "read", r#"{"file_path":"big.txt"}"#]).ends(0);
     let edit = common::edit("big.txt", "first line", "another line");
     world.run(&["call", "edit", &edit, "--approvals", "allow"]).ends(0);
-    let kept = world.home.join("artifacts");
-    let evidence = contents(&kept);
+    let evidence = world.artifact_files();
     assert!(!evidence.is_empty(), "the edit kept a large file");
     evidence.iter().for_each(|file| age(file));
     world.run(&["gc", "--dry-run"]).ends(0).says("0 files, 0 bytes can be freed");
@@ -50,7 +35,7 @@ fn f14_what_nothing_names_is_shown_then_freed_and_evidence_stays() {
     let freed = world.run(&["gc", "--apply", "--json"]).ends(0).json();
     assert_eq!((freed["bytes"].as_u64(), freed["applied"].as_bool()), (Some(5_000), Some(true)));
     assert!(!orphan.exists());
-    assert_eq!(contents(&kept).len(), evidence.len());
+    assert_eq!(world.artifact_files().len(), evidence.len());
     world.run(&["audit", "verify"]).ends(0);
     world.run(&["gc"]).ends(2);
     world.run(&["gc", "--apply", "--dry-run"]).ends(2);

@@ -3,26 +3,12 @@
 use crate::common;
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use common::World;
 use serde_json::Value;
 
 const DAY: Duration = Duration::from_secs(86_400);
-
-fn contents(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten() {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(contents(&path));
-        } else if path.file_name().is_some_and(|name| name.len() == 64) {
-            found.push(path);
-        }
-    }
-    found
-}
 
 /// Two edits of a large file: each keeps a file before, a file after and a small diff.
 fn edited_twice(world: &World) {
@@ -47,7 +33,7 @@ fn ids(report: &Value) -> Vec<String> {
 fn two_days_pass(world: &World) {
     let raw = rusqlite::Connection::open(world.database()).expect("the file opens");
     raw.execute("UPDATE artifacts SET tombstone = tombstone - 172800000000", []).expect("older");
-    for file in contents(&world.home.join("artifacts")) {
+    for file in world.artifact_files() {
         let file = File::options().write(true).open(file).expect("a file");
         file.set_modified(SystemTime::now() - 2 * DAY).expect("an older time");
     }
@@ -57,13 +43,13 @@ fn two_days_pass(world: &World) {
 fn f14_without_a_policy_nothing_goes_and_with_one_tombstones_come_first() {
     let world = World::new();
     edited_twice(&world);
-    let kept = contents(&world.home.join("artifacts"));
+    let kept = world.artifact_files();
     assert_eq!(kept.len(), 3, "one, two, three");
     let all = rows(&world, "SELECT count(*) FROM artifacts");
     two_days_pass(&world);
     // What is large is shown, and stays.
     world.run(&["gc", "--apply"]).ends(0).says("0 files, 0 bytes freed").says("large, and kept");
-    assert_eq!(contents(&world.home.join("artifacts")).len(), 3);
+    assert_eq!(world.artifact_files().len(), 3);
 
     // The two newest rows stay, but one of the others is pinned.
     world.configure("[retention]\nartifact_count = 2\n");
@@ -84,7 +70,7 @@ fn f14_without_a_policy_nothing_goes_and_with_one_tombstones_come_first() {
     let applied = world.run(&["gc", "--apply", "--json"]).ends(0).json();
     assert_eq!(ids(&applied), ids(&shown));
     assert_eq!(applied["bytes"], 0, "no byte goes at once");
-    assert_eq!(contents(&world.home.join("artifacts")).len(), 3);
+    assert_eq!(world.artifact_files().len(), 3);
     world.run(&["gc", "--apply"]).ends(0).says("0 files, 0 bytes freed");
 
     // The tool says what it was; nothing else changes.
@@ -103,7 +89,7 @@ fn f14_without_a_policy_nothing_goes_and_with_one_tombstones_come_first() {
     assert!(freed["bytes"].as_u64().expect("a number") > 1_000_000, "{freed}");
     // The file before the first edit is pinned; the newest is kept; the one between is shared by two tombstones.
     let held = rows(&world, "SELECT count(DISTINCT sha256) FROM artifacts WHERE freed = 0 AND bytes > 65536");
-    assert_eq!(contents(&world.home.join("artifacts")).len() as i64, held);
+    assert_eq!(world.artifact_files().len() as i64, held);
     assert!(held < 3);
     world.run(&["gc", "--apply"]).ends(0).says("0 files, 0 bytes freed");
     world.run(&["call", "artifact_read", &format!(r#"{{"id":"{gone}"}}"#)]).ends(1).warns("artifact_expired");
@@ -177,7 +163,7 @@ fn f14_lost_and_changed_bytes_are_named_and_never_served_as_empty() {
         let input = format!(r#"{{"id":"{id}"}}"#);
         world.run(&["call", "artifact_read", &input]).ends(0);
         if large {
-            let kept = contents(&world.home.join("artifacts"));
+            let kept = world.artifact_files();
             let file = kept.into_iter().find(|path| path.ends_with(&sha256)).expect("its file");
             let mut bytes = fs::read(&file).expect("read");
             bytes[70_000] ^= 1;

@@ -243,7 +243,7 @@ impl Reader for AnthropicReader {
         Ok(())
     }
 
-    fn finish(self) -> Result<Answer, Fault> {
+    fn finish(self: Box<Self>) -> Result<Answer, Fault> {
         if !self.ended {
             return Err(Fault::cut_off());
         }

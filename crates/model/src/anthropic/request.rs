@@ -6,31 +6,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::adapter;
-use crate::wire::{self, Body, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
+use crate::protocol::Style;
+use crate::wire::{self, Body, Fields, NO_MESSAGE, NO_OUTPUT, Origin, Shown, Takes};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, ToolSpec, UserPart};
-
-/// What differs from server to server, and by what was refused.
-#[derive(Debug, Clone)]
-pub(crate) struct Style {
-    /// Whose parts are sent back.
-    pub origin: Origin,
-    pub media: Sending,
-    /// Whether the mark for the prompt cache stands at the top.
-    pub marked: bool,
-}
-
-impl adapter::Style for Style {
-    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
-        (&mut self.origin, &mut self.media)
-    }
-}
 
 /// Names of tools, and so of calls.
 pub(super) const LONGEST_NAME: usize = 128;
-
-/// Fields of a request that are written here.
-pub(super) const OWN_FIELDS: &[&str] = &["model", "max_tokens", "stream", "tools", "system", "messages", "tool_choice"];
 
 const TAKES: Takes = Takes {
     images: &["image/png", "image/jpeg", "image/gif", "image/webp"],
@@ -77,12 +58,12 @@ struct Source<'a> {
     data: String,
 }
 
-/// The whole body. The mark for the prompt cache stands at the top: the provider itself puts it on the newest block and
-/// moves it on, so that no byte of an earlier message ever changes. Tools and system have marks of their own.
-pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Vec<u8> {
+/// All but the messages. The mark for the prompt cache stands at the top: the provider itself puts it on the newest block
+/// and moves it on, so that no byte of an earlier message ever changes. Tools and system have marks of their own.
+pub(super) fn head(model: &str, extra: &Map<String, Value>, request: &Request<'_>, marked: bool) -> Body {
     let mut body = Body::new();
     body.field("model", model).field("max_tokens", &request.max_output_tokens).field("stream", &true);
-    if style.marked && !extra.contains_key("cache_control") {
+    if marked && !extra.contains_key("cache_control") {
         body.field("cache_control", &mark());
     }
     body.extra(extra);
@@ -92,11 +73,7 @@ pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_
     if !request.system.trim().is_empty() {
         body.field("system", &json!([{"type": "text", "text": request.system, "cache_control": mark()}]));
     }
-    let off = (request.tools_off && !request.tools.is_empty()).then(|| ("tool_choice", json!({"type": "none"})));
-    let no_answer = json!({"role": "assistant", "content": [{"type": "text", "text": NO_ANSWER}]}).to_string();
-    let render = |message: &Message, out: &mut Vec<u8>| render(message, style, out);
-    let end = |messages: &[u8]| body.last("messages", messages, off);
-    request.conversation.with_turns(&style.origin.rendering(style.media.word()), &no_answer, render, end)
+    body
 }
 
 fn mark() -> Value {
@@ -115,7 +92,7 @@ fn tools(tools: &[ToolSpec]) -> Vec<Value> {
 }
 
 /// One message. Text that is only white space is left out: the API refuses it.
-fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
+pub(super) fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
     let takes = &style.media.takes(TAKES);
     match message {
         Message::User(parts) => {
@@ -219,14 +196,12 @@ fn tool_result<'a>(result: &'a ToolResult, takes: &Takes, after: &mut Vec<Block<
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::anthropic::{ENDPOINT, Messages};
+    use crate::protocol::Quirks;
     use crate::wire::prefix;
 
     #[test]
     fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
-        for media in [Sending::Yes, Sending::No, Sending::Refused] {
-            let style = Style { origin: prefix::origin("anthropic_messages"), media, marked: true };
-            prefix::holds("messages", |request| body("m", &Map::new(), request, &style));
-        }
+        prefix::holds(&ENDPOINT, &Messages, "m", Quirks::default());
     }
 }

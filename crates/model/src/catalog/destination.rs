@@ -31,7 +31,7 @@ impl Catalog<'_> {
             provider: provider.name,
             address: self.settings.base_url.clone().or_else(|| self.variable(variable?)),
             address_variable: variable,
-            key_variable: Some(provider.key).filter(|name| self.variable(name).is_some()),
+            key_variable: Some(provider.key()).filter(|name| self.variable(name).is_some()),
         })
     }
 }

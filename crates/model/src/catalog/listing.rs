@@ -1,13 +1,11 @@
 //! Which models a server has, and an error that names them when it does not know the one that was asked for.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use portcullis_base::edits;
 use serde_json::Value;
 
-use crate::http::{Fault, HttpClient, Place};
-use crate::{Answer, Failure, Heard, HttpSettings, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::http::{Fault, HttpClient};
+use crate::{Answer, Failure, Heard, HttpModel, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// How many choices an error names; a hosted provider has hundreds.
 const NAMED: usize = 12;
@@ -15,7 +13,6 @@ const NAMED: usize = 12;
 /// Where a server lists its models.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listing {
-    pub place: Place,
     pub path: &'static str,
     /// The field with the list, and the field of an element with the id.
     pub list: &'static str,
@@ -26,11 +23,7 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// The ids, in the server's order.
-    pub(super) async fn ids(&self, model: &ModelName, settings: &HttpSettings) -> Result<Vec<String>, ModelError> {
-        self.ids_from(&HttpClient::new(model, self.place, settings)?).await
-    }
-
-    async fn ids_from(&self, http: &HttpClient) -> Result<Vec<String>, ModelError> {
+    pub(crate) async fn ids(&self, http: &HttpClient) -> Result<Vec<String>, ModelError> {
         let answer = http.get(self.path).await?;
         let Some(list) = answer.get(self.list).and_then(Value::as_array) else {
             return Err(http.error(Fault::invalid(format!("the list of models has no `{}`", self.list))));
@@ -42,9 +35,8 @@ impl Listing {
 
 /// A model whose server can be asked for its choices. It is asked only when something went wrong.
 pub(super) struct Listed {
-    pub(super) model: Arc<dyn Model>,
+    pub(super) model: HttpModel,
     pub(super) listing: Listing,
-    pub(super) settings: HttpSettings,
 }
 
 impl Listed {
@@ -58,8 +50,8 @@ impl Listed {
         if error.failure != Failure::BadRequest || !unknown {
             return error;
         }
-        let Ok(http) = HttpClient::new(name, self.listing.place, &self.settings) else { return error };
-        match self.listing.ids_from(&http).await {
+        let http = self.model.http();
+        match self.listing.ids(http).await {
             Ok(ids) if !ids.is_empty() && !knows(&ids, &name.id) => {
                 // The server wrote these names: they are shown as all that it says is, without the key.
                 let what = format!("the server has no model `{}`; it has {}", name.id, named(&name.id, ids));

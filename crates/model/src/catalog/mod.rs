@@ -20,8 +20,9 @@ use self::listing::Listed;
 pub(crate) use self::listing::Listing;
 pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
+use crate::http::HttpClient;
 use crate::request::SCRIPTED;
-use crate::{Failure, HttpSettings, Model, ModelError, ModelName, Scripted};
+use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, Scripted};
 
 /// Names that people know a provider by, or a server that speaks like it.
 const OTHER_NAMES: [(&str, &[&str]); 4] = [
@@ -129,10 +130,10 @@ impl<'e> Catalog<'e> {
         if settings.key.is_none() && !(provider.keyless && settings.base_url.is_some()) {
             return Err(no_key(provider, name));
         }
-        let model = (provider.open)(name.clone(), settings.clone())?;
-        Ok(match provider.listing {
-            Some(listing) => Arc::new(Listed { model, listing, settings }),
-            None => model,
+        let model = HttpModel::new(provider.format, name.clone(), settings)?;
+        Ok(match provider.format.endpoint().listing {
+            Some(listing) => Arc::new(Listed { model, listing }),
+            None => Arc::new(model),
         })
     }
 
@@ -151,7 +152,7 @@ impl<'e> Catalog<'e> {
         let settings = self.http(provider, name);
         let (url, _) = (settings.base_url?, settings.key?);
         let host = crate::http::read_by_others(&url)?;
-        let key = provider.key;
+        let key = provider.key();
         Some(format!(
             "the key in {key} goes to {host} without encryption, and whoever is on the way can read it: use https://, or unset {key}"
         ))
@@ -171,7 +172,7 @@ impl<'e> Catalog<'e> {
             let model = self.open(&ModelName { provider: provider.name.to_owned(), id })?;
             return Ok(Chosen { model, because });
         }
-        let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key).collect();
+        let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key()).collect();
         let what = format!(
             "no model is configured: give --model PROVIDER/MODEL, set one of {}, or name a server of your own with --base-url URL \
              (docs/models.md); `portcullis demo` needs none",
@@ -198,7 +199,7 @@ impl<'e> Catalog<'e> {
         // Only for the words of errors: nobody is asked for this model.
         let name = ModelName { provider: provider.to_owned(), id: "models".to_owned() };
         let provider = self.provider(&name)?;
-        let Some(listing) = provider.listing else {
+        let Some(listing) = provider.format.endpoint().listing else {
             let what = format!("{}: this provider is not asked for its models; see its documentation", provider.name);
             return Err(ModelError::new(Failure::Config, what));
         };
@@ -206,7 +207,7 @@ impl<'e> Catalog<'e> {
         if settings.key.is_none() && !(provider.keyless && settings.base_url.is_some()) {
             return Err(no_key(provider, &name));
         }
-        listing.ids(&name, &settings).await
+        listing.ids(&HttpClient::new(&name, provider.format.endpoint().place, &settings)?).await
     }
 
     async fn first_listed(&self, provider: &Provider) -> Result<String, ModelError> {
@@ -227,7 +228,7 @@ impl<'e> Catalog<'e> {
             (true, None) => {
                 provider.base_url.filter(|name| self.variable(name).is_some()).map(|name| format!("{name} is set"))
             }
-            (false, None) => self.variable(provider.key).map(|_| format!("{} is set", provider.key)),
+            (false, None) => self.variable(provider.key()).map(|_| format!("{} is set", provider.key())),
         }
     }
 
@@ -249,7 +250,7 @@ impl<'e> Catalog<'e> {
     fn http(&self, provider: &Provider, name: &ModelName) -> HttpSettings {
         let mut http = HttpSettings::new(Arc::clone(&self.settings.clock));
         http.base_url = self.settings.base_url.clone().or_else(|| self.variable(provider.base_url?));
-        http.key = self.variable(provider.key).map(SecretText::new);
+        http.key = self.variable(provider.key()).map(SecretText::new);
         let hosted = http.base_url.as_deref().is_some_and(crate::http::is_hosted);
         http.window = self.settings.window.or_else(|| windows::window(provider.name, &name.id, hosted));
         http.media = self.settings.media;
@@ -271,5 +272,5 @@ fn no_key(provider: &Provider, name: &ModelName) -> ModelError {
         Some(variable) if provider.keyless => format!(", or {variable} (--base-url) for a server that needs no key"),
         _ => String::new(),
     };
-    ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key))
+    ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key()))
 }

@@ -301,7 +301,7 @@ impl Reader for GeminiReader {
         }
     }
 
-    fn finish(mut self) -> Result<Answer, Fault> {
+    fn finish(mut self: Box<Self>) -> Result<Answer, Fault> {
         if let Some(Stop::Other(word)) = &self.stop
             && MALFORMED.contains(&word.as_str())
         {
@@ -319,10 +319,8 @@ impl Reader for GeminiReader {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt as _;
-
     use super::*;
-    use crate::http::cuts::same_however_cut;
+    use crate::http::cuts::{read, same_however_cut, slowly};
 
     #[test]
     fn the_answer_is_the_same_however_its_bytes_are_cut() {
@@ -341,12 +339,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_end_in_every_piece_is_not_the_end() {
         let pieces = ["first ", "second"].map(|text| format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}]}},\"finishReason\":\"STOP\"}}]}}\n\n"));
-        let source = futures_util::stream::iter(pieces).then(|piece| async move {
-            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            Ok::<_, String>(bytes::Bytes::from(piece))
-        });
-        let (limits, reader) = (crate::HttpLimits::default(), GeminiReader::new(Origin::nobody("w"), Ids::default()));
-        let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
+        let reader = GeminiReader::new(Origin::nobody("w"), Ids::default());
+        let answer = read(slowly(pieces.map(|piece| (5, piece))), reader).await;
         assert_eq!(answer.text(), "first second");
     }
 }

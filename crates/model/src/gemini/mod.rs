@@ -3,34 +3,36 @@
 mod answer;
 mod request;
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
 
 use self::answer::GeminiReader;
-use crate::adapter::{Adapter, Provider};
+use self::request::Generation;
 use crate::catalog::Listing;
-use crate::http::{HttpClient, HttpSettings, Place};
-use crate::wire::{Dialect, Ids, is_word};
-use crate::{Answer, Failure, Heard, ModelError, ModelName, Request, ToolSpec};
+use crate::http::{Place, Reader, Version};
+use crate::protocol::{Endpoint, Protocol, Quirks, Style};
+use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin, Sending, is_word};
+use crate::{Failure, Message, ModelError, ModelName, Request};
 
-/// The wire format of its opaque parts.
-const WIRE: &str = "gemini";
-
-const PLACE: Place = Place {
-    base_url: "https://generativelanguage.googleapis.com/v1beta",
-    version: Some("/v1beta"),
-    key_header: ("x-goog-api-key", ""),
-    key_variable: "GEMINI_API_KEY",
+pub(crate) const ENDPOINT: Endpoint = Endpoint {
+    wire: "gemini",
+    place: Place {
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
+        version: Version::InBase("/v1beta"),
+        key_header: ("x-goog-api-key", ""),
+        key_variable: "GEMINI_API_KEY",
+    },
+    listing: Some(Listing { path: "/models?pageSize=1000", list: "models", id: "name", before_id: "models/" }),
+    is_own: |settings| settings.base_url.is_none(),
+    without_key: "",
+    // `generationConfig` can be set: its fields are put into ours.
+    own_fields: &["contents", "tools", "toolConfig", "systemInstruction"],
+    messages: "contents",
 };
-
-/// Where it lists its models.
-pub(crate) const LISTING: Listing =
-    Listing { place: PLACE, path: "/models?pageSize=1000", list: "models", id: "name", before_id: "models/" };
 
 const DIALECT: Dialect = Dialect {
     longest_name: 64,
     also_in_names: ".",
+    names_begin_with_letters: true,
     most_tools: Some(512),
     not_at_top: &[],
     longest_property: None,
@@ -40,96 +42,68 @@ const DIALECT: Dialect = Dialect {
 /// The longest id of a model: it becomes part of an address.
 const LONGEST_ID: usize = 200;
 
-/// A model of the Gemini API.
+/// The Gemini API, of one model.
 #[derive(Debug)]
-pub struct Gemini {
-    provider: Provider,
-    /// Where it is asked.
+pub(crate) struct GenerateContent {
     path: String,
+    generation: Generation,
 }
 
-impl Gemini {
-    /// A model of the Gemini API, such as `gemini-3.6-flash`. Nothing is sent.
-    ///
-    /// # Errors
-    /// [`Failure::Config`]: no key for Google's own address, or settings that cannot work.
-    pub fn new(name: ModelName, settings: HttpSettings) -> Result<Self, ModelError> {
-        let config = |what: &str| ModelError::new(Failure::Config, format!("{name}: {what}"));
-        if settings.key.is_none() && settings.base_url.is_none() {
-            return Err(config(&format!("no key; set {}", PLACE.key_variable)));
-        }
+impl GenerateContent {
+    /// Of a model such as `gemini-3.6-flash`.
+    pub fn new(name: &ModelName) -> Result<Self, ModelError> {
         if !is_word(&name.id, LONGEST_ID, "./") || name.id.contains("..") {
-            return Err(config("ids of models are letters, digits, `.`, `-` and `_`, such as `gemini-3.6-flash`"));
+            let what = "ids of models are letters, digits, `.`, `-` and `_`, such as `gemini-3.6-flash`";
+            return Err(ModelError::new(Failure::Config, format!("{name}: {what}")));
         }
-        request::check_extra(&name, &settings.extra)?;
         // A tuned model is named with its folder, and whoever writes `models/` means the same as without.
         let folder = if name.id.contains('/') { "" } else { "models/" };
         let path = format!("/{folder}{}:streamGenerateContent?alt=sse", name.id);
-        let http = HttpClient::new(&name, PLACE, &settings)?;
-        Ok(Self { provider: Provider::new(WIRE, name, settings, http), path })
+        Ok(Self { path, generation: Generation::of(&name.id) })
     }
 }
 
-#[async_trait]
-impl Adapter for Gemini {
-    const WIRE: &'static str = WIRE;
-    type Style = request::Style;
-
-    fn provider(&self) -> &Provider {
-        &self.provider
+impl Protocol for GenerateContent {
+    fn path(&self) -> &str {
+        &self.path
     }
 
-    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        let name = &self.provider.name;
-        DIALECT.check(name, tools)?;
-        match tools.iter().find(|tool| !begins_well(&tool.name)) {
-            None => Ok(()),
-            Some(tool) => {
-                let what = format!(
-                    "{name}: the tool name `{}` is not taken: names begin with a letter or `_`; rename the tool",
-                    tool.name
-                );
-                Err(ModelError::new(Failure::Unfit, what))
-            }
-        }
+    fn dialect(&self) -> Dialect {
+        DIALECT
     }
 
-    fn style(&self, request: &Request<'_>) -> request::Style {
-        let Provider { name, settings, origin, .. } = &self.provider;
-        let mut style = request::Style::of(&name.id, settings, origin.clone());
-        style.media = style.media.standing(origin, request.conversation, |media| style.name(media));
-        style.origin = origin.standing(request.conversation, &style.name(style.media));
-        style
+    fn rendering(&self, media: Sending, _quirks: Quirks) -> String {
+        let signed = if self.generation == Generation::Signed { "signed" } else { "unsigned" };
+        format!("{signed}, {}", media.word())
     }
 
-    fn refuses_parts(message: &str) -> bool {
+    fn head(&self, _model: &str, extra: &Map<String, Value>, request: &Request<'_>, _style: &Style) -> Body {
+        request::head(extra, request, self.generation)
+    }
+
+    fn render(&self, message: &Message, style: &Style, out: &mut Vec<u8>) {
+        request::render(message, style, self.generation, out);
+    }
+
+    fn no_answer(&self) -> Value {
+        json!({ "role": "model", "parts": [{ "text": NO_ANSWER }] })
+    }
+
+    fn tools_off(&self) -> (&'static str, Value) {
+        ("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } }))
+    }
+
+    fn reader(&self, _request: &Request<'_>, _style: &Style, origin: Origin, ids: Ids) -> Box<dyn Reader> {
+        Box::new(GeminiReader::new(origin, ids.optional()))
+    }
+
+    fn refuses_parts(&self, message: &str) -> bool {
         let message = message.to_lowercase();
         ["thought signature", "thought_signature", "thoughtsignature"].iter().any(|word| message.contains(word))
     }
 
-    async fn send(
-        &self,
-        request: &Request<'_>,
-        heard: Heard<'_>,
-        style: &request::Style,
-    ) -> Result<Answer, ModelError> {
-        let Provider { settings, http, origin, .. } = &self.provider;
-        let body = Bytes::from(request::body(settings, request, style));
-        let reader = GeminiReader::new(origin.clone(), Ids::new(request.conversation, body.clone()).optional());
-        http.ask(&self.path, HeaderMap::new(), body, reader, heard).await
-    }
-
     /// It says 400 where others say 401.
-    fn classed(&self, error: ModelError) -> ModelError {
-        if error.failure != Failure::BadRequest || !error.message.contains("API key") {
-            return error;
-        }
-        let what = format!("{}: the key was refused. Check {}", self.provider.name, PLACE.key_variable);
-        ModelError { failure: Failure::Auth, message: what, ..error }
+    fn refuses_key(&self, message: &str) -> bool {
+        message.contains("API key")
     }
-}
-
-/// Names of functions begin with a letter or `_`.
-fn begins_well(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }

@@ -4,17 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::adapter;
+use crate::protocol::Style;
 use crate::wire::{
-    Body, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes, arguments_object, is_word,
+    Body, Fields, NO_MESSAGE, NO_OUTPUT, Origin, Shown, Takes, arguments_object, begins_with_letter, is_word,
     json as text_of, wire_id, wire_name,
 };
-use crate::{
-    AnswerPart, HttpSettings, Media, Message, ModelError, ModelName, Request, ResultPart, ToolResult, UserPart,
-};
-
-/// What is written here and cannot be set. `generationConfig` can: what is set is put into it.
-const OWN_FIELDS: &[&str] = &["contents", "tools", "toolConfig", "systemInstruction"];
+use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, UserPart};
 
 /// What may be sent within a request; the whole of it may have 20 MB.
 const TAKES: Takes = Takes {
@@ -31,12 +26,8 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// The field of a part that must come back as it was.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 
-pub(super) fn check_extra(model: &ModelName, extra: &Map<String, Value>) -> Result<(), ModelError> {
-    Body::check_extra(model, extra, OWN_FIELDS)
-}
-
-/// The body. All that stays the same comes first, then the messages; what holds for this request alone comes after them.
-pub(super) fn body(settings: &HttpSettings, request: &Request<'_>, style: &Style) -> Vec<u8> {
+/// All but the messages.
+pub(super) fn head(extra: &Map<String, Value>, request: &Request<'_>, generation: Generation) -> Body {
     let mut body = Body::new();
     if !request.system.is_empty() {
         body.field("systemInstruction", &json!({ "parts": [{ "text": request.system }] }));
@@ -56,10 +47,10 @@ pub(super) fn body(settings: &HttpSettings, request: &Request<'_>, style: &Style
         body.field("tools", &json!([{ "functionDeclarations": declarations }]));
     }
     let mut config = json!({ "maxOutputTokens": request.max_output_tokens });
-    if style.generation != Generation::Early {
+    if generation != Generation::Early {
         config["thinkingConfig"] = json!({ "includeThoughts": true });
     }
-    for (name, value) in &settings.extra {
+    for (name, value) in extra {
         match (name.as_str(), value) {
             ("generationConfig", Value::Object(set)) => {
                 for (name, value) in set {
@@ -72,32 +63,12 @@ pub(super) fn body(settings: &HttpSettings, request: &Request<'_>, style: &Style
         }
     }
     body.field("generationConfig", &config);
-    let off = request.tools_off && !request.tools.is_empty();
-    let once = off.then(|| ("toolConfig", json!({ "functionCallingConfig": { "mode": "NONE" } })));
-    let no_answer = json!({ "role": "model", "parts": [{ "text": NO_ANSWER }] }).to_string();
-    let render = |message: &Message, out: &mut Vec<u8>| style.render(message, out);
-    let end = |contents: &[u8]| body.last("contents", contents, once);
-    request.conversation.with_turns(&style.origin.rendering(&style.name(style.media)), &no_answer, render, end)
-}
-
-/// What messages are rendered by, besides themselves.
-#[derive(Debug, Clone)]
-pub(crate) struct Style {
-    generation: Generation,
-    pub media: Sending,
-    /// Whose parts are sent back.
-    pub origin: Origin,
-}
-
-impl adapter::Style for Style {
-    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
-        (&mut self.origin, &mut self.media)
-    }
+    body
 }
 
 /// What depends on how new a model is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Generation {
+pub(super) enum Generation {
     /// Before 2.5: it does not think.
     Early,
     /// 2.5: it thinks.
@@ -107,7 +78,7 @@ enum Generation {
 }
 
 impl Generation {
-    fn of(id: &str) -> Self {
+    pub(super) fn of(id: &str) -> Self {
         let id = id.rsplit('/').next().unwrap_or(id);
         match id {
             id if id.starts_with("gemini-1") || id.starts_with("gemini-2.0") => Self::Early,
@@ -119,94 +90,82 @@ impl Generation {
     }
 }
 
-impl Style {
-    pub(super) fn of(id: &str, settings: &HttpSettings, origin: Origin) -> Self {
-        Self { generation: Generation::of(id), media: Sending::of(settings.media.unwrap_or(true)), origin }
+/// One message as one content, or nothing.
+pub(super) fn render(message: &Message, style: &Style, generation: Generation, out: &mut Vec<u8>) {
+    let (role, parts) = match message {
+        Message::User(parts) => ("user", user_parts(parts, &style.media.takes(TAKES))),
+        Message::Assistant(parts) => ("model", model_parts(parts, generation, &style.origin)),
+    };
+    // A content without parts is refused.
+    if !parts.is_empty() {
+        let content = format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","));
+        out.extend_from_slice(content.as_bytes());
     }
+}
 
-    /// What is rendered differs by style, so each has a name of its own.
-    pub(super) fn name(&self, media: Sending) -> String {
-        let signed = if self.generation == Generation::Signed { "signed" } else { "unsigned" };
-        format!("{signed}, {}", media.word())
-    }
-
-    /// One message as one content, or nothing.
-    fn render(&self, message: &Message, out: &mut Vec<u8>) {
-        let (role, parts) = match message {
-            Message::User(parts) => ("user", self.user_parts(parts)),
-            Message::Assistant(parts) => ("model", model_parts(parts, self.generation, &self.origin)),
-        };
-        // A content without parts is refused.
-        if !parts.is_empty() {
-            let content = format!("{{\"role\":\"{role}\",\"parts\":[{}]}}", parts.join(","));
-            out.extend_from_slice(content.as_bytes());
+fn user_parts(parts: &[UserPart], takes: &Takes) -> Vec<String> {
+    let mut out = Vec::new();
+    // Media of results come after all of the results: as many of these as there were calls must stand together.
+    let mut media = Vec::new();
+    let mut rest = Vec::new();
+    for part in parts {
+        match part {
+            UserPart::Result(result) => out.push(function_response(result, takes, &mut media)),
+            UserPart::Text(text) if text.is_empty() => {}
+            UserPart::Text(text) => rest.push(json!({ "text": text }).to_string()),
+            UserPart::Media(shown) => rest.push(inline(shown, takes)),
         }
     }
+    out.append(&mut media);
+    out.append(&mut rest);
+    if out.is_empty() {
+        out.push(json!({ "text": NO_MESSAGE }).to_string());
+    }
+    out
+}
 
-    fn user_parts(&self, parts: &[UserPart]) -> Vec<String> {
-        let mut out = Vec::new();
-        // Media of results come after all of the results: as many of these as there were calls must stand together.
-        let mut media = Vec::new();
-        let mut rest = Vec::new();
-        for part in parts {
-            match part {
-                UserPart::Result(result) => out.push(self.function_response(result, &mut media)),
-                UserPart::Text(text) if text.is_empty() => {}
-                UserPart::Text(text) => rest.push(json!({ "text": text }).to_string()),
-                UserPart::Media(shown) => rest.push(self.inline(shown)),
+fn function_response(result: &ToolResult, takes: &Takes, media: &mut Vec<String>) -> String {
+    let mut texts = Vec::new();
+    for part in &result.parts {
+        match part {
+            ResultPart::Text(text) => texts.push(text.as_str()),
+            ResultPart::Media(shown) => {
+                let label = format!("[from the result of {} ({})]", result.name, wire_id(&result.call_id));
+                media.push(json!({ "text": label }).to_string());
+                media.push(inline(shown, takes));
             }
         }
-        out.append(&mut media);
-        out.append(&mut rest);
-        if out.is_empty() {
-            out.push(json!({ "text": NO_MESSAGE }).to_string());
+    }
+    let text = if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
+    // The two names that the API knows for what came of a call.
+    let key = if result.is_error { "error" } else { "output" };
+    json!({
+        "functionResponse": {
+            "id": wire_id(&result.call_id),
+            "name": function_name(&result.name),
+            "response": { key: text },
         }
-        out
-    }
+    })
+    .to_string()
+}
 
-    fn function_response(&self, result: &ToolResult, media: &mut Vec<String>) -> String {
-        let mut texts = Vec::new();
-        for part in &result.parts {
-            match part {
-                ResultPart::Text(text) => texts.push(text.as_str()),
-                ResultPart::Media(shown) => {
-                    let label = format!("[from the result of {} ({})]", result.name, wire_id(&result.call_id));
-                    media.push(json!({ "text": label }).to_string());
-                    media.push(self.inline(shown));
-                }
-            }
-        }
-        let text = if texts.is_empty() { NO_OUTPUT.to_owned() } else { texts.join("\n") };
-        // The two names that the API knows for what came of a call.
-        let key = if result.is_error { "error" } else { "output" };
-        json!({
-            "functionResponse": {
-                "id": wire_id(&result.call_id),
-                "name": function_name(&result.name),
-                "response": { key: text },
-            }
-        })
-        .to_string()
-    }
-
-    fn inline(&self, media: &Media) -> String {
-        let part = match self.media.takes(TAKES).show(media) {
-            Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
-            Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
-            Shown::LeftOut(words) => json!({ "text": words }),
-        };
-        part.to_string()
-    }
+fn inline(media: &Media, takes: &Takes) -> String {
+    let part = match takes.show(media) {
+        Shown::Image { mime, base64 } => json!({ "inlineData": { "mimeType": mime, "data": base64 } }),
+        Shown::Pdf { base64 } => json!({ "inlineData": { "mimeType": "application/pdf", "data": base64 } }),
+        Shown::LeftOut(words) => json!({ "text": words }),
+    };
+    part.to_string()
 }
 
 /// The name of a call as it was declared, or one that is taken.
 fn function_name(name: &str) -> Cow<'_, str> {
     let dialect = &super::DIALECT;
-    if is_word(name, dialect.longest_name, dialect.also_in_names) && super::begins_well(name) {
+    if is_word(name, dialect.longest_name, dialect.also_in_names) && begins_with_letter(name) {
         return Cow::Borrowed(name);
     }
     let name = wire_name(name, dialect.longest_name);
-    if super::begins_well(&name) {
+    if begins_with_letter(&name) {
         name
     } else {
         wire_name(&format!("_{name}"), dialect.longest_name).into_owned().into()
@@ -291,22 +250,16 @@ fn alone(signature: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use portcullis_base::{ManualClock, Timestamp};
-
-    use super::*;
+    use crate::gemini::{ENDPOINT, GenerateContent};
+    use crate::protocol::Quirks;
     use crate::wire::prefix;
 
     #[test]
     fn check_6_3_a_longer_request_begins_with_the_bytes_of_the_shorter() {
-        let settings = HttpSettings::new(Arc::new(ManualClock::new(Timestamp::from_micros(0))));
         for id in ["gemini-2.0-flash", "gemini-2.5-pro", "gemini-3.6-flash"] {
-            let mut style = Style::of(id, &settings, prefix::origin("gemini"));
-            for media in [Sending::Yes, Sending::Refused] {
-                style.media = media;
-                prefix::holds("contents", |request| body(&settings, request, &style));
-            }
+            let name = format!("gemini/{id}").parse().expect("a name");
+            let protocol = GenerateContent::new(&name).expect("a model");
+            prefix::holds(&ENDPOINT, &protocol, id, Quirks::default());
         }
     }
 }

@@ -26,12 +26,20 @@ const ERROR_BYTES: usize = 64 << 10;
 pub(crate) struct Place {
     /// Its own address, with the version in the path where the paths have none.
     pub base_url: &'static str,
-    /// Where the version is part of the base (`/v1`), it is added to an address without any path.
-    pub version: Option<&'static str>,
+    pub version: Version,
     /// The header that carries the key, and what stands before the key in it.
     pub key_header: (&'static str, &'static str),
     /// The variable that holds the key, for messages.
     pub key_variable: &'static str,
+}
+
+/// Where the version of an API, such as `/v1`, stands in addresses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Version {
+    /// At the end of the base: it is added to an address without any path.
+    InBase(&'static str),
+    /// In the paths: it is taken off an address that ends with it, where a person wrote the same twice.
+    InPaths(&'static str),
 }
 
 /// A client for one model.
@@ -99,12 +107,12 @@ impl HttpClient {
     }
 
     /// Sends a body and reads the answer, streamed or whole.
-    pub async fn ask<R: Reader>(
+    pub async fn ask(
         &self,
         path: &str,
         headers: HeaderMap,
         body: Bytes,
-        reader: R,
+        reader: Box<dyn Reader>,
         heard: Heard<'_>,
     ) -> Result<Answer, ModelError> {
         let exchange = async {
@@ -263,8 +271,15 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// An address as paths are added to it. What is wrong with it is said without repeating it: it may hold a password.
-fn base(given: &str, version: Option<&str>) -> Result<Url, String> {
+fn base(given: &str, version: Version) -> Result<Url, String> {
     let given = given.trim();
+    let given = match version {
+        Version::InBase(_) => given,
+        Version::InPaths(version) => {
+            let given = given.trim_end_matches('/');
+            given.strip_suffix(version).unwrap_or(given)
+        }
+    };
     if !given.contains("://") {
         let meant = with_scheme(given).unwrap_or_else(|| "https://HOST/PATH".to_owned());
         return Err(format!("base_url must begin with http:// or https://, such as {meant}"));
@@ -279,7 +294,7 @@ fn base(given: &str, version: Option<&str>) -> Result<Url, String> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err("base_url has a `?` or a `#`: it takes only scheme, host, port and path".to_owned());
     }
-    if let Some(version) = version
+    if let Version::InBase(version) = version
         && url.path() == "/"
     {
         url.set_path(version);
@@ -325,7 +340,8 @@ mod tests {
 
     #[test]
     fn an_address_gets_the_version_it_lacks_and_shows_no_password() {
-        let text = |given: &str| base(given, Some("/v1")).map(|url| url.as_str().trim_end_matches('/').to_owned());
+        let text =
+            |given: &str| base(given, Version::InBase("/v1")).map(|url| url.as_str().trim_end_matches('/').to_owned());
         assert_eq!(text("http://localhost:11434"), Ok("http://localhost:11434/v1".to_owned()));
         assert_eq!(text("http://localhost:11434/"), Ok("http://localhost:11434/v1".to_owned()));
         assert_eq!(text(" https://host/api/v3/ "), Ok("https://host/api/v3".to_owned()));

@@ -12,7 +12,7 @@ mod read;
 mod settings;
 mod wait;
 
-pub(crate) use client::{HttpClient, Place, is_hosted, read_by_others};
+pub(crate) use client::{HttpClient, Place, Version, is_hosted, read_by_others};
 pub(crate) use fault::{Fault, Said};
 #[cfg(test)]
 pub(crate) use read::read_answer;

@@ -59,7 +59,7 @@ pub(crate) trait Reader: Send {
     }
 
     /// The answer. [`Fault::cut_off`] if its end never came.
-    fn finish(self) -> Result<Answer, Fault>;
+    fn finish(self: Box<Self>) -> Result<Answer, Fault>;
 }
 
 const UNENDED: &str = "the server never ended its answer; the last piece called itself the last, and is taken for it";
@@ -124,10 +124,10 @@ fn bounded<E: fmt::Display>(
 }
 
 /// Reads a whole answer, an event stream or one JSON document.
-pub(crate) async fn read_answer<R: Reader, E: fmt::Display>(
+pub(crate) async fn read_answer<E: fmt::Display>(
     source: impl Stream<Item = Result<Bytes, E>> + Unpin,
     limits: HttpLimits,
-    mut reader: R,
+    mut reader: Box<dyn Reader>,
     heard: Heard<'_>,
 ) -> Result<Answer, Fault> {
     let alive = |bytes| {
@@ -248,7 +248,7 @@ mod tests {
             Ok(())
         }
 
-        fn finish(self) -> Result<Answer, Fault> {
+        fn finish(self: Box<Self>) -> Result<Answer, Fault> {
             if !self.done {
                 return Err(Fault::cut_off());
             }
@@ -265,7 +265,7 @@ mod tests {
         let limits = HttpLimits { answer_bytes: 64, ..HttpLimits::default() };
         let source =
             stream::iter(pieces.into_iter().map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes()))));
-        let answer = read_answer(source, limits, Collect::default(), &|_| {}).await;
+        let answer = read_answer(source, limits, Box::<Collect>::default(), &|_| {}).await;
         answer.map(|answer| answer.warnings).map_err(|fault| fault.failure)
     }
 
@@ -311,7 +311,8 @@ mod tests {
     async fn check_5_7_silence_is_a_timeout() {
         let source = stream::iter([Ok::<_, &str>(Bytes::from_static(b"data: 1\n\n"))]).chain(stream::pending());
         let before = tokio::time::Instant::now();
-        let fault = read_answer(source, HttpLimits::default(), Collect::default(), &|_| {}).await.expect_err("silence");
+        let fault =
+            read_answer(source, HttpLimits::default(), Box::<Collect>::default(), &|_| {}).await.expect_err("silence");
         assert_eq!((fault.failure, fault.what.as_str()), (Failure::Timeout, "no byte came for 120 s"));
         // The clock stands still but for waits, so this is exactly how long it waited.
         assert_eq!(before.elapsed().as_secs(), 120);
@@ -326,7 +327,7 @@ mod tests {
             assert_eq!(delta, Delta::Alive);
             *heard.lock().expect("whole") += 1;
         };
-        read_answer(source, HttpLimits::default(), Collect::default(), &count).await.expect("an answer");
+        read_answer(source, HttpLimits::default(), Box::<Collect>::default(), &count).await.expect("an answer");
         assert_eq!(heard.into_inner().expect("whole"), pieces.len());
     }
 
@@ -334,7 +335,7 @@ mod tests {
     async fn a_server_that_does_not_hang_up_is_not_waited_for() {
         let source = stream::iter([Ok::<_, &str>(Bytes::from_static(b"data: end\n\n"))]).chain(stream::pending());
         let before = tokio::time::Instant::now();
-        assert!(read_answer(source, HttpLimits::default(), Collect::default(), &|_| {}).await.is_ok());
+        assert!(read_answer(source, HttpLimits::default(), Box::<Collect>::default(), &|_| {}).await.is_ok());
         assert!(before.elapsed() <= Duration::from_millis(25));
     }
 }

@@ -12,6 +12,14 @@ pub(crate) fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("plain data is JSON")
 }
 
+/// Adds an element to others, with a comma between them.
+pub(crate) fn push_element(element: &str, out: &mut Vec<u8>) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(element.as_bytes());
+}
+
 /// An object being written.
 #[derive(Debug)]
 pub(crate) struct Body(Vec<u8>);
@@ -36,13 +44,18 @@ impl Body {
         self
     }
 
-    /// Adds the array that grows, and what holds for this request alone after it: there it changes none of the bytes
+    /// Adds the array that grows, in two parts, and what holds for this request alone after it: there it changes none of the bytes
     /// that this request and the next have in common.
-    pub fn last(mut self, name: &str, elements: &[u8], once: Option<(&str, Value)>) -> Vec<u8> {
-        self.0.reserve(elements.len() + 64);
+    pub fn last(mut self, name: &str, elements: [&[u8]; 2], once: Option<(&str, Value)>) -> Vec<u8> {
+        let [first, rest] = elements;
+        self.0.reserve(first.len() + rest.len() + 64);
         self.name(name);
         self.0.push(b'[');
-        self.0.extend_from_slice(elements);
+        self.0.extend_from_slice(first);
+        if !first.is_empty() && !rest.is_empty() {
+            self.0.push(b',');
+        }
+        self.0.extend_from_slice(rest);
         self.0.push(b']');
         if let Some((name, value)) = once {
             self.field(name, &value);

@@ -16,6 +16,8 @@ pub(crate) struct Dialect {
     pub longest_name: usize,
     /// Allowed in names besides letters, digits, `_` and `-`.
     pub also_in_names: &'static str,
+    /// Names do not begin with a digit or a sign other than `_`.
+    pub names_begin_with_letters: bool,
     pub most_tools: Option<usize>,
     /// Keywords that may not stand at the top of a schema.
     pub not_at_top: &'static [&'static str],
@@ -55,7 +57,13 @@ impl Dialect {
                 return unfit(format!("the input schema of the tool `{name}` is not taken: {what}"));
             }
         }
-        Ok(())
+        match tools.iter().find(|tool| self.names_begin_with_letters && !begins_with_letter(&tool.name)) {
+            None => Ok(()),
+            Some(tool) => unfit(format!(
+                "the tool name `{}` is not taken: names begin with a letter or `_`; rename the tool",
+                tool.name
+            )),
+        }
     }
 
     fn check_schema(&self, schema: &Value) -> Result<(), String> {
@@ -104,6 +112,11 @@ impl Dialect {
     }
 }
 
+/// Whether a name begins with a letter or `_`.
+pub(crate) fn begins_with_letter(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -113,6 +126,7 @@ mod tests {
     const STRICT: Dialect = Dialect {
         longest_name: 8,
         also_in_names: "",
+        names_begin_with_letters: false,
         most_tools: Some(2),
         not_at_top: &["anyOf"],
         longest_property: Some(4),

@@ -10,9 +10,9 @@ mod origin;
 #[cfg(test)]
 pub(crate) mod prefix;
 
-pub(crate) use body::{Body, json};
+pub(crate) use body::{Body, json, push_element};
 pub(crate) use fields::Fields;
-pub(crate) use fit::Dialect;
+pub(crate) use fit::{Dialect, begins_with_letter};
 pub(crate) use ids::Ids;
 pub(crate) use lenient::{lenient, lenient_count, lenient_text};
 pub(crate) use media::{Sending, Shown, Takes, told_of};

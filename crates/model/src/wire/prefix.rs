@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::Origin;
+use super::{Origin, Sending};
+use crate::adapter;
+use crate::protocol::{Endpoint, Protocol, Quirks, Style};
 use crate::{
     AnswerPart, Call, Conversation, Media, MediaKind, Message, Request, ResultPart, ToolResult, ToolSpec, UserPart,
 };
@@ -70,12 +72,22 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 /// Whose the opaque parts are.
-pub(crate) fn origin(wire: &'static str) -> Origin {
+fn origin(wire: &'static str) -> Origin {
     Origin::new(wire, &"p/m".parse().expect("a name"), "https://host")
 }
 
-/// Wants every body to be JSON whose last field is `last`, and to begin with all of the one before but its end.
-pub(crate) fn holds(last: &str, body: impl Fn(&Request<'_>) -> Vec<u8>) {
+/// Wants every body to be JSON whose last field has the messages, and to begin with all of the one before but its end.
+pub(crate) fn holds(endpoint: &Endpoint, protocol: &dyn Protocol, model: &str, quirks: Quirks) {
+    for media in [Sending::Yes, Sending::No, Sending::Refused] {
+        let style = Style { origin: origin(endpoint.wire), media, quirks, may_count: true };
+        holds_of(endpoint.messages, |request| {
+            let head = protocol.head(model, &Map::new(), request, &style);
+            adapter::body(endpoint, protocol, head, request, &style)
+        });
+    }
+}
+
+fn holds_of(last: &str, body: impl Fn(&Request<'_>) -> Vec<u8>) {
     let tools: Arc<[ToolSpec]> = Arc::from([ToolSpec {
         name: "read".to_owned(),
         description: "reads".to_owned(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use portcullis_base::{Effect, EffectSet, EnvKey, Reason, Risk};
 use portcullis_command::{self as command, NotReadOnly, ReadPlan};
 use portcullis_contract::{
-    Action, BuildError, Content, EndedCommand, Precondition, Prepared, Resolved, Semantics, ShellFact, SpoolRef,
-    Timeout, Tool, ToolContext, ToolFailure, ToolName, UserText,
+    Action, BuildError, Content, Precondition, Prepared, Resolved, Semantics, SpoolRef, Timeout, Tool, ToolContext,
+    ToolFailure, ToolName, UserText,
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_secret::SecretText;
@@ -191,21 +191,8 @@ async fn execute(
     let shell_state = shell.state(context).await?;
     let (command, args) = input.words();
     let ran = hand.run_with(context, line, env).await?;
-    let duration_ms = u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX);
-    if let Some(command_id) = hand.book.fresh_command() {
-        context.shell(ShellFact::Finished(Box::new(EndedCommand {
-            command_id,
-            command: command.clone(),
-            args: args.clone(),
-            cwd: line.cwd().as_str().to_owned(),
-            exit_code: ran.exit_code,
-            timed_out: ran.timed_out,
-            duration_ms,
-            shell_id: None,
-            stdout: Some(ran.stdout.clone()),
-            stderr: Some(ran.stderr.clone()),
-        })));
-    }
+    let duration_ms = ran.duration_ms();
+    hand.remember(context, line, &ran, (command.clone(), args.clone()));
     let mount_path = hand.files.mounts.resolve(line.cwd().as_str());
     let mount_path = mount_path.map_or_else(|_| String::new(), |place| place.mount().root().as_str().to_owned());
     let ReadRan { stage_exit_codes, exit_code, signal, timed_out, stdout, stderr, env_names, .. } =

@@ -21,7 +21,7 @@ use portcullis_policy::plan_access;
 use portcullis_sandbox::{Kind, VirtualPath};
 
 pub use bash::read_tools;
-pub(crate) use bash::{BashInput, MAX_MS, read_with_env};
+pub(crate) use bash::{MAX_MS, read_with_env};
 pub(crate) use list::NAMES as ENV_NAMES;
 pub use result::ReadRan;
 

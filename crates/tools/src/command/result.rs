@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use portcullis_command::ReadPlan;
-use portcullis_contract::{SpoolRef, ToolContext, ToolFailure};
+use portcullis_contract::{EndedCommand, ShellFact, SpoolRef, ToolContext, ToolFailure};
 use portcullis_sandbox::hand::Posture;
+
+use super::{ReadHand, ReadLine};
 
 /// A line that ended, or was ended.
 #[derive(Debug)]
@@ -47,7 +49,37 @@ fn question(plan: &ReadPlan) -> Option<Question> {
     }
 }
 
+impl ReadHand {
+    /// Tells the session of a line that ended: the program or pipeline, and its words.
+    pub(crate) fn remember(
+        &self,
+        context: &ToolContext,
+        line: &ReadLine,
+        ran: &ReadRan,
+        (command, args): (String, Vec<String>),
+    ) {
+        let Some(command_id) = self.book.fresh_command() else { return };
+        context.shell(ShellFact::Finished(Box::new(EndedCommand {
+            command_id,
+            command,
+            args,
+            cwd: line.cwd().as_str().to_owned(),
+            exit_code: ran.exit_code,
+            timed_out: ran.timed_out,
+            duration_ms: ran.duration_ms(),
+            shell_id: None,
+            stdout: Some(ran.stdout.clone()),
+            stderr: Some(ran.stderr.clone()),
+        })));
+    }
+}
+
 impl ReadRan {
+    /// How long it ran, in milliseconds.
+    pub(crate) fn duration_ms(&self) -> u64 {
+        u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// The same if it is a success, also of a question whose answer is no.
     ///
     /// # Errors

@@ -5,8 +5,8 @@ use portcullis_contract::BuildError;
 use serde_json::{Value, json};
 
 use super::{Actions, SandboxTools, pick, reshape};
-use crate::command::{BashInput, read_with_env};
-use crate::shell::{RunInput, WithEnv, run_with_env};
+use crate::command::read_with_env;
+use crate::shell::run_with_env;
 
 /// What both tell.
 const RAN: [&str; 12] = [
@@ -25,10 +25,10 @@ const RAN: [&str; 12] = [
 ];
 
 pub(super) fn actions(parts: &SandboxTools) -> Result<Actions, BuildError> {
-    let shape = reshape("run_command", &[], |_, output| pick(output, &RAN).into());
-    let read = read_with_env(parts.shell.clone(), parts.reads.clone())?.reshaped::<WithEnv<BashInput>>(shape)?;
-    let shape = reshape("run_shell", &[], |_, output| shell(output));
-    let run = run_with_env(parts.shell.clone(), parts.hand.clone())?.reshaped::<WithEnv<RunInput>>(shape)?;
+    let shape = reshape("run_command", None, |_, output| pick(output, &RAN).into());
+    let read = read_with_env(parts.shell.clone(), parts.reads.clone())?.reshaped(shape)?;
+    let shape = reshape("run_shell", None, |_, output| shell(output));
+    let run = run_with_env(parts.shell.clone(), parts.hand.clone())?.reshaped(shape)?;
     Ok([("run_command", read), ("run_shell", run)].into())
 }
 

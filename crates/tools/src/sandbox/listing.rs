@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use portcullis_contract::{BuildError, Precondition};
+use portcullis_contract::{BuildError, Precondition, Reshape};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::place::Places;
 use super::{Actions, Own, pick, reshape, table, word};
-use crate::count::{Count, Flag};
+use crate::count::Count;
 use crate::files::FileTools;
 use crate::files::glob::{Listing, Sort, Wanted, Wish, listing};
 use crate::search::names::NamePattern;
@@ -118,27 +118,6 @@ impl Listing for GlobEntries {
     }
 }
 
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the schema of it; the tool itself reads the values")]
-struct GrepText {
-    /// The directory or file to search, relative to the workspace. Absent or empty means the workspace.
-    #[serde(default)]
-    path: Option<String>,
-    /// What to look for: a regular expression, matched against each line.
-    #[schemars(length(min = 1, max = 10000))]
-    pattern: String,
-    /// Take the pattern as plain text.
-    #[serde(default)]
-    literal: Flag,
-    /// Take upper and lower case as the same.
-    #[serde(default)]
-    ignore_case: Flag,
-    /// How many matching lines to show. 0 or less, or absent, means 20; above 200 means 200.
-    #[serde(default)]
-    limit: Count<20, 200>,
-}
-
 pub(super) fn actions(own: &Own, places: &Places, files: &Arc<FileTools>) -> Result<Actions, BuildError> {
     let places = places.clone();
     let make = |name: &'static str| (Arc::clone(files), table::description(name), name);
@@ -149,8 +128,9 @@ pub(super) fn actions(own: &Own, places: &Places, files: &Arc<FileTools>) -> Res
     let find = listing::<FindEntries>(parts, words, name).to_structured(|_, output| found(output)).build()?;
     let (parts, words, name) = make("glob_entries");
     let glob = listing::<GlobEntries>(parts, words, name).to_structured(|_, output| found(output)).build()?;
-    let shape = reshape("grep_text", &[("ignoreCase", "ignore_case")], |_, output| matched(output));
-    let grep = own.tool("grep")?.reshaped::<GrepText>(shape)?;
+    let shape =
+        reshape("grep_text", Some(&["path", "pattern", "literal", "ignoreCase", "limit"]), |_, output| matched(output));
+    let grep = own.tool("grep")?.reshaped(Reshape { fields: &[("ignoreCase", "ignore_case")], ..shape })?;
     Ok([("list_dir", list), ("find_entries", find), ("glob_entries", glob), ("grep_text", grep)].into())
 }
 

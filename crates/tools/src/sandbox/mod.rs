@@ -98,16 +98,18 @@ impl Own {
     }
 }
 
-/// The shape of an action: its words are those of the table.
+/// The shape of an action, which is described in the words of the table.
 fn reshape(
     name: &str,
-    fields: &'static [(&'static str, &'static str)],
+    takes: Option<&'static [&'static str]>,
     structured: impl Fn(&Value, &Value) -> Value + Send + Sync + 'static,
 ) -> Reshape {
     Reshape {
         description: table::description(name).to_owned(),
         executor: executor(name),
-        fields,
+        takes,
+        fields: &[],
+        words: &[],
         structured: Box::new(structured),
         shows_document: false,
     }

@@ -3,18 +3,12 @@
 
 use std::sync::Arc;
 
-use portcullis_base::limits;
-use portcullis_contract::BuildError;
-use schemars::JsonSchema;
+use portcullis_contract::{BuildError, Reshape};
 use serde_json::{Map, Value, json};
 
 use super::place::Places;
 use super::{Actions, Own, chars, pick, reshape, word};
-use crate::count::{Count, Flag, UNBOUNDED};
 use crate::files::{FileTools, append_tool};
-
-const LINES: u64 = limits::READ_LINES as u64;
-const BYTES: u64 = limits::READ_BYTES as u64;
 
 /// What the tools call differently. One list for all: a refused write says which lines to read.
 const FIELDS: &[(&str, &str)] = &[
@@ -28,65 +22,28 @@ const FIELDS: &[(&str, &str)] = &[
     ("replaceAll", "replace_all"),
 ];
 
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the schema of it; the tool itself reads the values")]
-struct ReadText {
-    /// The file: a path relative to the workspace, such as `src/main.rs`.
-    #[schemars(regex(pattern = r"\S"))]
-    path: String,
-    /// End the page after at most this many characters. 0 or less, or absent, means 51200; above 51200 means 51200.
-    #[serde(default)]
-    max_chars: Count<BYTES, BYTES>,
-    /// The first line to read, counted from 1; give lineCount with it. 0 or less, or absent, means 1.
-    #[serde(default)]
-    start_line: Count<1, UNBOUNDED>,
-    /// How many lines to read. 0 or less, or absent, means 2000; above 2000 means 2000.
-    #[serde(default)]
-    line_count: Count<LINES, LINES>,
-    /// Read this many lines from the end instead. 0 or less, or absent, means not used; above 2000 means 2000.
-    #[serde(default)]
-    tail_lines: Count<0, LINES>,
-}
-
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "the schema of it; the tool itself reads the values")]
-struct WriteText {
-    /// The file: a path relative to the workspace, such as `src/main.rs`.
-    #[schemars(regex(pattern = r"\S"))]
-    path: String,
-    /// The text, exactly; may be empty.
-    content: String,
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "the schema of it; the tool itself reads the values")]
-struct ReplaceText {
-    /// The file: a path relative to the workspace, such as `src/main.rs`.
-    #[schemars(regex(pattern = r"\S"))]
-    path: String,
-    /// The text to replace, exactly as it stands in the file, indentation included.
-    #[schemars(length(min = 1))]
-    old_text: String,
-    /// The text to put in its place; may be empty.
-    new_text: String,
-    /// Replace every place where oldText stands, not only a single one.
-    #[serde(default)]
-    replace_all: Flag,
-}
+/// What both ways of writing take.
+const WRITES: &[&str] = &["path", "content"];
+/// Appended text is not the whole content.
+const WORDS: &[(&str, &str)] = &[("content", "The text, exactly; may be empty.")];
 
 pub(super) fn actions(own: &Own, places: &Places, files: Arc<FileTools>) -> Result<Actions, BuildError> {
-    let at = |of: &Places| of.clone();
-    let (read, write, append, replace) = (at(places), at(places), at(places), at(places));
-    let shape = reshape("read_text", FIELDS, move |input, output| read_text(&read, input, output));
-    let read = own.tool("read")?.reshaped::<ReadText>(shape)?;
-    let shape = reshape("write_text", FIELDS, move |input, output| written(&write, "write", input, output));
-    let write = own.tool("write")?.reshaped::<WriteText>(shape)?;
-    let shape = reshape("append_text", FIELDS, move |input, output| written(&append, "append", input, output));
-    let append = append_tool(files)?.reshaped::<WriteText>(shape)?;
-    let shape = reshape("replace_text", FIELDS, move |input, output| replaced(&replace, input, output));
-    let replace = own.tool("edit")?.reshaped::<ReplaceText>(shape)?;
+    let shape = |name, takes, made: fn(&Places, &Value, &Value) -> Value| {
+        let places = places.clone();
+        Reshape {
+            fields: FIELDS,
+            words: WORDS,
+            ..reshape(name, Some(takes), move |input, output| made(&places, input, output))
+        }
+    };
+    let takes = &["path", "maxChars", "startLine", "lineCount", "tailLines"];
+    let read = own.tool("read")?.reshaped(shape("read_text", takes, read_text))?;
+    let made = |places: &_, input: &_, output: &_| written(places, "write", input, output);
+    let write = own.tool("write")?.reshaped(shape("write_text", WRITES, made))?;
+    let made = |places: &_, input: &_, output: &_| written(places, "append", input, output);
+    let append = append_tool(files)?.reshaped(shape("append_text", WRITES, made))?;
+    let takes = &["path", "oldText", "newText", "replaceAll"];
+    let replace = own.tool("edit")?.reshaped(shape("replace_text", takes, replaced))?;
     Ok([("read_text", read), ("write_text", write), ("append_text", append), ("replace_text", replace)].into())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet, EnvKey, Risk, limits};
 use portcullis_contract::{
-    BuildError, Caller, Concurrency, DefaultPolicy, Precondition, Resolved, Resource, ResourceKind, Semantics,
-    ShellFact, Tool, ToolBuilder, ToolContext, ToolFailure, UserText,
+    BuildError, Caller, Concurrency, DefaultPolicy, Precondition, Prepared, Resolved, Resource, ResourceKind,
+    Semantics, ShellFact, Tool, ToolBuilder, ToolContext, ToolFailure, UserText,
 };
 use portcullis_event::fold::Shell;
 use portcullis_sandbox::Kind;
@@ -13,7 +13,7 @@ use portcullis_secret::SecretText;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::env_input::setting;
+use super::env_input::{EnvInput, setting};
 use super::live::Change;
 use super::posture::Posture;
 use super::view::{EnvView, StateView};
@@ -240,7 +240,7 @@ where
 
 impl ShellTools {
     /// Whether the session's environment takes these names as well.
-    pub(super) async fn room_for(&self, caller: &Caller, names: &[String]) -> Result<(), Precondition> {
+    async fn room_for(&self, caller: &Caller, names: &[String]) -> Result<(), Precondition> {
         // A shell that cannot be looked at is the executor's to tell.
         let Ok(seen) = self.book.look(caller, None).await else { return Ok(()) };
         let new = names.iter().filter(|name| seen.shell.env_version(name).is_none()).count();
@@ -254,6 +254,17 @@ impl ShellTools {
             return Err(Precondition::failed(portcullis_base::Reason::OutputBudget, text));
         }
         Ok(())
+    }
+
+    /// Whether a shell may be opened in this folder with these variables.
+    pub(super) async fn may_open(
+        &self,
+        caller: &Caller,
+        env: &EnvInput,
+        resolved: &Resolved,
+    ) -> Result<Prepared, Precondition> {
+        self.room_for(caller, &env.names()).await?;
+        self.may_run_in(resolved)
     }
 
     /// Brings a live shell to the change, before it is told: if that cannot be, nothing has changed.

@@ -9,13 +9,14 @@ mod env_input;
 mod history;
 mod last_output;
 mod line;
+mod line_input;
 mod live;
 mod persistent;
 mod posture;
 mod program;
 mod programs;
 mod project_script;
-pub(crate) mod run;
+mod run;
 mod view;
 
 use std::collections::BTreeMap;
@@ -31,15 +32,15 @@ use serde_json::Value;
 
 pub use carry::{CarryOver, carry_over};
 pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
-pub(crate) use persistent::{EXEC_MOST_MS, EXEC_MS, OpenInput, persistent_with_env};
+pub(crate) use persistent::persistent_with_env;
 pub use persistent::{ShellParts, Shells, persistent_tools, stock_bash};
 
 use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::tool_name;
-pub(crate) use env_input::{Alone, Brings, EnvInput, WithEnv};
+pub(crate) use env_input::{Alone, Brings, WithEnv};
+use line_input::LineInput;
 use posture::Posture;
-pub(crate) use run::RunInput;
 pub(crate) use view::StateView;
 
 /// What the shell tools are made of.
@@ -78,12 +79,12 @@ pub fn shell_tools(parts: ShellTools) -> Result<BTreeMap<ToolName, Tool>, BuildE
 /// # Errors
 /// As [`shell_tools`].
 pub fn run_tools(parts: ShellTools, hand: Hand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool::<Alone<run::RunInput>>(parts, hand)?)]))
+    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool::<Alone<LineInput>>(parts, hand)?)]))
 }
 
 /// The same with variables of a call.
 pub(crate) fn run_with_env(parts: ShellTools, hand: Hand) -> Result<Tool, BuildError> {
-    run::tool::<WithEnv<run::RunInput>>(parts, hand)
+    run::tool::<WithEnv<LineInput>>(parts, hand)
 }
 
 /// The folder of a shell whose folder nobody has changed.

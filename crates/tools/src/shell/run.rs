@@ -4,25 +4,24 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use portcullis_base::{CommandId, Effect, EffectSet, EnvKey, Risk, RiskSet};
+use portcullis_base::{CommandId, EnvKey, Risk};
 use portcullis_contract::{
-    BuildError, Caller, Concurrency, DefaultPolicy, EndedCommand, Interrupt, Precondition, Prepared, Resolved,
-    Semantics, ShellFact, SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure, UserText,
+    BuildError, Caller, DefaultPolicy, EndedCommand, Precondition, Prepared, Resolved, ShellFact, SpoolRef, Tool,
+    ToolContext, ToolFailure,
 };
 use portcullis_sandbox::VirtualPath;
 use portcullis_sandbox::hand::Exit;
 use portcullis_sandbox::shell::Program;
 use portcullis_secret::SecretText;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::around::Would;
-use super::line::{With, brief, one_is_an_answer, streams, without_nul};
+use super::line::{With, one_is_an_answer, streams, without_nul};
+use super::line_input::{LineInput, ran, semantics};
 use super::view::StateView;
 use super::{Brings, ShellTools, no_shell};
-use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
 use crate::hand::{self, Hand, Ran, Reach};
@@ -33,31 +32,6 @@ there. Exit code, stdout and stderr come back. For what only looks, `read`, `glo
 
 /// The name under which rules speak of it.
 const ACTION: &str = "shell_run";
-/// How long a command may run by default, and at most (tool-contract §17).
-const TIMEOUT_MS: u64 = 120_000;
-const TIMEOUT_MOST_MS: u64 = 600_000;
-/// Characters of output that are shown by default, and at most; the rest is kept.
-pub(crate) const OUTPUT_CHARS: u64 = 12_000;
-pub(crate) const OUTPUT_MOST_CHARS: u64 = 40_000;
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunInput {
-    /// The command line.
-    #[schemars(regex(pattern = r"\S"), length(max = 65536))]
-    command: String,
-    /// The folder to run in, relative to the workspace or as `/workspace/…`. Absent means the session's folder.
-    #[serde(default)]
-    #[schemars(length(max = 4096))]
-    cwd: Option<String>,
-    /// Milliseconds until it is ended. 0 or less, or absent, means 120000; above 600000 means 600000.
-    #[serde(default)]
-    timeout_ms: Count<TIMEOUT_MS, TIMEOUT_MOST_MS>,
-    /// How much of the output is shown at once; all of it is kept. 0 or less, or absent, means 12000; above 40000 means
-    /// 40000.
-    #[serde(default)]
-    max_output_chars: Count<OUTPUT_CHARS, OUTPUT_MOST_CHARS>,
-}
 
 /// A command that ended well (agent-runtime 10.3).
 #[derive(Debug, Serialize, JsonSchema)]
@@ -87,12 +61,12 @@ struct Runs {
 /// Over inputs with or without variables of their own.
 pub(crate) fn tool<I>(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = RunInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: Brings<Call = LineInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let parts = Arc::new(Runs { shell, hand });
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, RunOutput>(DESCRIPTION)
-        .semantics(semantics())
+        .semantics(semantics(DefaultPolicy::AskPinned))
         .executor(executor(ACTION))
         .keyed()
         .resolve(move |input: &I, caller| {
@@ -114,44 +88,21 @@ where
             async move { prepared }
         })
         .timeout(|input| Some(input.call().timeout_ms.value()))
-        .result_limit(|input| usize::try_from(input.call().max_output_chars.value()).ok())
+        .result_limit(|input| input.call().shown_chars())
         .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);
             let env = input.env().values();
             async move { parts.run(input.into_call(), env, &resolved, &context).await }
         })
         .to_model(|_, output| streams(output))
-        .to_user(|input, output| UserText {
-            title: format!("Ran {}", brief(&input.call().command)),
-            summary: format!(
-                "exit code {} in {} ms",
-                output.get("exitCode").unwrap_or(&Value::Null),
-                output.get("durationMs").unwrap_or(&Value::Null)
-            ),
-        })
+        .to_user(|input, output| ran(&input.call().command, output))
         .build()
-}
-
-fn semantics() -> Semantics {
-    Semantics {
-        risk: RiskSet::from([Risk::Execute, Risk::Write]),
-        effects: EffectSet::from([Effect::SandboxExecute, Effect::MemoryWrite]),
-        destructive: true,
-        concurrency: Concurrency::Keyed,
-        timeout: Timeout { default_ms: TIMEOUT_MS, max_ms: TIMEOUT_MOST_MS },
-        sandbox: Some(hand::PROFILE.to_owned()),
-        default_policy: DefaultPolicy::AskPinned,
-        truncation: Strategy::AroundErrors,
-        // A command is ended when somebody interrupts it (tool-contract §14).
-        interrupt: Interrupt::Cancel,
-        ..Semantics::mutating()
-    }
 }
 
 impl Runs {
     fn name(
         &self,
-        input: &RunInput,
+        input: &LineInput,
         brings: &BTreeMap<EnvKey, SecretText>,
         caller: &Caller,
     ) -> Result<Resolved, Precondition> {
@@ -163,14 +114,12 @@ impl Runs {
 
     async fn run(
         &self,
-        input: RunInput,
+        input: LineInput,
         env: BTreeMap<EnvKey, SecretText>,
         resolved: &Resolved,
         context: &ToolContext,
     ) -> Result<RunOutput, ToolFailure> {
-        for lowered in [input.timeout_ms.lowered("timeoutMs"), input.max_output_chars.lowered("maxOutputChars")] {
-            lowered.into_iter().for_each(|text| context.warn(text));
-        }
+        input.warn_of_caps(context);
         let place = self.shell.files.place(resolved).map_err(failure)?;
         let cwd = place.path().clone();
         let mount_path = place.mount().root().as_str().to_owned();

@@ -52,6 +52,25 @@ async fn inputs_are_the_published_ones_closed_and_described() {
 }
 
 #[tokio::test]
+async fn shell_run_and_shell_exec_take_a_command_line_alike() {
+    let mut world = World::new();
+    world.sandbox = true;
+    let tools = world.start().definitions(world.session().await);
+    let fields = |name: &str| tools[name].input_schema["properties"].as_object().expect("properties").clone();
+    let (run, mut exec) = (fields("shell_run"), fields("shell_exec"));
+    let alike = ["command", "cwd", "timeoutMs", "maxOutputChars"];
+    assert_eq!(run.keys().collect::<Vec<_>>(), alike);
+    assert_eq!(exec.keys().collect::<Vec<_>>(), [&alike[..], &["restart", "background", "onTimeout"]].concat());
+    // A shell that lives stays where it was sent, and may let a command go on.
+    for (field, word) in [("cwd", "stays there"), ("timeoutMs", "`onTimeout`")] {
+        let words = exec[field]["description"].take();
+        assert!(words.as_str().is_some_and(|words| words.contains(word)), "{field}: {words}");
+        exec[field]["description"] = run[field]["description"].clone();
+    }
+    alike.iter().for_each(|field| assert_eq!(run[*field], exec[*field], "{field}"));
+}
+
+#[tokio::test]
 async fn governance_is_stated_as_the_contract_has_it() {
     for (owner, policy) in [(TreeOwner::SessionOwn, DefaultPolicy::Allow), (TreeOwner::PersonsTree, DefaultPolicy::Ask)]
     {

@@ -10,7 +10,7 @@ use portcullis_event::facts::Verdict;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::world::{Process, World};
+use crate::world::{Process, World, caller};
 
 /// An action with its input, and the tool that it is with its own.
 fn pairs() -> Vec<(&'static str, Value, &'static str, Value)> {
@@ -99,17 +99,6 @@ fn world() -> World {
     symlink(".env", world.path("link")).expect("a link");
     fs::hard_link(world.path("private/key"), world.path("hard")).expect("a hard link");
     world
-}
-
-fn caller(session: portcullis_base::SessionId) -> Caller {
-    Caller {
-        session_id: session,
-        agent: "tester".to_owned(),
-        message_id: portcullis_base::MessageId::from_u128(1),
-        call_id: "c".to_owned(),
-        turn_id: portcullis_base::TurnId::from_u128(1),
-        intent_id: portcullis_base::IntentId::from_u128(1),
-    }
 }
 
 /// Every pair, under these rules.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use portcullis_base::{Code, CommandId, Phase, Reason, SessionId, limits};
-use portcullis_contract::{Caller, EndedCommand, Semantics, ShellFact, Tool, ToolName};
+use portcullis_contract::{EndedCommand, Semantics, ShellFact, Tool, ToolName};
 use serde_json::{Value, json};
 
-use crate::world::{Process, World, text};
+use crate::world::{Process, World, caller, text};
 
 fn structured(observed: &portcullis_event::Observed) -> Value {
     observed.structured.clone().expect("a document")
@@ -16,17 +16,6 @@ fn structured(observed: &portcullis_event::Observed) -> Value {
 /// What the model was shown.
 fn shown(observed: &portcullis_event::Observed) -> Value {
     serde_json::from_str(&text(observed)).expect("a document")
-}
-
-fn caller(session: SessionId) -> Caller {
-    Caller {
-        session_id: session,
-        agent: "tester".to_owned(),
-        message_id: portcullis_base::MessageId::from_u128(1),
-        call_id: "c".to_owned(),
-        turn_id: portcullis_base::TurnId::from_u128(1),
-        intent_id: portcullis_base::IntentId::from_u128(1),
-    }
 }
 
 async fn values(process: &Process, session: SessionId) -> Vec<(String, String)> {

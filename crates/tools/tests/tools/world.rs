@@ -9,7 +9,7 @@ use portcullis_base::{
     AppendId, Code, Digest, IdGen, LocationId, ManualClock, MessageId, Phase, Reason, Recorded, Retry, SeededIds,
     SessionId, SideEffects, TenantId, Timestamp, WorkerId, limits,
 };
-use portcullis_contract::{Tool, ToolDefinition, ToolName};
+use portcullis_contract::{Caller, Tool, ToolDefinition, ToolName};
 use portcullis_event::facts::SessionCreated;
 use portcullis_event::fold::Baseline;
 use portcullis_event::{Actor, Observed, Stamp};
@@ -232,6 +232,18 @@ impl World {
         let commit = Commit::client(SessionKey { tenant: TENANT, session }, append, vec![stamp.draft(&created)]);
         self.store.commit(commit).await.expect("a session");
         session
+    }
+}
+
+/// Who calls in a session.
+pub fn caller(session: SessionId) -> Caller {
+    Caller {
+        session_id: session,
+        agent: "tester".to_owned(),
+        message_id: portcullis_base::MessageId::from_u128(1),
+        call_id: "c".to_owned(),
+        turn_id: portcullis_base::TurnId::from_u128(1),
+        intent_id: portcullis_base::IntentId::from_u128(1),
     }
 }
 

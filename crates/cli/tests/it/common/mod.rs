@@ -118,6 +118,17 @@ impl World {
         fs::read_to_string(self.workspace.join(name)).unwrap_or_default()
     }
 
+    /// Every content of an artifact that is kept as a file.
+    pub fn artifact_files(&self) -> Vec<PathBuf> {
+        fn below(folder: &Path) -> Vec<PathBuf> {
+            let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+            let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+            let contents = files.into_iter().filter(|path| path.file_name().is_some_and(|name| name.len() == 64));
+            contents.chain(folders.iter().flat_map(|folder| below(folder))).collect()
+        }
+        below(&self.home.join("artifacts"))
+    }
+
     /// The user's configuration; its path.
     pub fn configure(&self, text: &str) -> PathBuf {
         let path = self.config.join("portcullis/config.toml");

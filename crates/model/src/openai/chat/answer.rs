@@ -9,8 +9,9 @@ use super::details::ReasoningDetails;
 use super::text_calls;
 use super::think::Splitter;
 use crate::http::{Enough, Fault, Flow, Reader, Said};
+use crate::openai::{InputDetails, usage};
 use crate::wire::{self, Ids, Origin};
-use crate::{Answer, AnswerPart, Delta, Failure, Heard, Stop, Usage};
+use crate::{Answer, AnswerPart, Delta, Failure, Heard, Stop};
 
 /// The field of an opaque part with thinking that stood in the text. It is kept and not sent again: the makers of such
 /// models ask for histories without it.
@@ -105,16 +106,10 @@ struct Counted {
     #[serde(default, deserialize_with = "wire::lenient_count")]
     completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    prompt_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<InputDetails>,
     /// DeepSeek's word for it.
     #[serde(default, deserialize_with = "wire::lenient_count")]
     prompt_cache_hit_tokens: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Details {
-    #[serde(default, deserialize_with = "wire::lenient_count")]
-    cached_tokens: Option<u64>,
 }
 
 impl ChatReader {
@@ -238,7 +233,7 @@ impl Reader for ChatReader {
         }
     }
 
-    fn finish(self) -> Result<Answer, Fault> {
+    fn finish(self: Box<Self>) -> Result<Answer, Fault> {
         if !self.done && self.finish.is_none() {
             return Err(Fault::cut_off());
         }
@@ -304,15 +299,9 @@ impl Reader for ChatReader {
             Some(other) => Stop::Other(other.to_owned()),
         };
         let usage = self.usage.map(|counted| {
-            let input = counted.prompt_tokens.unwrap_or(0);
             let cached = counted.prompt_tokens_details.and_then(|details| details.cached_tokens);
-            let cached = cached.or(counted.prompt_cache_hit_tokens).unwrap_or(0).min(input);
-            Usage {
-                input: input - cached,
-                output: counted.completion_tokens.unwrap_or(0),
-                cache_read: cached,
-                cache_write: 0,
-            }
+            let cached = cached.or(counted.prompt_cache_hit_tokens);
+            usage(counted.prompt_tokens, cached, counted.completion_tokens)
         });
         Ok(Answer { parts, stop, usage, warnings })
     }
@@ -337,7 +326,7 @@ mod tests {
     use futures_util::StreamExt as _;
 
     use super::*;
-    use crate::http::cuts::same_however_cut;
+    use crate::http::cuts::{read, same_however_cut, slowly};
 
     #[test]
     fn the_answer_is_the_same_however_its_bytes_are_cut() {
@@ -362,13 +351,8 @@ mod tests {
         let pieces = ["first ", "second"].map(|text| {
             format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":\"stop\"}}]}}\n\n")
         });
-        let source = futures_util::stream::iter(pieces).then(|piece| async move {
-            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-            Ok::<_, String>(bytes::Bytes::from(piece))
-        });
-        let (limits, reader) =
-            (crate::HttpLimits::default(), ChatReader::new(Origin::nobody("w"), Ids::default(), Vec::new()));
-        let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
+        let reader = ChatReader::new(Origin::nobody("w"), Ids::default(), Vec::new());
+        let answer = read(slowly(pieces.map(|piece| (5, piece))), reader).await;
         assert_eq!(answer.text(), "first second");
     }
 
@@ -380,15 +364,10 @@ mod tests {
             let end = end.replace("\\n", "\n");
             let counts =
                 "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":7}}\n\n".to_owned();
-            let source = futures_util::stream::iter([(0, end), (20, counts)]).then(|(after, piece)| async move {
-                tokio::time::sleep(std::time::Duration::from_secs(after)).await;
-                Ok::<_, String>(bytes::Bytes::from(piece))
-            });
-            let source = source.chain(futures_util::stream::pending());
+            let source = slowly([(0, end), (20, counts)]).chain(futures_util::stream::pending()).boxed();
             let reader = ChatReader::new(Origin::nobody("w"), Ids::default(), Vec::new()).expecting_counts(expected);
             let before = tokio::time::Instant::now();
-            let limits = crate::HttpLimits::default();
-            let answer = crate::http::read_answer(Box::pin(source), limits, reader, &|_| {}).await.expect("an answer");
+            let answer = read(source, reader).await;
             assert_eq!(answer.text(), "hi");
             assert_eq!(answer.usage.map(|usage| usage.output), counted, "expected: {expected}");
             assert!(before.elapsed().as_secs() <= 22, "{:?}", before.elapsed());

@@ -7,125 +7,117 @@ mod request;
 mod text_calls;
 mod think;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use serde_json::{Map, Value, json};
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use self::request::Limit;
+use super::dialect;
+use crate::http::Reader;
+use crate::protocol::{Endpoint, Protocol, Quirk, Quirks, Style};
+use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin, Sending};
+use crate::{Failure, Message, ModelError, Request};
 
-use super::{DIALECT, client, is_openai, models};
-use crate::adapter::{Adapter, Provider};
-use crate::wire::{Body, Dialect, Ids, Sending};
-use crate::{Answer, Failure, Heard, HttpSettings, ModelError, ModelName, Request, ToolSpec};
+pub(crate) const ENDPOINT: Endpoint = Endpoint {
+    wire: "openai_chat",
+    own_fields: &["model", "stream", "stream_options", "tools", "messages", "tool_choice", "n"],
+    messages: "messages",
+    ..super::ENDPOINT
+};
 
-/// The wire format's name.
-pub(crate) const WIRE: &str = "openai_chat";
+/// The server has refused `stream_options`: it is not asked to count any more.
+const UNCOUNTED: Quirk = Quirk(0);
+/// The server has refused the name under which the length of an answer was limited: the limit has its other name.
+const RENAMED: Quirk = Quirk(1);
+/// The server has refused a user's message right after results: there is always an answer between them.
+const STRICT: Quirk = Quirk(2);
+/// The server has refused ids of calls that have not nine letters.
+const NINE: Quirk = Quirk(3);
 
-/// A model behind Chat Completions.
+/// Chat Completions.
 #[derive(Debug)]
-pub struct OpenAiChat {
-    provider: Provider,
-    openai: bool,
-    /// The server has refused `stream_options`: it is not asked to count any more.
-    uncounted: AtomicBool,
-    /// The server has refused the name under which the length of an answer was limited: it is called by the other.
-    renamed: AtomicBool,
-    /// The server has refused a user's message right after results: there is always an answer between them.
-    strict: AtomicBool,
-    /// The server has refused ids of calls that have not nine letters.
-    nine: AtomicBool,
+pub(crate) struct Chat {
+    /// Whether the server is OpenAI's own.
+    pub openai: bool,
 }
 
-impl OpenAiChat {
-    /// A model of a server that speaks Chat Completions. Without a base url it is OpenAI. Nothing is sent.
-    ///
-    /// # Errors
-    /// [`Failure::Config`]: no key for OpenAI itself, or settings that cannot work.
-    pub fn new(name: ModelName, settings: HttpSettings) -> Result<Self, ModelError> {
-        Body::check_extra(&name, &settings.extra, request::OWN_FIELDS)?;
-        let http = client(&name, &settings)?;
-        let openai = is_openai(&settings);
-        let [uncounted, renamed, strict, nine] = [(); 4].map(|()| AtomicBool::new(false));
-        Ok(Self { provider: Provider::new(WIRE, name, settings, http), openai, uncounted, renamed, strict, nine })
+impl Protocol for Chat {
+    fn path(&self) -> &str {
+        "/chat/completions"
     }
 
-    /// The models the server offers, by `/v1/models`.
-    ///
-    /// # Errors
-    /// Whatever stood in the way of the list.
-    pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        models(&self.provider.http).await
-    }
-}
-
-#[async_trait]
-impl Adapter for OpenAiChat {
-    const WIRE: &'static str = WIRE;
-    type Style = request::Style;
-
-    fn provider(&self) -> &Provider {
-        &self.provider
+    fn dialect(&self) -> Dialect {
+        dialect(self.openai)
     }
 
-    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        let most_tools = DIALECT.most_tools.filter(|_| self.openai);
-        Dialect { most_tools, ..DIALECT }.check(&self.provider.name, tools)
+    fn sends_media(&self) -> bool {
+        self.openai
     }
 
-    fn style(&self, request: &Request<'_>) -> request::Style {
-        let Provider { settings, origin, .. } = &self.provider;
-        let mut style = request::Style {
-            limit: request::Limit::of(self.openai != self.renamed.load(Ordering::Relaxed)),
-            counted: !self.uncounted.load(Ordering::Relaxed),
-            media: Sending::of(settings.media.unwrap_or(self.openai)),
-            strict: self.strict.load(Ordering::Relaxed),
-            nine: self.nine.load(Ordering::Relaxed),
-            origin: origin.clone(),
-        };
-        style.media = style.media.standing(origin, request.conversation, |media| style.rendered(media));
-        style.origin = origin.standing(request.conversation, &style.rendered(style.media));
-        style
+    fn rendering(&self, media: Sending, quirks: Quirks) -> String {
+        let word = |quirk, word| if quirks.has(quirk) { word } else { "" };
+        format!("{}{}{}", media.word(), word(STRICT, ", strict"), word(NINE, ", nine"))
     }
 
-    fn adapt(&self, style: &mut request::Style, error: &ModelError) -> bool {
-        let refused = error.failure == Failure::BadRequest;
-        if style.counted && refused && error.message.contains("stream_options") {
-            self.uncounted.store(true, Ordering::Relaxed);
-            style.counted = false;
-        } else if refused && style.limit == request::Limit::of(self.openai) && style.limit.is_refused(&error.message) {
-            self.renamed.store(true, Ordering::Relaxed);
-            style.limit = request::Limit::of(!self.openai);
-        } else if !style.strict && demands_turns(&error.message) {
-            self.strict.store(true, Ordering::Relaxed);
-            style.strict = true;
-        } else if !style.nine && demands_nine(&error.message) {
-            self.nine.store(true, Ordering::Relaxed);
-            style.nine = true;
-        } else {
-            return false;
+    fn head(&self, model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Body {
+        let mut body = Body::new();
+        body.field("model", model).field("stream", &true);
+        if !style.quirks.has(UNCOUNTED) {
+            body.field("stream_options", &json!({"include_usage": true}));
         }
-        true
+        // What a person set for the length of an answer goes before what is asked for here.
+        if !extra.contains_key("max_tokens") && !extra.contains_key("max_completion_tokens") {
+            let limit = Limit::of(self.openai != style.quirks.has(RENAMED));
+            body.field(limit.name(), &request.max_output_tokens);
+        }
+        body.extra(extra);
+        if !request.tools.is_empty() {
+            body.field("tools", &request::tools(&request.tools));
+        }
+        body
+    }
+
+    fn opening(&self, request: &Request<'_>) -> Option<Value> {
+        let system = request.system;
+        (!system.trim().is_empty()).then(|| json!({"role": "system", "content": system}))
+    }
+
+    fn render(&self, message: &Message, style: &Style, out: &mut Vec<u8>) {
+        request::render(message, style, out);
+    }
+
+    fn no_answer(&self) -> Value {
+        no_answer()
+    }
+
+    fn tools_off(&self) -> (&'static str, Value) {
+        ("tool_choice", json!("none"))
+    }
+
+    fn reader(&self, request: &Request<'_>, style: &Style, origin: Origin, ids: Ids) -> Box<dyn Reader> {
+        let tools = request.tools.iter().map(|tool| tool.name.clone()).collect();
+        let counts_expected = style.may_count && !style.quirks.has(UNCOUNTED);
+        Box::new(answer::ChatReader::new(origin, ids, tools).expecting_counts(counts_expected))
+    }
+
+    fn quirks_shown(&self, error: &ModelError) -> Vec<Quirk> {
+        let (refused, message) = (error.failure == Failure::BadRequest, &error.message);
+        let shown = [
+            (UNCOUNTED, refused && message.contains("stream_options")),
+            (RENAMED, refused && Limit::of(self.openai).is_refused(message)),
+            (STRICT, demands_turns(message)),
+            (NINE, demands_nine(message)),
+        ];
+        shown.into_iter().filter_map(|(quirk, shown)| shown.then_some(quirk)).collect()
     }
 
     /// In the words of any provider that a server may pass on.
-    fn refuses_parts(message: &str) -> bool {
+    fn refuses_parts(&self, message: &str) -> bool {
         let message = message.to_lowercase();
         ["reasoning", "thinking", "signature"].iter().any(|word| message.contains(word))
     }
+}
 
-    async fn send(
-        &self,
-        request: &Request<'_>,
-        heard: Heard<'_>,
-        style: &request::Style,
-    ) -> Result<Answer, ModelError> {
-        let Provider { name, settings, http, origin, .. } = &self.provider;
-        let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
-        let tools = request.tools.iter().map(|tool| tool.name.clone()).collect();
-        let reader = answer::ChatReader::new(origin.clone(), Ids::new(request.conversation, body.clone()), tools)
-            .expecting_counts(style.counted && self.provider.may_count());
-        http.ask("/chat/completions", HeaderMap::new(), body, reader, heard).await
-    }
+fn no_answer() -> Value {
+    json!({"role": "assistant", "content": NO_ANSWER})
 }
 
 /// Whether a server wants ids of calls as Mistral makes them.

@@ -3,40 +3,18 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::answer::{EXTRA, SENT_BACK};
-use crate::adapter;
-use crate::openai::{LONGEST_NAME, TAKES};
-use crate::wire::{self, Body, FAILED, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
-use crate::{AnswerPart, Media, Message, Request, ResultPart, ToolResult, UserPart};
-
-/// Fields of a request that are written here.
-pub(super) const OWN_FIELDS: &[&str] = &["model", "stream", "stream_options", "tools", "messages", "tool_choice", "n"];
-
-/// What differs from server to server.
-#[derive(Debug, Clone)]
-pub(crate) struct Style {
-    pub limit: Limit,
-    pub counted: bool,
-    pub media: Sending,
-    /// Whether there must be an answer between results and a message of the user.
-    pub strict: bool,
-    /// Whether ids of calls must have nine letters and digits.
-    pub nine: bool,
-    /// Whose parts are sent back.
-    pub origin: Origin,
-}
-
-impl adapter::Style for Style {
-    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
-        (&mut self.origin, &mut self.media)
-    }
-}
+use super::{NINE, STRICT, no_answer};
+use crate::openai::{LONGEST_NAME, TAKES, data_url};
+use crate::protocol::Style;
+use crate::wire::{self, FAILED, Fields, NO_MESSAGE, NO_OUTPUT, Shown, Takes};
+use crate::{AnswerPart, Media, Message, ResultPart, ToolResult, ToolSpec, UserPart};
 
 /// What the length of an answer is limited by: OpenAI's newer models take only the one, many other servers only the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(super) enum Limit {
     Completion,
     Any,
 }
@@ -46,7 +24,7 @@ impl Limit {
         if newer { Self::Completion } else { Self::Any }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Completion => "max_completion_tokens",
             Self::Any => "max_tokens",
@@ -61,60 +39,22 @@ impl Limit {
     }
 }
 
-impl Style {
-    /// What is rendered differs by style, so each has a name of its own.
-    pub(super) fn rendered(&self, media: Sending) -> String {
-        let (strict, nine) = (if self.strict { ", strict" } else { "" }, if self.nine { ", nine" } else { "" });
-        format!("{}{strict}{nine}", media.word())
-    }
-
-    fn id<'i>(&self, id: &'i str) -> Cow<'i, str> {
-        if self.nine { wire::nine_letters(id) } else { wire::wire_id(id) }
-    }
-}
-
-/// The whole body. What a person set for the length of an answer goes before what is asked for here.
-pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Vec<u8> {
-    let mut body = Body::new();
-    body.field("model", model).field("stream", &true);
-    if style.counted {
-        body.field("stream_options", &json!({"include_usage": true}));
-    }
-    if !extra.contains_key("max_tokens") && !extra.contains_key("max_completion_tokens") {
-        body.field(style.limit.name(), &request.max_output_tokens);
-    }
-    body.extra(extra);
-    if !request.tools.is_empty() {
-        let tools = request.tools.iter().map(|tool| {
-            let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema});
-            json!({"type": "function", "function": function})
-        });
-        body.field("tools", &tools.collect::<Vec<_>>());
-    }
-    let off = (request.tools_off && !request.tools.is_empty()).then(|| ("tool_choice", json!("none")));
-    let mut messages = Vec::new();
-    if !request.system.trim().is_empty() {
-        messages.extend_from_slice(json!({"role": "system", "content": request.system}).to_string().as_bytes());
-    }
-    let end = |rendered: &[u8]| {
-        if !messages.is_empty() && !rendered.is_empty() {
-            messages.push(b',');
-        }
-        messages.extend_from_slice(rendered);
-        body.last("messages", &messages, off)
+/// Tools as they are shown.
+pub(super) fn tools(tools: &[ToolSpec]) -> Vec<Value> {
+    let shown = |tool: &ToolSpec| {
+        let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.input_schema});
+        json!({"type": "function", "function": function})
     };
-    let render = |message: &Message, out: &mut Vec<u8>| render(message, style, out);
-    let name = style.origin.rendering(&style.rendered(style.media));
-    request.conversation.with_turns(&name, &no_answer().to_string(), render, end)
+    tools.iter().map(shown).collect()
 }
 
-fn no_answer() -> Value {
-    json!({"role": "assistant", "content": NO_ANSWER})
+fn call_id<'i>(id: &'i str, style: &Style) -> Cow<'i, str> {
+    if style.quirks.has(NINE) { wire::nine_letters(id) } else { wire::wire_id(id) }
 }
 
 /// One message as one or more: every result is a message of its own, and what they hold of media follows in the user's,
 /// because results are text.
-fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
+pub(super) fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
     match message {
         Message::User(parts) => {
             let takes = &style.media.takes(TAKES);
@@ -123,7 +63,7 @@ fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
                 match part {
                     UserPart::Result(result) => {
                         let text = result_text(result, takes, &mut content);
-                        let id = style.id(&result.call_id);
+                        let id = call_id(&result.call_id, style);
                         push(&json!({"role": "tool", "tool_call_id": id, "content": text}), out);
                     }
                     UserPart::Text(text) => content.push(Piece::Text { text: Cow::Borrowed(text) }),
@@ -135,7 +75,7 @@ fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
             if content.is_empty() && !results {
                 content.push(Piece::Text { text: Cow::Borrowed(NO_MESSAGE) });
             }
-            if style.strict && results && !content.is_empty() {
+            if style.quirks.has(STRICT) && results && !content.is_empty() {
                 push(&no_answer(), out);
             }
             let texts: Option<Vec<&str>> = content.iter().map(Piece::as_text).collect();
@@ -165,7 +105,7 @@ fn assistant(parts: &[AnswerPart], style: &Style, out: &mut Vec<u8>) {
                     "arguments": wire::arguments_object(&call.arguments),
                 });
                 let mut fields = Fields::default();
-                fields.set("id", wire::json(&*style.id(&call.id)));
+                fields.set("id", wire::json(&*call_id(&call.id, style)));
                 fields.set("type", json!("function").to_string());
                 fields.set("function", function.to_string());
                 if let Some(extra) = extra.take() {
@@ -196,7 +136,7 @@ fn assistant(parts: &[AnswerPart], style: &Style, out: &mut Vec<u8>) {
         }
         fields.set("tool_calls", format!("[{}]", calls.join(",")));
     }
-    push_text(&fields.to_json(), out);
+    wire::push_element(&fields.to_json(), out);
 }
 
 #[derive(Serialize)]
@@ -218,12 +158,11 @@ impl Piece<'_> {
 
 fn piece<'a>(media: &'a Media, takes: &Takes) -> Piece<'a> {
     match takes.show(media) {
-        Shown::Image { mime, base64 } => {
-            Piece::ImageUrl { image_url: json!({"url": format!("data:{mime};base64,{base64}")}) }
+        Shown::Image { mime, base64 } => Piece::ImageUrl { image_url: json!({"url": data_url(mime, &base64)}) },
+        Shown::Pdf { base64 } => {
+            let data = data_url("application/pdf", &base64);
+            Piece::File { file: json!({"filename": "document.pdf", "file_data": data}) }
         }
-        Shown::Pdf { base64 } => Piece::File {
-            file: json!({"filename": "document.pdf", "file_data": format!("data:application/pdf;base64,{base64}")}),
-        },
         Shown::LeftOut(text) => Piece::Text { text: Cow::Owned(text) },
     }
 }
@@ -251,27 +190,19 @@ fn result_text<'a>(result: &'a ToolResult, takes: &Takes, after: &mut Vec<Piece<
 }
 
 fn push(value: &Value, out: &mut Vec<u8>) {
-    push_text(&value.to_string(), out);
-}
-
-fn push_text(text: &str, out: &mut Vec<u8>) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    out.extend_from_slice(text.as_bytes());
+    wire::push_element(&value.to_string(), out);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::openai::chat::{Chat, ENDPOINT};
+    use crate::protocol::Quirks;
     use crate::wire::prefix;
 
     #[test]
     fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
-        for (media, more) in [(Sending::Yes, true), (Sending::No, false), (Sending::Refused, false)] {
-            let origin = prefix::origin("openai_chat");
-            let style = Style { limit: Limit::of(more), counted: more, media, strict: more, nine: more, origin };
-            prefix::holds("messages", |request| body("m", &Map::new(), request, &style));
+        for (openai, quirks) in [(true, Quirks(u8::MAX)), (false, Quirks::default())] {
+            prefix::holds(&ENDPOINT, &Chat { openai }, "m", quirks);
         }
     }
 }

@@ -8,8 +8,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::http::{Fault, Flow, Reader, Said};
+use crate::openai::{InputDetails, usage};
 use crate::wire::{self, Fields, Ids, Origin};
-use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop, Usage};
+use crate::{Answer, AnswerPart, Call, Delta, Failure, Heard, Stop};
 
 /// The field of an opaque part that says which phase the text after it belongs to: newer models want it back.
 pub(super) const PHASE: &str = "phase_of_next_text";
@@ -119,13 +120,7 @@ struct Counted {
     #[serde(default, deserialize_with = "wire::lenient_count")]
     output_tokens: Option<u64>,
     #[serde(default, deserialize_with = "wire::lenient")]
-    input_tokens_details: Option<Details>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Details {
-    #[serde(default, deserialize_with = "wire::lenient_count")]
-    cached_tokens: Option<u64>,
+    input_tokens_details: Option<InputDetails>,
 }
 
 #[derive(Deserialize)]
@@ -242,7 +237,7 @@ impl Reader for ResponsesReader {
         new.into_iter().try_for_each(|place| self.hear(place, heard))
     }
 
-    fn finish(self) -> Result<Answer, Fault> {
+    fn finish(self: Box<Self>) -> Result<Answer, Fault> {
         let end = self.end.ok_or_else(Fault::cut_off)?;
         let mut all = Vec::new();
         let mut refused = false;
@@ -278,14 +273,8 @@ impl Reader for ResponsesReader {
             (other, _) => Stop::Other(other.to_owned()),
         };
         let usage = end.usage.map(|counted| {
-            let input = counted.input_tokens.unwrap_or(0);
-            let cached = counted.input_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0).min(input);
-            Usage {
-                input: input - cached,
-                output: counted.output_tokens.unwrap_or(0),
-                cache_read: cached,
-                cache_write: 0,
-            }
+            let cached = counted.input_tokens_details.and_then(|details| details.cached_tokens);
+            usage(counted.input_tokens, cached, counted.output_tokens)
         });
         Ok(Answer { parts: all, stop, usage, warnings })
     }

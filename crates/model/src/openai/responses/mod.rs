@@ -4,97 +4,82 @@
 mod answer;
 mod request;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use serde_json::{Map, Value, json};
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use reqwest::header::HeaderMap;
+use super::dialect;
+use crate::http::Reader;
+use crate::protocol::{Endpoint, Protocol, Quirk, Style};
+use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin};
+use crate::{Failure, Message, ModelError, Request};
 
-use super::{DIALECT, client, is_openai, models};
-use crate::adapter::{Adapter, Provider};
-use crate::wire::{Body, Dialect, Ids, Sending};
-use crate::{Answer, Failure, Heard, HttpSettings, ModelError, ModelName, Request, ToolSpec};
+pub(crate) const ENDPOINT: Endpoint = Endpoint {
+    wire: "openai_responses",
+    own_fields: &[
+        "model",
+        "store",
+        "stream",
+        "include",
+        "max_output_tokens",
+        "instructions",
+        "tools",
+        "input",
+        "tool_choice",
+        "previous_response_id",
+    ],
+    messages: "input",
+    ..super::ENDPOINT
+};
 
-/// The wire format's name.
-pub(crate) const WIRE: &str = "openai_responses";
+/// The model has no encrypted reasoning: it is not asked for any more.
+const PLAIN: Quirk = Quirk(0);
 
-/// A model behind the Responses API.
+/// The Responses API.
 #[derive(Debug)]
-pub struct OpenAiResponses {
-    provider: Provider,
-    /// The model has no encrypted reasoning: it is not asked for any more.
-    plain: AtomicBool,
+pub(crate) struct Responses {
+    /// Whether the server is OpenAI's own.
+    pub openai: bool,
 }
 
-impl OpenAiResponses {
-    /// A model of the Responses API. Nothing is sent.
-    ///
-    /// # Errors
-    /// [`Failure::Config`]: no key for OpenAI itself, or settings that cannot work.
-    pub fn new(name: ModelName, settings: HttpSettings) -> Result<Self, ModelError> {
-        Body::check_extra(&name, &settings.extra, request::OWN_FIELDS)?;
-        let http = client(&name, &settings)?;
-        Ok(Self { provider: Provider::new(WIRE, name, settings, http), plain: AtomicBool::new(false) })
+impl Protocol for Responses {
+    fn path(&self) -> &str {
+        "/responses"
     }
 
-    /// The models the server offers, by `/v1/models`.
-    ///
-    /// # Errors
-    /// Whatever stood in the way of the list.
-    pub async fn models(&self) -> Result<Vec<String>, ModelError> {
-        models(&self.provider.http).await
-    }
-}
-
-#[async_trait]
-impl Adapter for OpenAiResponses {
-    const WIRE: &'static str = WIRE;
-    type Style = request::Style;
-
-    fn provider(&self) -> &Provider {
-        &self.provider
+    fn dialect(&self) -> Dialect {
+        dialect(self.openai)
     }
 
-    fn takes(&self, tools: &[ToolSpec]) -> Result<(), ModelError> {
-        let most_tools = DIALECT.most_tools.filter(|_| is_openai(&self.provider.settings));
-        Dialect { most_tools, ..DIALECT }.check(&self.provider.name, tools)
+    fn head(&self, model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Body {
+        request::head(model, extra, request, !style.quirks.has(PLAIN))
     }
 
-    fn style(&self, request: &Request<'_>) -> request::Style {
-        let Provider { settings, origin, .. } = &self.provider;
-        let media = Sending::of(settings.media.unwrap_or(true));
-        let media = media.standing(origin, request.conversation, |media| media.word().to_owned());
-        let origin = origin.standing(request.conversation, media.word());
-        request::Style { reasoning: !self.plain.load(Ordering::Relaxed), origin, media }
+    fn render(&self, message: &Message, style: &Style, out: &mut Vec<u8>) {
+        request::render(message, style, out);
+    }
+
+    fn no_answer(&self) -> Value {
+        request::said(NO_ANSWER, None)
+    }
+
+    fn tools_off(&self) -> (&'static str, Value) {
+        ("tool_choice", json!("none"))
+    }
+
+    fn reader(&self, _request: &Request<'_>, _style: &Style, origin: Origin, ids: Ids) -> Box<dyn Reader> {
+        Box::new(answer::ResponsesReader::new(origin, ids))
     }
 
     /// Models without reasoning refuse to encrypt it.
-    fn adapt(&self, style: &mut request::Style, error: &ModelError) -> bool {
-        let refused = style.reasoning && error.failure == Failure::BadRequest && speaks_of_encryption(&error.message);
-        if refused {
-            self.plain.store(true, Ordering::Relaxed);
-            style.reasoning = false;
-        }
-        refused
+    fn quirks_shown(&self, error: &ModelError) -> Vec<Quirk> {
+        let refused = error.failure == Failure::BadRequest && speaks_of_encryption(&error.message);
+        refused.then_some(PLAIN).into_iter().collect()
     }
 
     /// Reasoning of another account, or in an order that is not taken.
-    fn refuses_parts(message: &str) -> bool {
+    fn refuses_parts(&self, message: &str) -> bool {
         let message = message.to_lowercase();
         let item = message.contains("of type 'reasoning'") || message.contains("item with id 'rs_");
         item || message.contains("invalid_encrypted_content") || message.contains("the encrypted content")
-    }
-
-    async fn send(
-        &self,
-        request: &Request<'_>,
-        heard: Heard<'_>,
-        style: &request::Style,
-    ) -> Result<Answer, ModelError> {
-        let Provider { name, settings, http, origin, .. } = &self.provider;
-        let body = Bytes::from(request::body(&name.id, &settings.extra, request, style));
-        let reader = answer::ResponsesReader::new(origin.clone(), Ids::new(request.conversation, body.clone()));
-        http.ask("/responses", HeaderMap::new(), body, reader, heard).await
     }
 }
 

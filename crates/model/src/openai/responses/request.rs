@@ -5,46 +5,16 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::answer::PHASE;
-use crate::adapter;
-use crate::openai::{LONGEST_NAME, TAKES};
-use crate::wire::{self, Body, FAILED, Fields, NO_ANSWER, NO_MESSAGE, NO_OUTPUT, Origin, Sending, Shown, Takes};
+use crate::openai::{LONGEST_NAME, TAKES, data_url};
+use crate::protocol::Style;
+use crate::wire::{self, Body, FAILED, Fields, NO_MESSAGE, NO_OUTPUT, Origin, Shown, Takes, push_element};
 use crate::{AnswerPart, Media, Message, Opaque, Request, ResultPart, ToolResult, UserPart};
 
-/// What differs from request to request besides what is asked.
-#[derive(Debug, Clone)]
-pub(crate) struct Style {
-    /// Whether encrypted reasoning is asked for.
-    pub reasoning: bool,
-    /// Whose parts are sent back.
-    pub origin: Origin,
-    pub media: Sending,
-}
-
-impl adapter::Style for Style {
-    fn sent(&mut self) -> (&mut Origin, &mut Sending) {
-        (&mut self.origin, &mut self.media)
-    }
-}
-
-/// Fields of a request that are written here.
-pub(super) const OWN_FIELDS: &[&str] = &[
-    "model",
-    "store",
-    "stream",
-    "include",
-    "max_output_tokens",
-    "instructions",
-    "tools",
-    "input",
-    "tool_choice",
-    "previous_response_id",
-];
-
-/// The whole body.
-pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_>, style: &Style) -> Vec<u8> {
+/// All but the messages.
+pub(super) fn head(model: &str, extra: &Map<String, Value>, request: &Request<'_>, reasoning: bool) -> Body {
     let mut body = Body::new();
     body.field("model", model).field("store", &false).field("stream", &true);
-    if style.reasoning {
+    if reasoning {
         body.field("include", &["reasoning.encrypted_content"]);
     }
     body.field("max_output_tokens", &request.max_output_tokens).extra(extra);
@@ -59,22 +29,18 @@ pub(super) fn body(model: &str, extra: &Map<String, Value>, request: &Request<'_
     if !request.system.trim().is_empty() {
         body.field("instructions", request.system);
     }
-    let off = (request.tools_off && !request.tools.is_empty()).then(|| ("tool_choice", json!("none")));
-    let no_answer = said(NO_ANSWER, None).to_string();
-    let render = |message: &Message, out: &mut Vec<u8>| render(message, style, out);
-    let end = |input: &[u8]| body.last("input", input, off);
-    request.conversation.with_turns(&style.origin.rendering(style.media.word()), &no_answer, render, end)
+    body
 }
 
 /// One message as the items it consists of.
-fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
+pub(super) fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
     let takes = &style.media.takes(TAKES);
     match message {
         Message::User(parts) => {
             let mut content = Vec::new();
             for part in parts {
                 match part {
-                    UserPart::Result(result) => push(&output(result, takes).to_string(), out),
+                    UserPart::Result(result) => push_element(&output(result, takes).to_string(), out),
                     UserPart::Text(text) if text.trim().is_empty() => {}
                     UserPart::Text(text) => content.push(input_text(text)),
                     UserPart::Media(media) => content.push(media_part(media, takes)),
@@ -84,7 +50,7 @@ fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
                 content.push(input_text(NO_MESSAGE));
             }
             if !content.is_empty() {
-                push(&json!({"type": "message", "role": "user", "content": content}).to_string(), out);
+                push_element(&json!({"type": "message", "role": "user", "content": content}).to_string(), out);
             }
         }
         Message::Assistant(parts) => {
@@ -115,8 +81,8 @@ fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
                     })
                     .to_string(),
                 };
-                led_here.drain(..).for_each(|reasoning| push(reasoning, out));
-                push(&part, out);
+                led_here.drain(..).for_each(|reasoning| push_element(reasoning, out));
+                push_element(&part, out);
             }
         }
     }
@@ -124,7 +90,7 @@ fn render(message: &Message, style: &Style, out: &mut Vec<u8>) {
 
 /// Something the model said, as a message whose content is plain text. The other form, a list of `output_text`, is an item
 /// of the server's own: its type demands an id, a status and annotations, which no stored conversation has.
-fn said(text: &str, phase: Option<String>) -> Value {
+pub(super) fn said(text: &str, phase: Option<String>) -> Value {
     let mut item = json!({"type": "message", "role": "assistant", "content": text});
     if let Some(phase) = phase {
         item["phase"] = Value::String(phase);
@@ -188,33 +154,24 @@ fn input_text(text: &str) -> Value {
 fn media_part(media: &Media, takes: &Takes) -> Value {
     match takes.show(media) {
         Shown::Image { mime, base64 } => {
-            json!({"type": "input_image", "detail": "auto", "image_url": format!("data:{mime};base64,{base64}")})
+            json!({"type": "input_image", "detail": "auto", "image_url": data_url(mime, &base64)})
         }
         Shown::Pdf { base64 } => {
-            let data = format!("data:application/pdf;base64,{base64}");
+            let data = data_url("application/pdf", &base64);
             json!({"type": "input_file", "filename": "document.pdf", "file_data": data})
         }
         Shown::LeftOut(text) => input_text(&text),
     }
 }
 
-fn push(text: &str, out: &mut Vec<u8>) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    out.extend_from_slice(text.as_bytes());
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::openai::responses::{ENDPOINT, Responses};
+    use crate::protocol::Quirks;
     use crate::wire::prefix;
 
     #[test]
     fn check_6_3_whatever_is_said_the_next_request_begins_with_the_bytes_of_this_one() {
-        for media in [Sending::Yes, Sending::Refused] {
-            let style = Style { reasoning: true, origin: prefix::origin("openai_responses"), media };
-            prefix::holds("input", |request| body("m", &Map::new(), request, &style));
-        }
+        prefix::holds(&ENDPOINT, &Responses { openai: true }, "m", Quirks::default());
     }
 }

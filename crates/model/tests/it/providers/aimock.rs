@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use portcullis_model::{
-    AnswerPart, Anthropic, Conversation, Gemini, HttpSettings, Message, Model, ModelName, OpenAiChat, OpenAiResponses,
-    ResultPart, Stop, ToolResult, UserPart,
+    AnswerPart, Conversation, HttpSettings, Message, Model, ResultPart, Stop, ToolResult, UserPart, WireFormat,
 };
 
-use crate::providers::fake::{ask, said, settings, tls};
+use crate::providers::fake::{ask, opened, said, settings, tls};
 
 const PACKAGE: &str = "@copilotkit/aimock@1.43.0";
 
@@ -71,10 +70,6 @@ fn installed() -> PathBuf {
     folder
 }
 
-fn named(provider: &str) -> ModelName {
-    ModelName { provider: provider.to_owned(), id: "some-model".to_owned() }
-}
-
 /// Says hello, has a tool called, gives its result, and hears the answer to it.
 async fn talks(model: &dyn Model) {
     let name = model.name().clone();
@@ -103,8 +98,8 @@ async fn talks(model: &dyn Model) {
 async fn a_server_of_somebody_else_is_understood_in_all_four_protocols() {
     tls();
     let server = Server::start();
-    talks(&OpenAiChat::new(named("openai-chat"), server.settings()).expect("opens")).await;
-    talks(&OpenAiResponses::new(named("openai"), server.settings()).expect("opens")).await;
-    talks(&Anthropic::new(named("anthropic"), server.settings()).expect("opens")).await;
-    talks(&Gemini::new(named("gemini"), server.settings()).expect("opens")).await;
+    talks(&opened(WireFormat::OpenAiChat, "openai-chat/some-model", server.settings())).await;
+    talks(&opened(WireFormat::OpenAiResponses, "openai/some-model", server.settings())).await;
+    talks(&opened(WireFormat::AnthropicMessages, "anthropic/some-model", server.settings())).await;
+    talks(&opened(WireFormat::Gemini, "gemini/some-model", server.settings())).await;
 }

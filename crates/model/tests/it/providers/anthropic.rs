@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use portcullis_model::{
-    AnswerPart, Anthropic, Failure, Media, MediaKind, Message, Model, Opaque, ResultPart, Stop, ToolResult, ToolSpec,
-    Usage, UserPart,
+    AnswerPart, Failure, HttpModel, Media, MediaKind, Message, Model, Opaque, ResultPart, Stop, ToolResult, ToolSpec,
+    Usage, UserPart, WireFormat,
 };
 use serde_json::{Value, json};
 
-use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, events, said, settings, tls, tool};
+use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, events, opened, said, settings, tls, tool};
 use crate::providers::talk::{call, long_talk, of_anybody, shares_its_prefix};
 
-pub fn model(fake: &Fake) -> Anthropic {
-    Anthropic::new("anthropic/claude-x".parse().expect("a name"), fake.settings()).expect("a model")
+pub fn model(fake: &Fake) -> HttpModel {
+    opened(WireFormat::AnthropicMessages, "anthropic/claude-x", fake.settings())
 }
 
 /// A short answer.
@@ -297,20 +297,23 @@ async fn a_menu_that_does_not_fit_is_never_sent() {
 #[tokio::test]
 async fn config_is_looked_at_before_anything_is_sent() {
     tls();
-    let name = || "anthropic/claude-x".parse().expect("a name");
+    let open = |settings| {
+        let name = "anthropic/claude-x".parse().expect("a name");
+        HttpModel::new(WireFormat::AnthropicMessages, name, settings)
+    };
     let mut no_key = settings();
     no_key.key = None;
-    let error = Anthropic::new(name(), no_key).expect_err("no key");
+    let error = open(no_key).expect_err("no key");
     assert_eq!(error.failure, Failure::Config);
     assert!(error.message.contains("ANTHROPIC_API_KEY"), "{}", error.message);
     let mut odd = settings();
     odd.key = Some(portcullis_secret::SecretText::new("sk-line\nbreak-secret"));
-    let error = Anthropic::new(name(), odd).expect_err("a line break");
+    let error = open(odd).expect_err("a line break");
     assert!(!error.message.contains("secret"), "{}", error.message);
     let mut own = settings();
     own.extra.insert("messages".to_owned(), json!([]));
-    assert_eq!(Anthropic::new(name(), own).expect_err("a field of ours").failure, Failure::Config);
-    let model = Anthropic::new(name(), settings()).expect("a model");
+    assert_eq!(open(own).expect_err("a field of ours").failure, Failure::Config);
+    let model = open(settings()).expect("a model");
     assert!(!format!("{model:?} {:?}", settings()).contains(KEY));
 }
 
@@ -320,7 +323,7 @@ async fn extra_fields_go_before_the_messages() {
     let mut settings = fake.settings();
     settings.base_url = Some(format!("{}/v1/", fake.url));
     settings.extra.insert("thinking".to_owned(), json!({"type": "adaptive"}));
-    let model = Anthropic::new("anthropic/claude-x".parse().expect("a name"), settings).expect("a model");
+    let model = opened(WireFormat::AnthropicMessages, "anthropic/claude-x", settings);
     ask(&model, &said("go")).await.answer();
     assert_eq!(fake.seen()[0].path, "/v1/messages", "/v1 in the address is not doubled");
     assert!(fake.seen()[0].body.contains(r#""thinking":{"type":"adaptive"},"tools""#));

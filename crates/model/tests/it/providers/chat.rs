@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use portcullis_model::{AnswerPart, Failure, Message, Model, Opaque, OpenAiChat, Stop, ToolSpec, Usage, UserPart};
+use portcullis_model::{
+    AnswerPart, Failure, HttpModel, Message, Model, Opaque, Stop, ToolSpec, Usage, UserPart, WireFormat,
+};
 use serde_json::{Value, json};
 
-use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, said, settings, tls, tool};
+use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, opened, said, settings, tls, tool};
 use crate::providers::talk::{call, long_talk, of_anybody, shares_its_prefix};
 
-pub fn model(fake: &Fake) -> OpenAiChat {
-    OpenAiChat::new("openai-chat/m".parse().expect("a name"), fake.settings()).expect("a model")
+pub fn model(fake: &Fake) -> HttpModel {
+    opened(WireFormat::OpenAiChat, "openai-chat/m", fake.settings())
 }
 
 /// A stream of chunks, each one delta, then an end and the counts.
@@ -43,11 +45,7 @@ async fn text_reasoning_and_parallel_calls_come_whole_and_in_order() {
     );
     let fake = Fake::start([Reply::stream(&stream)]).await;
     let asked = ask(&model(&fake), &said("go")).await;
-    let heard = HeardAll {
-        text: "Reading both.".to_owned(),
-        thinking: "Let me look.".to_owned(),
-        calls: vec!["read".to_owned(), "read".to_owned()],
-    };
+    let heard = HeardAll::of("Reading both.", "Let me look.", &["read", "read"]);
     assert_eq!(asked.heard, heard);
     let answer = asked.answer();
     let reasoning = Opaque::new("openai_chat", r#"{"reasoning_content":"Let me look."}"#);
@@ -94,7 +92,7 @@ async fn everything_goes_back_as_the_protocol_has_it() {
     ask(&model(&fake), &talk).await.answer();
     let mut seeing = fake.settings();
     seeing.media = Some(true);
-    let seeing = OpenAiChat::new("openai-chat/m".parse().expect("a name"), seeing).expect("a model");
+    let seeing = opened(WireFormat::OpenAiChat, "openai-chat/m", seeing);
     ask(&seeing, &talk).await.answer();
     let bodies: Vec<Value> = fake.seen().iter().map(|seen| serde_json::from_str(&seen.body).expect("JSON")).collect();
     let messages = |i: usize| bodies[i]["messages"].as_array().expect("messages").clone();
@@ -146,14 +144,15 @@ async fn a_local_server_needs_no_key_and_openai_does() {
     let fake = Fake::start([Reply::stream(&hello())]).await;
     let mut local = fake.settings();
     local.key = None;
-    let local = OpenAiChat::new("openai-chat/m".parse().expect("a name"), local).expect("a model");
+    let local = opened(WireFormat::OpenAiChat, "openai-chat/m", local);
     assert_eq!(ask(&local, &said("go")).await.answer().text(), "hello");
     assert!(!fake.seen()[0].headers.contains_key("authorization"));
 
     tls();
     let mut openai = settings();
     openai.key = None;
-    let error = OpenAiChat::new("openai-chat/m".parse().expect("a name"), openai).expect_err("no key");
+    let error =
+        HttpModel::new(WireFormat::OpenAiChat, "openai-chat/m".parse().expect("a name"), openai).expect_err("no key");
     assert_eq!(error.failure, Failure::Config);
     assert!(error.message.contains("OPENAI_API_KEY") && error.message.contains("base_url"), "{}", error.message);
 }
@@ -174,7 +173,7 @@ async fn a_menu_that_does_not_fit_is_never_sent() {
     tls();
     let fake = Fake::start([]).await;
     let local = model(&fake);
-    let openai = OpenAiChat::new("openai-chat/m".parse().expect("a name"), settings()).expect("a model");
+    let openai = opened(WireFormat::OpenAiChat, "openai-chat/m", settings());
     let many: Vec<ToolSpec> = (0..129).map(|n| tool(&format!("t{n}"))).collect();
     assert!(openai.fits(&many[..128]).is_ok() && openai.fits(&many).is_err() && local.fits(&many).is_ok());
     assert!(local.fits(&[tool(&"n".repeat(64))]).is_ok() && local.fits(&[tool(&"n".repeat(65))]).is_err());

@@ -1,7 +1,7 @@
 //! What single servers of Chat Completions want or write, as they are known for it.
 
 use portcullis_model::{
-    Answer, Call, Conversation, Failure, Message, OpenAiChat, ResultPart, Stop, ToolResult, UserPart,
+    Answer, Call, Conversation, Failure, HttpModel, Message, ResultPart, Stop, ToolResult, UserPart,
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn entry(fields: Value) -> Value {
 }
 
 /// Asks twice: the first answer calls, and its calls get results.
-async fn after_a_call(replies: Vec<Reply>) -> (Fake, OpenAiChat, Conversation) {
+async fn after_a_call(replies: Vec<Reply>) -> (Fake, HttpModel, Conversation) {
     let fake = Fake::start(replies).await;
     let model = model(&fake);
     let mut talk = said("go");

@@ -13,7 +13,8 @@ use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use portcullis_base::{ManualClock, Timestamp};
 use portcullis_model::{
-    Answer, Conversation, Delta, HttpLimits, HttpSettings, Message, Model, ModelError, ToolSpec, UserPart,
+    Answer, Conversation, Delta, HttpLimits, HttpModel, HttpSettings, Message, Model, ModelError, ToolSpec, UserPart,
+    WireFormat,
 };
 use portcullis_secret::SecretText;
 
@@ -149,6 +150,11 @@ pub fn settings() -> HttpSettings {
     settings
 }
 
+/// A model by its name.
+pub fn opened(format: WireFormat, name: &str, settings: HttpSettings) -> HttpModel {
+    HttpModel::new(format, name.parse().expect("a name"), settings).expect("a model")
+}
+
 /// A conversation of one sentence.
 pub fn said(text: &str) -> Conversation {
     let mut talk = Conversation::new();
@@ -167,6 +173,13 @@ pub struct HeardAll {
     pub text: String,
     pub thinking: String,
     pub calls: Vec<String>,
+}
+
+impl HeardAll {
+    pub fn of(text: &str, thinking: &str, calls: &[&str]) -> Self {
+        let calls = calls.iter().map(|&name| name.to_owned()).collect();
+        Self { text: text.to_owned(), thinking: thinking.to_owned(), calls }
+    }
 }
 
 pub struct Asked {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use portcullis_model::{Anthropic, Failure, HttpLimits};
+use portcullis_model::{Failure, HttpLimits, WireFormat};
 use serde_json::json;
 
 use crate::providers::anthropic::{hello, model};
-use crate::providers::fake::{Fake, KEY, Piece, Reply, ask, events, said, settings, tls};
+use crate::providers::fake::{Fake, KEY, Piece, Reply, ask, events, opened, said, settings, tls};
 
 #[tokio::test]
 async fn check_5_7_h34_each_status_has_its_class_and_its_pause() {
@@ -105,7 +105,7 @@ async fn check_5_7_silence_is_a_timeout_before_and_in_the_middle_of_an_answer() 
     .await;
     let mut settings = fake.settings();
     settings.limits.idle = Duration::from_millis(60);
-    let model = Anthropic::new("anthropic/claude-x".parse().expect("a name"), settings).expect("a model");
+    let model = opened(WireFormat::AnthropicMessages, "anthropic/claude-x", settings);
     for _ in 0..2 {
         let error = ask(&model, &said("go")).await.error();
         assert_eq!(error.failure, Failure::Timeout, "{}", error.message);
@@ -127,7 +127,7 @@ async fn arguments_that_never_end_are_stopped_at_the_limit() {
     .await;
     let mut settings = fake.settings();
     settings.limits.answer_bytes = 100_000;
-    let model = Anthropic::new("anthropic/claude-x".parse().expect("a name"), settings).expect("a model");
+    let model = opened(WireFormat::AnthropicMessages, "anthropic/claude-x", settings);
     for _ in 0..2 {
         let error = ask(&model, &said("go")).await.error();
         assert_eq!(error.failure, Failure::InvalidResponse);
@@ -152,7 +152,7 @@ async fn check_5_7_no_server_no_host_and_no_tls_are_connection_errors_that_say_s
     for (url, word) in cases {
         let mut settings = settings();
         settings.base_url = Some(url.clone());
-        let model = Anthropic::new("anthropic/claude-x".parse().expect("a name"), settings).expect("a model");
+        let model = opened(WireFormat::AnthropicMessages, "anthropic/claude-x", settings);
         let error = ask(&model, &said("go")).await.error();
         assert_eq!(error.failure, Failure::Connection, "{url}: {}", error.message);
         assert!(error.message.contains(word) && error.message.contains("base_url"), "{url}: {}", error.message);
@@ -169,7 +169,7 @@ async fn a_connection_that_the_server_closes_is_not_called_none() {
         let (stream, _) = listener.accept().await.expect("a connection");
         stream.readable().await.expect("a request");
     });
-    let model = Anthropic::new("anthropic/claude-x".parse().expect("a name"), settings).expect("a model");
+    let model = opened(WireFormat::AnthropicMessages, "anthropic/claude-x", settings);
     let error = ask(&model, &said("go")).await.error();
     assert_eq!(error.failure, Failure::Connection);
     assert!(

@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_model::{
-    AnswerPart, Call, Conversation, Failure, Gemini, HttpSettings, Media, MediaKind, Message, Model, ModelName, Opaque,
-    ResultPart, Stop, ToolResult, Usage, UserPart,
+    AnswerPart, Call, Conversation, Failure, HttpModel, HttpSettings, Media, MediaKind, Message, Model, ModelError,
+    Opaque, ResultPart, Stop, ToolResult, Usage, UserPart, WireFormat,
 };
 use serde_json::{Value, json};
 
 use crate::providers::fake::{Fake, HeardAll, KEY, Piece, Reply, ask, ask_with, said, settings, tls, tool};
 use crate::providers::talk::of_anybody;
 
-fn name(id: &str) -> ModelName {
-    format!("gemini/{id}").parse().expect("a name")
+fn open(id: &str, settings: HttpSettings) -> Result<HttpModel, ModelError> {
+    HttpModel::new(WireFormat::Gemini, format!("gemini/{id}").parse().expect("a name"), settings)
 }
 
-pub fn model(fake: &Fake) -> Gemini {
-    Gemini::new(name("gemini-3.6-flash"), fake.settings()).expect("a model")
+pub fn model(fake: &Fake) -> HttpModel {
+    open("gemini-3.6-flash", fake.settings()).expect("a model")
 }
 
 /// Chunks as the API frames them. They are texts, so that a test can see which bytes come back.
@@ -73,11 +73,7 @@ fn body(fake: &Fake) -> Value {
 async fn gemini_streams_thoughts_text_and_calls() {
     let fake = Fake::start([Reply::stream(&rich())]).await;
     let asked = ask(&model(&fake), &said("go")).await;
-    let heard = HeardAll {
-        text: "Reading both.".to_owned(),
-        thinking: "I will look.".to_owned(),
-        calls: vec!["read".to_owned(), "read".to_owned()],
-    };
+    let heard = HeardAll::of("Reading both.", "I will look.", &["read", "read"]);
     assert_eq!(asked.heard, heard);
     let answer = asked.answer();
     assert_eq!(
@@ -213,7 +209,7 @@ async fn calls_of_another_model_are_sent_as_its_api_takes_them() {
     talk.push(Message::User(vec![result("a:1", true, vec![]), result("b", false, vec![text("x")])]));
     for (id, signed) in [("gemini-3.6-flash", true), ("gemini-2.5-pro", false)] {
         let fake = Fake::start([Reply::stream(&chunks(&[END]))]).await;
-        let model = Gemini::new(name(id), fake.settings()).expect("a model");
+        let model = open(id, fake.settings()).expect("a model");
         ask(&model, &talk).await.answer();
         let contents = body(&fake)["contents"].clone();
         let parts = contents[1]["parts"].as_array().expect("parts");
@@ -249,7 +245,7 @@ async fn media_stand_after_the_results_or_are_said_to_be_left_out() {
     assert!(parts[6]["text"].as_str().expect("words").contains("image/tiff"), "{}", parts[6]);
 
     let blind = HttpSettings { media: Some(false), ..fake.settings() };
-    ask(&Gemini::new(name("gemini-3.6-flash"), blind).expect("a model"), &talk).await.answer();
+    ask(&open("gemini-3.6-flash", blind).expect("a model"), &talk).await.answer();
     assert!(!fake.seen()[1].body.contains("inlineData"));
 }
 
@@ -361,13 +357,13 @@ async fn what_a_person_sets_goes_into_the_request_and_what_is_ours_cannot_be_set
         json!({"generationConfig": {"temperature": 0.5, "thinkingConfig": {"thinkingLevel": "low"}}, "safetySettings": []}),
     );
     let chosen = HttpSettings { extra, ..fake.settings() };
-    ask(&Gemini::new(name("gemini-3.6-flash"), chosen).expect("a model"), &said("go")).await.answer();
+    ask(&open("gemini-3.6-flash", chosen).expect("a model"), &said("go")).await.answer();
     let wanted = json!({"maxOutputTokens": 1000, "thinkingConfig": {"thinkingLevel": "low"}, "temperature": 0.5});
     assert_eq!(body(&fake)["generationConfig"], wanted);
     assert_eq!(body(&fake)["safetySettings"], json!([]));
 
     let ours = HttpSettings { extra: set(json!({"contents": []})), ..fake.settings() };
-    let error = Gemini::new(name("gemini-3.6-flash"), ours).expect_err("ours");
+    let error = open("gemini-3.6-flash", ours).expect_err("ours");
     assert!(error.message.contains("`contents`"), "{error}");
 }
 
@@ -375,13 +371,13 @@ async fn what_a_person_sets_goes_into_the_request_and_what_is_ours_cannot_be_set
 async fn what_cannot_work_is_said_before_anything_is_sent() {
     tls();
     let keyless = HttpSettings { key: None, ..settings() };
-    let error = Gemini::new(name("gemini-3.6-flash"), keyless).expect_err("no key");
+    let error = open("gemini-3.6-flash", keyless).expect_err("no key");
     assert_eq!(error.failure, Failure::Config);
     assert!(error.message.contains("GEMINI_API_KEY"), "{error}");
     for id in ["a?b", "../x", "a b", "x:y"] {
-        assert_eq!(Gemini::new(name(id), settings()).expect_err(id).failure, Failure::Config);
+        assert_eq!(open(id, settings()).expect_err(id).failure, Failure::Config);
     }
-    let model = Gemini::new(name("gemini-3.6-flash"), settings()).expect("a model");
+    let model = open("gemini-3.6-flash", settings()).expect("a model");
     for bad in ["1read", "re ad", ""] {
         let error = model.fits(&[tool(bad)]).expect_err(bad);
         assert_eq!(error.failure, Failure::Unfit);

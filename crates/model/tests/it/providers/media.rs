@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use portcullis_model::{
-    Anthropic, Conversation, Failure, Gemini, Media, MediaKind, Message, Model, OpenAiChat, OpenAiResponses,
-    ResultPart, ToolResult, UserPart,
+    Conversation, Failure, HttpModel, Media, MediaKind, Message, ResultPart, ToolResult, UserPart, WireFormat,
 };
 use serde_json::json;
 
-use crate::providers::fake::{Fake, Reply, ask, said};
+use crate::providers::fake::{Fake, Reply, ask, opened, said};
 use crate::providers::talk::call;
 use crate::providers::{anthropic, chat, gemini, responses};
 
@@ -31,7 +30,7 @@ fn refusal(text: &str) -> Reply {
 }
 
 /// Asks twice where the first request is refused.
-async fn goes_on_without<M: Model>(model: impl Fn(&Fake) -> M, hello: &str, refused: Reply) {
+async fn goes_on_without(model: impl Fn(&Fake) -> HttpModel, hello: &str, refused: Reply) {
     let fake = Fake::start([refused, Reply::stream(hello), Reply::stream(hello)]).await;
     let model = model(&fake);
     let mut talk = with_image();
@@ -51,10 +50,10 @@ async fn goes_on_without<M: Model>(model: impl Fn(&Fake) -> M, hello: &str, refu
     assert!(bodies[2].starts_with(shared), "{}\n{}", bodies[1], bodies[2]);
 }
 
-fn with_media(fake: &Fake) -> OpenAiChat {
+fn with_media(fake: &Fake) -> HttpModel {
     let mut settings = fake.settings();
     settings.media = Some(true);
-    OpenAiChat::new("openai-chat/m".parse().expect("a name"), settings).expect("a model")
+    opened(WireFormat::OpenAiChat, "openai-chat/m", settings)
 }
 
 #[tokio::test]
@@ -109,14 +108,13 @@ async fn media_can_be_switched_off() {
     .await;
     let mut settings = fake.settings();
     settings.media = Some(false);
-    let name = |name: &str| name.parse().expect("a name");
-    let models: [Box<dyn Model>; 3] = [
-        Box::new(Anthropic::new(name("anthropic/claude-x"), settings.clone()).expect("a model")),
-        Box::new(OpenAiResponses::new(name("openai/gpt-x"), settings.clone()).expect("a model")),
-        Box::new(Gemini::new(name("gemini/gemini-3.6-flash"), settings).expect("a model")),
+    let models = [
+        (WireFormat::AnthropicMessages, "anthropic/claude-x"),
+        (WireFormat::OpenAiResponses, "openai/gpt-x"),
+        (WireFormat::Gemini, "gemini/gemini-3.6-flash"),
     ];
-    for model in &models {
-        ask(&**model, &with_image()).await.answer();
+    for (format, name) in models {
+        ask(&opened(format, name, settings.clone()), &with_image()).await.answer();
         let body = fake.seen().last().expect("a request").body.clone();
         assert!(!body.contains(SENT) && body.contains("this model cannot be sent it"), "{body}");
     }

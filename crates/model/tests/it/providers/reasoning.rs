@@ -1,9 +1,9 @@
 //! What a model thought: sent back where it is taken, to whom it belongs, and never so that a conversation ends by it.
 
-use portcullis_model::{Anthropic, Conversation, Gemini, Message, Model, OpenAiChat, OpenAiResponses, Stop, UserPart};
+use portcullis_model::{Conversation, HttpModel, Message, Model, Stop, UserPart, WireFormat};
 use serde_json::{Value, json};
 
-use crate::providers::fake::{Fake, Reply, ask, events, said};
+use crate::providers::fake::{Fake, Reply, ask, events, opened, said};
 use crate::providers::{anthropic, chat, gemini, responses};
 
 /// What went out last.
@@ -132,8 +132,19 @@ async fn reasoning_alone_is_no_answer_for_chat() {
     assert_eq!(body(&fake)["messages"][2], json!({"role": "assistant", "content": "(no answer)"}));
 }
 
-/// A stream that holds `FROM-A` in what only its model understands, and a model by name.
-type Kind = (&'static str, &'static str, String, fn(&str, &Fake) -> Box<dyn Model>);
+/// Two models of a wire format, and a stream that holds `FROM-A` in what only its model understands.
+struct Kind {
+    format: WireFormat,
+    name: &'static str,
+    other: &'static str,
+    stream: String,
+}
+
+impl Kind {
+    fn open(&self, fake: &Fake) -> HttpModel {
+        opened(self.format, self.name, fake.settings())
+    }
+}
 
 fn kinds() -> [Kind; 4] {
     let reasoning = responses::stream(
@@ -146,41 +157,40 @@ fn kinds() -> [Kind; 4] {
     );
     let called = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "read", "arguments": "{}"}}]});
     [
-        (
-            "anthropic/claude-x",
-            "anthropic/claude-y",
-            claude(&[thinking("FROM-A"), json!({"type": "text", "text": "hi"})], "end_turn"),
-            |name, fake| Box::new(Anthropic::new(name.parse().expect("a name"), fake.settings()).expect("a model")),
-        ),
-        ("openai/gpt-x", "openai/gpt-y", reasoning, |name, fake| {
-            Box::new(OpenAiResponses::new(name.parse().expect("a name"), fake.settings()).expect("a model"))
-        }),
-        (
-            "openai-chat/x",
-            "openai-chat/y",
-            chat::chunks(&[json!({"reasoning_content": "FROM-A"}), called], "tool_calls"),
-            |name, fake| Box::new(OpenAiChat::new(name.parse().expect("a name"), fake.settings()).expect("a model")),
-        ),
-        (
-            "gemini/gemini-3.6-flash",
-            "gemini/gemini-3.6-pro",
-            gemini::chunks(&[&gemini::parts(r#"{"text":"hi","thoughtSignature":"FROM-A"}"#), gemini::END]),
-            |name, fake| Box::new(Gemini::new(name.parse().expect("a name"), fake.settings()).expect("a model")),
-        ),
+        Kind {
+            format: WireFormat::AnthropicMessages,
+            name: "anthropic/claude-x",
+            other: "anthropic/claude-y",
+            stream: claude(&[thinking("FROM-A"), json!({"type": "text", "text": "hi"})], "end_turn"),
+        },
+        Kind { format: WireFormat::OpenAiResponses, name: "openai/gpt-x", other: "openai/gpt-y", stream: reasoning },
+        Kind {
+            format: WireFormat::OpenAiChat,
+            name: "openai-chat/x",
+            other: "openai-chat/y",
+            stream: chat::chunks(&[json!({"reasoning_content": "FROM-A"}), called], "tool_calls"),
+        },
+        Kind {
+            format: WireFormat::Gemini,
+            name: "gemini/gemini-3.6-flash",
+            other: "gemini/gemini-3.6-pro",
+            stream: gemini::chunks(&[&gemini::parts(r#"{"text":"hi","thoughtSignature":"FROM-A"}"#), gemini::END]),
+        },
     ]
 }
 
 #[tokio::test]
 async fn what_one_model_thought_is_sent_to_no_other_model_and_to_no_other_address() {
-    for (name, other, stream, open) in kinds() {
-        let a = Fake::start((0..3).map(|_| Reply::stream(&stream))).await;
-        let b = Fake::start([Reply::stream(&stream)]).await;
+    for kind in kinds() {
+        let Kind { name, stream, .. } = &kind;
+        let a = Fake::start((0..3).map(|_| Reply::stream(stream))).await;
+        let b = Fake::start([Reply::stream(stream)]).await;
         let mut talk = said("go");
-        go_on(open(name, &a).as_ref(), &mut talk).await;
+        go_on(&kind.open(&a), &mut talk).await;
         // The same conversation, so that what was rendered for one is there when the next is asked.
-        ask(open(name, &a).as_ref(), &talk).await.answer();
-        ask(open(other, &a).as_ref(), &talk).await.answer();
-        ask(open(name, &b).as_ref(), &talk).await.answer();
+        ask(&kind.open(&a), &talk).await.answer();
+        ask(&opened(kind.format, kind.other, a.settings()), &talk).await.answer();
+        ask(&kind.open(&b), &talk).await.answer();
         let got: Vec<bool> = a.seen().iter().chain(&b.seen()).map(|seen| seen.body.contains("FROM-A")).collect();
         assert_eq!(got, [false, true, false, false], "{name}: its own, another model, another address");
     }
@@ -188,16 +198,17 @@ async fn what_one_model_thought_is_sent_to_no_other_model_and_to_no_other_addres
 
 #[tokio::test]
 async fn what_an_older_log_does_not_say_whose_it_is_goes_to_nobody() {
-    for (name, _, stream, open) in kinds() {
-        let fake = Fake::start((0..2).map(|_| Reply::stream(&stream))).await;
-        let model = open(name, &fake);
-        let answer = ask(model.as_ref(), &said("go")).await.answer();
+    for kind in kinds() {
+        let Kind { name, stream, .. } = &kind;
+        let fake = Fake::start((0..2).map(|_| Reply::stream(stream))).await;
+        let model = kind.open(&fake);
+        let answer = ask(&model, &said("go")).await.answer();
         let logged = serde_json::to_string(&answer.parts).expect("JSON");
         assert!(logged.contains("\"from\":") && !logged.contains(&fake.url), "{logged}");
         let mut talk = said("go");
         talk.push(Message::Assistant(crate::providers::talk::of_anybody(&answer.parts)));
         talk.push(Message::User(vec![UserPart::Text("go on".to_owned())]));
-        ask(model.as_ref(), &talk).await.answer();
+        ask(&model, &talk).await.answer();
         assert!(!fake.seen()[1].body.contains("FROM-A"), "{name}");
     }
 }
@@ -210,15 +221,15 @@ async fn a_conversation_goes_on_without_reasoning_that_its_provider_does_not_tak
         r#"{"error":{"message":"messages.2: property 'reasoning_content' is unsupported","type":"invalid_request_error"}}"#,
         r#"{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}"#,
     ];
-    for ((name, _, stream, open), refusal) in kinds().into_iter().zip(refusals) {
-        let replies =
-            [Reply::stream(&stream), Reply::json(400, refusal), Reply::stream(&stream), Reply::stream(&stream)];
+    for (kind, refusal) in kinds().into_iter().zip(refusals) {
+        let Kind { name, stream, .. } = &kind;
+        let replies = [Reply::stream(stream), Reply::json(400, refusal), Reply::stream(stream), Reply::stream(stream)];
         let fake = Fake::start(replies).await;
-        let model = open(name, &fake);
+        let model = kind.open(&fake);
         let mut talk = said("go");
-        go_on(model.as_ref(), &mut talk).await;
-        go_on(model.as_ref(), &mut talk).await;
-        ask(model.as_ref(), &talk).await.answer();
+        go_on(&model, &mut talk).await;
+        go_on(&model, &mut talk).await;
+        ask(&model, &talk).await.answer();
         let got: Vec<bool> = fake.seen().iter().map(|seen| seen.body.contains("FROM-A")).collect();
         assert_eq!(got, [false, true, false, false], "{name}: once refused, it is left out of this conversation");
     }
@@ -226,13 +237,14 @@ async fn a_conversation_goes_on_without_reasoning_that_its_provider_does_not_tak
 
 #[tokio::test]
 async fn a_refusal_of_something_else_is_not_asked_again() {
-    for (name, _, stream, open) in kinds() {
+    for kind in kinds() {
+        let Kind { name, stream, .. } = &kind;
         let refused = r#"{"error":{"type":"invalid_request_error","message":"tools.0: bad schema"}}"#;
-        let fake = Fake::start([Reply::stream(&stream), Reply::json(400, refused)]).await;
-        let model = open(name, &fake);
+        let fake = Fake::start([Reply::stream(stream), Reply::json(400, refused)]).await;
+        let model = kind.open(&fake);
         let mut talk = said("go");
-        go_on(model.as_ref(), &mut talk).await;
-        let error = ask(model.as_ref(), &talk).await.error();
+        go_on(&model, &mut talk).await;
+        let error = ask(&model, &talk).await.error();
         assert!(error.message.contains("bad schema") && fake.seen().len() == 2, "{name}: {error}");
     }
 }

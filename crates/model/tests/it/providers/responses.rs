@@ -1,13 +1,13 @@
 //! OpenAI Responses.
 
-use portcullis_model::{AnswerPart, Failure, Message, Opaque, OpenAiResponses, Stop, Usage, UserPart};
+use portcullis_model::{AnswerPart, Failure, HttpModel, Message, Opaque, Stop, Usage, UserPart, WireFormat};
 use serde_json::{Value, json};
 
-use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, events, said};
+use crate::providers::fake::{Fake, HeardAll, KEY, Reply, ask, events, opened, said};
 use crate::providers::talk::{call, long_talk, of_anybody, shares_its_prefix};
 
-pub fn model(fake: &Fake) -> OpenAiResponses {
-    OpenAiResponses::new("openai/gpt-x".parse().expect("a name"), fake.settings()).expect("a model")
+pub fn model(fake: &Fake) -> HttpModel {
+    opened(WireFormat::OpenAiResponses, "openai/gpt-x", fake.settings())
 }
 
 pub fn message(text: &str) -> Value {
@@ -61,11 +61,7 @@ async fn reasoning_text_and_parallel_calls_come_whole_and_in_order() {
     let model = model(&fake);
     let mut talk = said("go");
     let asked = ask(&model, &talk).await;
-    let heard = HeardAll {
-        text: "Reading both.".to_owned(),
-        thinking: "Let me look.".to_owned(),
-        calls: vec!["read".to_owned(), "read".to_owned()],
-    };
+    let heard = HeardAll::of("Reading both.", "Let me look.", &["read", "read"]);
     assert_eq!(asked.heard, heard);
     let answer = asked.answer();
     assert_eq!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portcullis_base::Digest;
 use portcullis_model::{
-    AnswerPart, Call, Conversation, Media, MediaKind, Message, Model, Opaque, ResultPart, ToolResult, UserPart,
+    AnswerPart, Call, Conversation, HttpModel, Media, MediaKind, Message, Opaque, ResultPart, ToolResult, UserPart,
 };
 
 use crate::providers::fake::{Fake, Reply, ask_with, said};
@@ -62,7 +62,7 @@ pub fn long_talk(fake: &Fake) -> Conversation {
 }
 
 /// Request n+1 begins with the bytes of request n; `off` is what switches the tools off, after the messages.
-pub async fn shares_its_prefix<M: Model>(model: impl Fn(&Fake) -> M, answer: &str, off: &str) {
+pub async fn shares_its_prefix(model: impl Fn(&Fake) -> HttpModel, answer: &str, off: &str) {
     let fake = Fake::start((0..6).map(|_| Reply::stream(answer))).await;
     let model = model(&fake);
     let mut talk = long_talk(&fake);

@@ -1,6 +1,6 @@
 //! User and assistant take turns, whatever became of the requests between.
 
-use portcullis_model::{AnswerPart, Conversation, Message, Model, ResultPart, ToolResult, UserPart};
+use portcullis_model::{AnswerPart, Conversation, HttpModel, Message, ResultPart, ToolResult, UserPart};
 use serde_json::{Value, json};
 
 use crate::providers::fake::{Fake, Reply, ask, said};
@@ -25,7 +25,7 @@ fn roles(fake: &Fake, field: &str) -> (Vec<String>, String) {
     (roles.collect(), sent)
 }
 
-async fn takes_turns<M: Model>(open: impl Fn(&Fake) -> M, answer: String, field: &str, model_role: &str) {
+async fn takes_turns(open: impl Fn(&Fake) -> HttpModel, answer: String, field: &str, model_role: &str) {
     let fake = Fake::start([Reply::json(400, "{}"), Reply::stream(&answer), Reply::stream(&answer)]).await;
     let model = open(&fake);
     let mut talk = said("hello");

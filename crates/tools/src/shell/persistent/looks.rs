@@ -4,19 +4,19 @@
 use portcullis_base::{Effect, EffectSet};
 use portcullis_command::{self as command, Builtin};
 use portcullis_contract::{
-    Action, BuildError, Caller, DefaultPolicy, EndedCommand, Interrupt, Precondition, Resolved, Semantics, ShellFact,
-    SpoolRef, Strategy, Timeout, Tool, ToolContext, ToolFailure,
+    Action, BuildError, Caller, DefaultPolicy, Interrupt, Precondition, Resolved, Semantics, SpoolRef, Strategy,
+    Timeout, Tool, ToolContext, ToolFailure,
 };
 use portcullis_sandbox::VirtualPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::exec::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran};
 use super::stock::{BashInput, DESCRIPTION};
 use crate::command::{ReadHand, ReadLine, ReadRan, installed};
 use crate::executor;
 use crate::hand::READ_ONLY_PROFILE;
 use crate::shell::line::streams;
+use crate::shell::line_input::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran};
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -106,21 +106,9 @@ async fn look(
     context: &ToolContext,
 ) -> Result<Looked, ToolFailure> {
     let ran = reads.run(context, line).await?;
-    let duration_ms = u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX);
-    if let Some(command_id) = reads.book.fresh_command() {
-        context.shell(ShellFact::Finished(Box::new(EndedCommand {
-            command_id,
-            command: input.line().unwrap_or_default().to_owned(),
-            args: Vec::new(),
-            cwd: line.cwd().as_str().to_owned(),
-            exit_code: ran.exit_code,
-            timed_out: ran.timed_out,
-            duration_ms,
-            shell_id: None,
-            stdout: Some(ran.stdout.clone()),
-            stderr: Some(ran.stderr.clone()),
-        })));
-    }
+    let duration_ms = ran.duration_ms();
+    let command = input.line().unwrap_or_default().to_owned();
+    reads.remember(context, line, &ran, (command, Vec::new()));
     let ReadRan { exit_code, stdout, stderr, .. } = ran.judged(context, line.plan())?;
     let cwd = line.cwd().as_str().to_owned();
     Ok(Looked { read_only: true, cwd, exit_code, stdout, stderr, duration_ms })

@@ -154,10 +154,7 @@ where
         })
         .precheck(move |input: Arc<I>, resolved, caller| {
             let parts = Arc::clone(&checked);
-            async move {
-                parts.shell.room_for(&caller, &input.env().names()).await?;
-                parts.shell.may_run_in(&resolved)
-            }
+            async move { parts.shell.may_open(&caller, &input.env(), &resolved).await }
         })
         .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);

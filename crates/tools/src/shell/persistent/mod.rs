@@ -20,8 +20,6 @@ use std::sync::Arc;
 
 use portcullis_contract::{BuildError, Caller, Tool, ToolName};
 
-pub(crate) use exec::{TIMEOUT_MOST_MS as EXEC_MOST_MS, TIMEOUT_MS as EXEC_MS};
-pub(crate) use manage::OpenInput;
 pub use shells::{ShellParts, Shells};
 
 use super::{Alone, ShellTools, WithEnv};

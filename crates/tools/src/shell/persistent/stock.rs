@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::exec::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran, semantics};
 use super::job::{Away, ExecOutput, Job};
 use super::shells::Wanted;
 use super::{Persistent, looks, shell_key};
@@ -22,6 +21,7 @@ use crate::executor;
 use crate::files::failure;
 use crate::shell::around::Would;
 use crate::shell::line::{With, streams, without_nul};
+use crate::shell::line_input::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran, semantics};
 
 pub(super) const DESCRIPTION: &str = "Runs a command in a persistent bash in the sandbox. Folder, exported variables and functions stay \
 for the next command. Lines that can only look (ls, cat, grep, find and the like) run unasked, outside of that shell. restart starts a fresh shell, before the command if there is one. There is no network unless it was \
