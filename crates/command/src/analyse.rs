@@ -257,7 +257,8 @@ impl Walk {
 
     /// Notes texts that a command reads, if it may run them.
     fn reads(&mut self, argv: &[String], texts: &[String]) {
-        if texts.is_empty() || known::reads(argv) == Reads::Text {
+        let runs = |form: &[String]| matches!(known::reads(form), Reads::Values | Reads::Anything);
+        if texts.is_empty() || !(runs(argv) || forms(argv).iter().any(|form| runs(form))) {
             return;
         }
         for text in texts {

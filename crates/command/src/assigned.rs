@@ -55,7 +55,7 @@ pub(super) fn runs_variable(word: &str) -> bool {
                 || is_input(value)
                 // Arithmetic evaluates the value of a name, and what its index runs.
                 || (value.contains('[') && (value.contains("$(") || value.contains('`')))
-                || (loads_code(name).is_some() && !names_a_person(name) && is_line(value))
+                || ((loads_code(name).is_some() || is_program(name)) && !names_a_person(name) && is_line(value))
         }
     }
 }

@@ -52,6 +52,9 @@ pub fn is_known(program: &str) -> bool {
 pub enum Reads {
     /// It shows, compares, searches or keeps them. What it runs by an option is found elsewhere in this crate.
     Text,
+    /// It runs the command or the line in its words, which is one of the forms of the command. Of its own words only
+    /// variables matter.
+    Wraps,
     /// Its words are understood, but the value of an option or a line among them may be something that it runs.
     Values,
     /// Nobody knows.
@@ -63,7 +66,7 @@ const RUN_VALUES: &str = "make cmake node nodejs python convert gpg pandoc code 
     local readonly playwright cypress protoc";
 
 /// Programs with verbs whose words are messages and names.
-const TEXT_WITH_VERBS: &str = "gh glab hub systemctl loginctl hostnamectl brew svn hg";
+const TEXT_WITH_VERBS: &str = "find gfind gh glab hub systemctl loginctl hostnamectl brew svn hg";
 
 /// What the program of a command does with its words.
 #[must_use]
@@ -73,14 +76,17 @@ pub fn reads(argv: &[String]) -> Reads {
     let name = unwrap::base(program);
     let family = verbs::family(name);
     let is = |list: &str| list.split_ascii_whitespace().any(|known| known == family);
+    let interprets = hidden::is_interpreter(family) && !family.ends_with("awk");
     if !is_known(program) {
         Reads::Anything
-    } else if family == "git" {
-        if git::reads_text(words) { Reads::Text } else { Reads::Values }
-    } else if is(TEXT_WITH_VERBS) || matches!(name, "find" | "gfind") {
+    } else if family == "git" && git::reads_text(words) {
+        Reads::Text
+    } else if is(TEXT_WITH_VERBS) {
         // What is behind `--` goes to another program.
         if words.iter().any(|word| word == "--") { Reads::Values } else { Reads::Text }
-    } else if is(RUN_VALUES) || unwrap::wraps(name) || hidden::is_interpreter(family) && !family.ends_with("awk") {
+    } else if unwrap::looks_through(name, words) {
+        Reads::Wraps
+    } else if is(RUN_VALUES) || interprets || is_shell(name) {
         Reads::Values
     } else if is(KNOWN) || table::program_names().any(|known| known == name) {
         Reads::Text

@@ -128,6 +128,15 @@ pub(super) fn wraps(program: &str) -> bool {
     is_shell(name) || matches!(name, "find" | "gfind") || !inner(&words).is_empty()
 }
 
+/// Whether what `name` runs is found in these words, whatever else they hold.
+pub(super) fn looks_through(name: &str, words: &[String]) -> bool {
+    let any_tail = ANY_TAIL.contains(&name) || is_loader(name) || name.starts_with("qemu-");
+    any_tail
+        || WRAPPERS.iter().any(|wrapper| wrapper.names.contains(&name))
+        || runner_verb(name, words).is_some()
+        || (is_shell(name) && !shell::lines(words).is_empty())
+}
+
 /// What `argv` runs in its turn, one layer down. The same command by the last name of its path counts
 /// as one.
 pub(super) fn inner(argv: &[String]) -> Vec<Inner> {

@@ -90,6 +90,13 @@ fn names(allowed: &[String], rule: usize, policy: &Policy) -> bool {
     }
 }
 
+/// `NAME=value`, also with a name that only `env` takes.
+fn sets_variable(word: &str) -> bool {
+    let name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+    word.split_once('=').is_some_and(|(before, _)| name(before))
+}
+
 impl Search<'_> {
     fn argv(&mut self, argv: &[String], facts: &CommandFacts) {
         self.with_forms(&marks::put_on(argv, &facts.open));
@@ -135,10 +142,13 @@ impl Search<'_> {
         }
         match command::reads(form) {
             Reads::Text => {}
+            Reads::Wraps => words.iter().filter(|word| sets_variable(word)).for_each(|word| self.value(word)),
             Reads::Values => self.values(words),
             Reads::Anything => {
                 self.tails(words);
-                self.values(words);
+                // What stands behind a shell is a line, and is read as one.
+                let shell = words.iter().position(|word| command::is_shell(base(word)));
+                self.values(&words[..shell.unwrap_or(words.len())]);
             }
         }
     }

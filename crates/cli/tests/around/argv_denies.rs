@@ -241,7 +241,7 @@ const CARRYING: &[&str] = &[
     "cat > x.sh <<'E'\ntouch made\nE\n. ./x.sh",
     "printf 'a:;touch made\\n' > Makefile; make; rm Makefile",
     "echo 'open(\"made\", \"w\")' | tee x.py; python3 x.py",
-    "cp x.sh y.sh; bash y.sh",
+    "cp do.sh y.sh; bash y.sh",
     "export PATH=$PWD/sub:$PATH; t made",
     "PATH=./sub t made",
 ];
@@ -253,7 +253,9 @@ fn l32_a_denied_command_that_a_text_of_the_line_carries_waits_for_a_person() {
     for who in EVERYBODY {
         let arena = Arena::of(who);
         arena.write("work/hello.c", "int main(void) { return 0; }\n");
-        for (name, text) in [("hi.txt", "hi\n"), ("empty.pl", ""), ("empty.py", ""), ("empty.js", "")] {
+        for (name, text) in
+            [("hi.txt", "hi\n"), ("do.sh", "touch made\n"), ("empty.pl", ""), ("empty.py", ""), ("empty.js", "")]
+        {
             arena.write(&format!("work/{name}"), text);
         }
         arena.write("work/sub/x", "");

@@ -145,6 +145,7 @@ fn l32_variables_of_make_and_of_builders_are_command_lines() {
             "export CC='git push origin main;:'; make hello",
             "env CC='x;:' make hello",
             "env 'LINK.c=git push' make hello",
+            "env 'LINK.c=x;:' make hello",
             "MAKEFLAGS='CC=git\\ push\\ origin\\ main;:' make hello",
             "MAKEFLAGS='CC=x' make hello",
             "GNUMAKEFLAGS='--eval=x:;x' make hello",
@@ -164,6 +165,9 @@ fn l32_variables_of_make_and_of_builders_are_command_lines() {
             "echo x > y.js; NODE_OPTIONS=--inspect=./y.js node z.js",
             "echo x > y; export ENV=$PWD/y; sh -i z",
             "MSG='run git push now' ./x",
+            "env MSG='git push' ./x",
+            "sudo RUN='git push' ./x",
+            "nice ./x <<< 'git push'",
         ],
     );
     none_held(
@@ -412,6 +416,15 @@ fn l32_wrappers_take_their_command_as_the_value_of_an_option() {
             "awk '/git push/ {print}' f",
             "jq '.a == \"git push\"' f",
             "git stash push -m x",
+            "sudo git commit -m 'git push later'",
+            "timeout 60 grep -rn 'git push' .",
+            "bash -lc \"grep -rn 'git push' .\"",
+            "bash -lc \"git commit -m 'git push'\" && ls",
+            "docker exec c bash -lc \"grep 'git push' f\"",
+            "find . -name x | xargs grep 'git push'",
+            "ssh host \"grep 'git push' f\"",
+            "sudo tee notes.txt <<< 'git push'",
+            "A=b git log --grep 'git push'",
         ],
     );
 }
