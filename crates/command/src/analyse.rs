@@ -1,19 +1,20 @@
 //! Every command that a line may run, for rules (tool-contract 13.3).
 
 use brush_parser::ast::{
-    AndOr, AndOrList, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand,
-    CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, ProcessSubstitutionKind, Program,
-    RedirectList, SimpleCommand, Word as Raw,
+    AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
+    CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
+    ProcessSubstitutionKind, Program, RedirectList, SeparatorOperator, SimpleCommand, Word as Raw,
 };
 use brush_parser::{ParserOptions, Token, parse_tokens};
 use portcullis_base::{OpenWord, OtherForm};
 use tracing::dispatcher::{Dispatch, with_default};
 
+use super::folders::{self, Course, Folder};
 use super::marks::{self, Open};
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Unread, Word};
-use super::{builtin, given, hidden, line, made, names, screen, stage};
+use super::{builtin, given, hidden, line, made, names, screen, stage, started_in};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -40,8 +41,10 @@ const PARSED_MAX: usize = 2 * screen::LINE_MAX;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Analysis {
     /// Every simple command by its words, wherever in the line it stands. A word that is not literal is
-    /// given as it is written.
+    /// given as it is written. A command that runs in two folders is there twice.
     pub commands: Vec<Vec<String>>,
+    /// Of each of `commands`: the folder it runs in.
+    pub folders: Vec<Folder>,
     /// Those of `commands` that the line gives input by a pipe, a here-document, a here-string or a file, and
     /// that may do more with it than show it. Their words do not tell what they do.
     pub fed: Vec<Vec<String>>,
@@ -55,6 +58,8 @@ pub struct Analysis {
     pub linked: Vec<Vec<OtherForm>>,
     /// Whether the line may run any program at all without naming it. Words that are open are not counted.
     pub hides: bool,
+    /// A word about folders may mean something else than it says: folders of nested lines are unknown.
+    pub(super) unsettled: bool,
 }
 
 /// A file that a redirection opens.
@@ -74,7 +79,8 @@ pub fn analyse(line: &str) -> Analysis {
     }
     walk.line(&marks::unmarked(line), 0);
     walk.runs_what_it_makes();
-    let Walk { mut found, inner, evaluates, vars, .. } = walk;
+    let Walk { mut found, inner, evaluates, vars, course, .. } = walk;
+    found.unsettled = course.is_unsettled();
     found.hides |= (evaluates && holds_index(line)) || vars.hide();
     // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
     for one in inner {
@@ -105,16 +111,25 @@ pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
 /// The same of words that may be marked.
 #[must_use]
 pub fn forms(argv: &[String]) -> Vec<Vec<String>> {
-    if unwrap::inner(argv).is_empty() && names::other(argv).is_none() {
-        return Vec::new();
-    }
-    let mut walk = Walk::default();
-    walk.unwrap(argv, 0);
-    let mut out = walk.forms;
+    let mut out: Vec<Vec<String>> = forms_in(argv, &Folder::Start, false).into_iter().map(|(form, _)| form).collect();
     out.retain(|form| form != argv);
     out.sort();
     out.dedup();
     out
+}
+
+/// The same of a command that runs in `folder`, each form with the folder it would run in. In lines for a shell no folder
+/// is known if that is `unsettled`.
+pub(super) fn forms_in(argv: &[String], folder: &Folder, unsettled: bool) -> Vec<(Vec<String>, Folder)> {
+    if unwrap::inner(argv).is_empty() && names::other(argv).is_none() {
+        return Vec::new();
+    }
+    let mut walk = Walk::default();
+    if unsettled {
+        walk.course.lose();
+    }
+    walk.unwrap(argv, folder, 0);
+    walk.forms
 }
 
 /// Every command of a line that a program may give to a shell, with what each comes down to.
@@ -123,7 +138,7 @@ pub fn forms_of_line(line: &str) -> Vec<Vec<String>> {
     let mut walk = Walk::default();
     walk.line(&marks::without(line), 1);
     let mut out = walk.found.commands;
-    out.extend(walk.forms);
+    out.extend(walk.forms.into_iter().map(|(form, _)| form));
     out
 }
 
@@ -132,7 +147,9 @@ struct Walk {
     found: Analysis,
     /// What is inside wrappers.
     inner: Vec<Analysis>,
-    forms: Vec<Vec<String>>,
+    forms: Vec<(Vec<String>, Folder)>,
+    /// Where the shell stands.
+    course: Course,
     /// Counts everything kept, also inside wrappers.
     kept: usize,
     /// Bytes parsed, also inside wrappers.
@@ -171,7 +188,8 @@ impl Walk {
     fn runs_what_it_makes(&mut self) {
         let inner = || self.inner.iter().flat_map(|one| &one.redirections);
         let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
-        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(&self.forms).cloned().collect();
+        let forms = self.forms.iter().map(|(form, _)| form);
+        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
         if made::runs_what_it_makes(&commands, written.map(|file| file.path.as_str())) {
             self.hidden("a program is run that the line itself may make");
         }
@@ -192,10 +210,15 @@ impl Walk {
             self.hidden("commands are nested too deeply to be analysed");
             return;
         }
+        self.course.cdpath |= text.contains("CDPATH");
+        if folders::runs_within(text) {
+            self.course.lose();
+        }
         match parse(text) {
             Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
             Err(why) => {
                 self.hidden(why);
+                self.course.anywhere();
                 self.guess(text);
             }
         }
@@ -210,6 +233,7 @@ impl Walk {
             for at in 0..words.len().min(GUESSED_TAILS) {
                 if self.room() {
                     self.found.commands.push(words[at..].to_vec());
+                    self.found.folders.push(Folder::Unknown);
                 }
             }
         }
@@ -217,17 +241,62 @@ impl Walk {
 
     fn list(&mut self, list: &CompoundList, depth: usize) {
         for item in &list.0 {
-            let AndOrList { first, additional } = &item.0;
-            self.pipeline(first, depth);
-            for AndOr::And(pipeline) | AndOr::Or(pipeline) in additional {
-                self.pipeline(pipeline, depth);
+            self.course.go_on();
+            if matches!(item.1, SeparatorOperator::Async) {
+                self.subshell(|walk| walk.and_or(&item.0, depth));
+            } else {
+                self.and_or(&item.0, depth);
             }
         }
     }
 
+    fn and_or(&mut self, AndOrList { first, additional }: &AndOrList, depth: usize) {
+        self.pipeline(first, depth);
+        for next in additional {
+            let (pipeline, well) = match next {
+                AndOr::And(pipeline) => (pipeline, true),
+                AndOr::Or(pipeline) => (pipeline, false),
+            };
+            let skipped = self.course.only(well);
+            self.pipeline(pipeline, depth);
+            self.course.or_ends(!well, skipped);
+        }
+    }
+
     fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
-        for (at, command) in pipeline.seq.iter().enumerate() {
-            self.with_input(at > 0, |walk| walk.command(command, depth));
+        if let [alone] = pipeline.seq.as_slice() {
+            self.command(alone, depth);
+        } else {
+            for (at, command) in pipeline.seq.iter().enumerate() {
+                self.subshell(|walk| walk.with_input(at > 0, |walk| walk.command(command, depth)));
+            }
+            if folders::pipeline_moves(pipeline) {
+                self.course.anywhere();
+            }
+        }
+        if pipeline.bang {
+            self.course.negate();
+        }
+    }
+
+    /// Walks what runs in a shell of its own: the one around it stays in its folder.
+    fn subshell(&mut self, walk: impl FnOnce(&mut Self)) {
+        let around = self.course.clone();
+        walk(self);
+        let inner = std::mem::replace(&mut self.course, around);
+        self.course.outlast(&inner);
+    }
+
+    /// Walks what runs any number of times.
+    fn looped(&mut self, moves: bool, walk: impl FnOnce(&mut Self)) {
+        self.course.go_on();
+        if moves {
+            self.course.anywhere();
+        }
+        walk(self);
+        self.course.go_on();
+        if moves {
+            self.course.anywhere();
         }
     }
 
@@ -246,12 +315,22 @@ impl Walk {
                 let fed = redirects.iter().flat_map(|list| &list.0).any(feeds);
                 self.with_input(fed, |walk| walk.compound(compound, depth));
                 self.redirects(redirects.as_ref(), depth);
+                if folders::may_keep_from_running(redirects.as_ref()) && folders::compound_moves(compound) {
+                    self.course.anywhere();
+                }
             }
             Command::Function(function) => {
                 // A name may then stand for anything.
                 self.opaque("a function is defined");
-                self.compound(&function.body.0, depth);
-                self.redirects(function.body.1.as_ref(), depth);
+                self.subshell(|walk| {
+                    // It runs where it is called.
+                    walk.course.anywhere();
+                    walk.compound(&function.body.0, depth);
+                    walk.redirects(function.body.1.as_ref(), depth);
+                });
+                if folders::compound_moves(&function.body.0) || folders::is_mover(&function.fname.value) {
+                    self.course.lose();
+                }
             }
             Command::ExtendedTest(test, redirects) => {
                 self.evaluated("`[[ … ]]` may evaluate what it compares");
@@ -268,7 +347,7 @@ impl Walk {
                 // The parser also takes `( (a) )` for it, which is a command in two subshells.
                 self.evaluated("arithmetic may run a substitution");
                 self.vars.evaluate(&arithmetic.expr.value);
-                self.line(&arithmetic.expr.value, depth + 1);
+                self.subshell(|walk| walk.line(&arithmetic.expr.value, depth + 1));
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 self.evaluated("arithmetic may run a substitution");
@@ -276,39 +355,62 @@ impl Walk {
                     self.vars.evaluate(&part.value);
                     self.substituted(&part.value, depth);
                 }
-                self.list(&clause.body.list, depth);
+                let moves = folders::compound_moves(compound);
+                self.looped(moves, |walk| walk.list(&clause.body.list, depth));
             }
             CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
-            CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
+            CompoundCommand::Subshell(subshell) => self.subshell(|walk| walk.list(&subshell.list, depth)),
             CompoundCommand::ForClause(clause) => {
                 for value in clause.values.iter().flatten() {
                     self.word(value, depth);
                 }
                 let values = clause.values.as_ref().map(|all| all.iter().map(|value| value.value.as_str()));
                 self.vars.each(&clause.variable_name, values);
-                self.list(&clause.body.list, depth);
+                let moves = folders::compound_moves(compound);
+                self.looped(moves, |walk| walk.list(&clause.body.list, depth));
             }
             CompoundCommand::CaseClause(clause) => {
                 self.word(&clause.value, depth);
+                let falls = clause.cases.iter().any(|case| !matches!(case.post_action, CaseItemPostAction::ExitCase));
+                let moves = folders::compound_moves(compound);
+                self.course.go_on();
+                if falls && moves {
+                    self.course.anywhere();
+                }
+                let around = self.course.only(true);
+                let mut ends = around.clone();
                 for case in &clause.cases {
+                    self.course.turn_to(around.clone());
                     case.patterns.iter().for_each(|pattern| self.substituted(&pattern.value, depth));
                     case.cmd.iter().for_each(|list| self.list(list, depth));
+                    self.course.or_from(ends);
+                    ends = self.course.only(true);
                 }
             }
             CompoundCommand::IfClause(clause) => {
                 self.list(&clause.condition, depth);
+                let mut not_met = self.course.only(true);
                 self.list(&clause.then, depth);
                 for other in clause.elses.iter().flatten() {
+                    let ended = self.course.turn_to(not_met);
                     other.condition.iter().for_each(|list| self.list(list, depth));
+                    not_met = self.course.only(true);
                     self.list(&other.body, depth);
+                    self.course.or_from(ended);
+                    if other.condition.is_none() {
+                        return;
+                    }
                 }
+                self.course.or_from(not_met);
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.list(&clause.0, depth);
-                self.list(&clause.1.list, depth);
+                self.looped(folders::compound_moves(compound), |walk| {
+                    walk.list(&clause.0, depth);
+                    walk.list(&clause.1.list, depth);
+                });
             }
             CompoundCommand::Coprocess(coprocess) => {
-                self.with_input(true, |walk| walk.command(&coprocess.body, depth));
+                self.subshell(|walk| walk.with_input(true, |walk| walk.command(&coprocess.body, depth)));
             }
         }
     }
@@ -327,6 +429,9 @@ impl Walk {
         suffix.for_each(|item| self.item(item, &mut argv, depth));
         let substitutes = std::mem::replace(&mut self.substitutes, around);
         self.vars.command(&argv);
+        self.course.cdpath |= argv.iter().any(|word| word.starts_with("CDPATH"));
+        let folder = self.course.here();
+        self.course.run(simple);
         if substitutes && !argv.first().is_some_and(|program| shows_files(program)) {
             self.hidden("a process substitution may be a script");
         }
@@ -336,9 +441,11 @@ impl Walk {
         if fed && !stage::only_reads(&argv) && !self.found.fed.contains(&argv) {
             self.found.fed.push(argv.clone());
         }
-        if !self.found.commands.contains(&argv) {
-            self.unwrap(&argv, depth);
+        let mut known = self.found.commands.iter().zip(&self.found.folders);
+        if !known.any(|(command, at)| *command == argv && *at == folder) {
+            self.unwrap(&argv, &folder, depth);
             self.found.commands.push(argv);
+            self.found.folders.push(folder);
         }
     }
 
@@ -363,7 +470,7 @@ impl Walk {
             Item::ProcessSubstitution(kind, subshell) => {
                 self.substitutes |= matches!(kind, ProcessSubstitutionKind::Read);
                 self.opaque("a process substitution");
-                self.list(&subshell.list, depth);
+                self.subshell(|walk| walk.list(&subshell.list, depth));
                 argv.push(marks::mark(subshell.to_string(), Open::One));
             }
         }
@@ -394,7 +501,7 @@ impl Walk {
     fn substituted(&mut self, raw: &str, depth: usize) {
         self.expanded(raw);
         for inner in word::substitutions(raw, true) {
-            self.line(&inner, depth + 1);
+            self.subshell(|walk| walk.line(&inner, depth + 1));
         }
     }
 
@@ -421,7 +528,7 @@ impl Walk {
                 IoFileRedirectTarget::Fd(_) => {}
                 IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
                     self.opaque("a process substitution");
-                    self.list(&subshell.list, depth);
+                    self.subshell(|walk| walk.list(&subshell.list, depth));
                 }
                 IoFileRedirectTarget::Duplicate(word) => {
                     // `>&2`, `>&-`; anything else is a file.
@@ -440,7 +547,7 @@ impl Walk {
                     self.opaque("a here-document holds a variable or substitution");
                     self.expanded(&document.doc.value);
                     for inner in word::substitutions(&document.doc.value, false) {
-                        self.line(&inner, depth + 1);
+                        self.subshell(|walk| walk.line(&inner, depth + 1));
                     }
                 }
             }
@@ -455,8 +562,8 @@ impl Walk {
         }
     }
 
-    /// Follows what `argv` runs in its turn.
-    fn unwrap(&mut self, argv: &[String], depth: usize) {
+    /// Follows what `argv`, itself run in `folder`, runs in its turn.
+    fn unwrap(&mut self, argv: &[String], folder: &Folder, depth: usize) {
         let why = hidden::hidden_program(argv);
         if hidden::hides(argv) {
             self.hidden(why.unwrap_or("what an interpreter runs becomes known only when the line runs"));
@@ -472,6 +579,7 @@ impl Walk {
             self.hidden("commands are nested too deeply to be analysed");
             return;
         }
+        let folder = started_in::started_in(argv, folder);
         for inner in inner {
             if self.kept > FORMS_MAX {
                 return;
@@ -479,20 +587,21 @@ impl Walk {
             match inner {
                 Inner::Argv(form) => {
                     let form = given::filled_in(argv, form);
-                    if !self.forms.contains(&form) && self.room() {
-                        self.forms.push(form.clone());
-                        self.unwrap(&form, depth + 1);
+                    if !self.forms.iter().any(|(known, at)| *known == form && *at == folder) && self.room() {
+                        self.forms.push((form.clone(), folder.clone()));
+                        self.unwrap(&form, &folder, depth + 1);
                     }
                 }
                 Inner::Cut => self.hidden("a command that runs another one has too many words to be analysed"),
                 Inner::Line(text) => {
                     let vars = std::mem::take(&mut self.vars);
-                    let mut inside = Self { kept: self.kept, parsed: self.parsed, vars, ..Self::default() };
+                    let course = self.course.inside(folder.clone(), &argv[0]);
+                    let mut inside = Self { kept: self.kept, parsed: self.parsed, vars, course, ..Self::default() };
                     inside.line(&marks::without(&text), depth + 1);
                     (self.kept, self.parsed) = (inside.kept, inside.parsed);
                     self.evaluates |= inside.evaluates;
                     self.vars = inside.vars;
-                    self.forms.extend(inside.found.commands.iter().cloned());
+                    self.forms.extend(inside.found.commands.iter().cloned().zip(inside.found.folders.iter().cloned()));
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);
                     self.inner.push(inside.found);

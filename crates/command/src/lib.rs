@@ -11,6 +11,7 @@ mod analyse;
 mod builtin;
 mod cut;
 mod find;
+mod folders;
 mod git;
 mod given;
 mod hidden;
@@ -31,6 +32,7 @@ mod screen;
 mod sed;
 mod shell;
 mod stage;
+mod started_in;
 mod steps;
 mod table;
 mod unwrap;
@@ -39,9 +41,11 @@ pub mod verbs;
 mod word;
 
 pub use analyse::{Analysis, Redirected, analyse, forms, forms_of_line, unwrapped};
+pub use folders::Folder;
 pub use known::is_known;
 pub use leaves::leaves;
 pub use line::read_only;
+pub use linked::PlacedCommand;
 pub use marks::hides_program;
 pub use place::may_hold_secrets;
 pub use plan::{
