@@ -55,19 +55,33 @@ impl Folder {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Stand {
     folder: Folder,
-    /// The line comes here only if a `cd` to a literal folder fails.
-    refused: bool,
+    /// The line comes here only if one of these steps leads to no folder; empty if it may come here anyhow.
+    refused: Vec<Vec<String>>,
 }
 
 impl Stand {
-    /// Either of both. A folder that is there refuses nobody.
+    /// Either of both. One that a refused step leads to does not count beside one that takes the same step: whoever follows
+    /// the steps finds out which of both it is.
     fn or(self, other: Self) -> Self {
-        match (self.refused, other.refused) {
-            (true, false) => other,
-            (false, true) => self,
-            _ if self.folder == other.folder => self,
-            (refused, _) => Self { folder: Folder::Unknown, refused },
+        let excludes = |kept: &Self, left: &Self| {
+            let steps = if let Folder::At(steps) = &kept.folder { steps.as_slice() } else { &[] };
+            kept.refused.is_empty() && !left.refused.is_empty() && left.refused.iter().all(|one| steps.starts_with(one))
+        };
+        if excludes(&self, &other) {
+            return self;
         }
+        if excludes(&other, &self) {
+            return other;
+        }
+        let folder = if self.folder == other.folder { self.folder } else { Folder::Unknown };
+        let both = !self.refused.is_empty() && !other.refused.is_empty();
+        let mut refused = if both { self.refused } else { Vec::new() };
+        refused.extend(other.refused.into_iter().filter(|_| both));
+        refused.dedup();
+        if refused.len() > STEPS_MAX {
+            refused.clear();
+        }
+        Self { folder, refused }
     }
 }
 
@@ -91,7 +105,7 @@ pub(super) struct Side(Stand);
 impl Course {
     /// The course of a shell that is started in `folder`.
     pub(super) fn inside(&self, folder: Folder, shell: &str) -> Self {
-        let stand = Stand { folder, refused: false };
+        let stand = Stand { folder, refused: Vec::new() };
         let plain = if shell == "eval" { self.plain } else { !matches!(shell, "bash" | "zsh") };
         Self { ok: stand.clone(), failed: stand, lost: self.lost, cdpath: self.cdpath, plain }
     }
@@ -171,11 +185,15 @@ impl Course {
             Moved::To { path, pushes } => {
                 let named =
                     [".", ".."].contains(&path.as_str()) || ["/", "./", "../"].iter().any(|s| path.starts_with(s));
-                if (self.cdpath && !named) || (self.plain && pushes) {
-                    self.anywhere();
-                } else {
-                    self.failed.refused = true;
-                    self.ok.folder = self.ok.folder.then(&path);
+                match self.ok.folder.then(&path) {
+                    Folder::At(steps) if !(self.cdpath && !named) && !(self.plain && pushes) => {
+                        if self.failed.refused.is_empty() {
+                            self.failed.refused.push(steps.clone());
+                        }
+                        self.ok.folder = Folder::At(steps);
+                    }
+                    Folder::Elsewhere => {}
+                    _ => self.anywhere(),
                 }
             }
             Moved::Anywhere => self.anywhere(),

@@ -11,6 +11,7 @@ mod last_output;
 mod line;
 mod live;
 mod persistent;
+mod places;
 mod posture;
 mod program;
 mod programs;
