@@ -3,32 +3,24 @@
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
     CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
-    ProcessSubstitutionKind, Program, RedirectList, SeparatorOperator, SimpleCommand, Word as Raw,
+    ProcessSubstitutionKind, RedirectList, SeparatorOperator, SimpleCommand, Word as Raw,
 };
-use brush_parser::{ParserOptions, Token, parse_tokens};
 use portcullis_base::{OpenWord, OtherForm};
-use tracing::dispatcher::{Dispatch, with_default};
 
 use super::folders::{self, Course, Folder};
+use super::input::{feeds, shows_files};
 use super::marks::{self, Open};
+use super::parse::parse;
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Unread, Word};
-use super::{builtin, given, hidden, line, made, names, screen, stage, started_in};
+use super::{builtin, given, hidden, made, names, replaced, screen, stage, started_in};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
 
 /// Commands and forms of a line that are kept; what has more is opaque.
 const FORMS_MAX: usize = 256;
-
-/// Brackets and words that open a block. The parser tries again at each, so that its time doubles with
-/// every one that does not end.
-const BLOCKS_MAX: usize = 12;
-const CASES_MAX: usize = 4;
-
-/// Brackets in one word: the parser descends at each, in case it is the index of an array.
-const BRACKETS_MAX: usize = 32;
 
 /// Words of a piece of a line that cannot be parsed, and from how many of them on a command may begin.
 const GUESSED_WORDS: usize = 64;
@@ -60,6 +52,8 @@ pub struct Analysis {
     pub hides: bool,
     /// A word about folders may mean something else than it says: folders of nested lines are unknown.
     pub(super) unsettled: bool,
+    /// The line may put something else where a folder is that it changes into: only where it starts is known.
+    pub(super) replaced: bool,
 }
 
 /// A file that a redirection opens.
@@ -79,6 +73,7 @@ pub fn analyse(line: &str) -> Analysis {
     }
     walk.line(&marks::unmarked(line), 0);
     walk.runs_what_it_makes();
+    walk.replaces_its_folders();
     let Walk { mut found, inner, evaluates, vars, course, .. } = walk;
     found.unsettled = course.is_unsettled();
     found.hides |= (evaluates && holds_index(line)) || vars.hide();
@@ -192,6 +187,17 @@ impl Walk {
         let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
         if made::runs_what_it_makes(&commands, written.map(|file| file.path.as_str())) {
             self.hidden("a program is run that the line itself may make");
+        }
+    }
+
+    /// Whether the line changes into a folder that it may replace itself.
+    fn replaces_its_folders(&mut self) {
+        let forms = self.forms.iter().map(|(form, _)| form);
+        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
+        let entered = self.found.folders.iter().chain(self.forms.iter().map(|(_, folder)| folder));
+        self.found.replaced = replaced::are_replaced(&commands, entered);
+        if self.found.replaced {
+            self.found.folders.iter_mut().for_each(Folder::forget);
         }
     }
 
@@ -609,80 +615,6 @@ impl Walk {
             }
         }
     }
-}
-
-/// Whether a program does nothing with the files it is given but show and compare them.
-fn shows_files(program: &str) -> bool {
-    let shows = [
-        "diff",
-        "cmp",
-        "comm",
-        "cat",
-        "paste",
-        "join",
-        "sort",
-        "uniq",
-        "wc",
-        "head",
-        "tail",
-        "grep",
-        "egrep",
-        "fgrep",
-        "cut",
-        "tr",
-        "nl",
-        "tac",
-        "sha256sum",
-        "md5sum",
-        "jq",
-        "colordiff",
-    ];
-    shows.contains(&program)
-}
-
-/// Whether a redirection gives a command something to read.
-fn feeds(redirect: &IoRedirect) -> bool {
-    match redirect {
-        IoRedirect::HereString(..) | IoRedirect::HereDocument(..) => true,
-        IoRedirect::OutputAndError(..) => false,
-        IoRedirect::File(_, kind, target) => {
-            let reads = matches!(
-                kind,
-                IoFileRedirectKind::Read | IoFileRedirectKind::ReadAndWrite | IoFileRedirectKind::DuplicateInput
-            );
-            let nothing = match target {
-                IoFileRedirectTarget::Filename(word) => word.value == "/dev/null",
-                IoFileRedirectTarget::Duplicate(word) => word.value == "-",
-                IoFileRedirectTarget::Fd(_) | IoFileRedirectTarget::ProcessSubstitution(..) => false,
-            };
-            reads && !nothing
-        }
-    }
-}
-
-pub(super) fn parse(text: &str) -> Result<Program, String> {
-    screen::bounded(text).map_err(|why| why.to_string())?;
-    let tokens = line::tokens(text)?;
-    let (mut blocks, mut cases) = (0, 0);
-    for token in &tokens {
-        match token {
-            Token::Operator(text, _) => blocks += usize::from(text.contains('(')),
-            Token::Word(text, _) => {
-                if text.bytes().filter(|byte| *byte == b'[').count() > BRACKETS_MAX {
-                    return Err("a word holds too many brackets to be analysed".to_owned());
-                }
-                cases += usize::from(text == "case");
-                let opens = ["if", "while", "until", "for", "select", "{", "[[", "function", "coproc", "case", "!"];
-                blocks += usize::from(opens.contains(&text.as_str()) || text.contains('('));
-            }
-        }
-    }
-    if blocks > BLOCKS_MAX || cases > CASES_MAX {
-        return Err("the line nests too deeply to be analysed".to_owned());
-    }
-    // The parser tells a debugging subscriber every word of the line, and a word may be a secret.
-    let parsed = with_default(&Dispatch::none(), || parse_tokens(&tokens, &ParserOptions::default()));
-    parsed.map_err(|_| "the line cannot be parsed".to_owned())
 }
 
 /// Whether a substitution stands in brackets somewhere, however it is quoted.

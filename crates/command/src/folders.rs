@@ -33,6 +33,13 @@ pub enum Folder {
 }
 
 impl Folder {
+    /// Only where the line starts is known.
+    pub(super) fn forget(&mut self) {
+        if matches!(self, Self::At(_)) {
+            *self = Self::Unknown;
+        }
+    }
+
     /// The folder that a literal path names, seen from this one.
     pub(super) fn then(&self, path: &str) -> Self {
         let absolute = path.starts_with('/');
@@ -186,7 +193,7 @@ impl Course {
                 let named =
                     [".", ".."].contains(&path.as_str()) || ["/", "./", "../"].iter().any(|s| path.starts_with(s));
                 match self.ok.folder.then(&path) {
-                    Folder::At(steps) if !(self.cdpath && !named) && !(self.plain && pushes) => {
+                    Folder::At(steps) if (named || !self.cdpath) && !(self.plain && pushes) => {
                         if self.failed.refused.is_empty() {
                             self.failed.refused.push(steps.clone());
                         }

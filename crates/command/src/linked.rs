@@ -66,7 +66,10 @@ impl Analysis {
     fn forms_at(&self, at: usize) -> Vec<(Vec<String>, Folder)> {
         let written = marks::put_on(&self.commands[at], self.open.get(at).map_or(&[], Vec::as_slice));
         let folder = self.folders.get(at).cloned().unwrap_or(Folder::Unknown);
-        let forms = forms_in(&written, &folder, self.unsettled);
+        let mut forms = forms_in(&written, &folder, self.unsettled);
+        if self.replaced {
+            forms.iter_mut().for_each(|(_, folder)| folder.forget());
+        }
         std::iter::once((written, folder)).chain(forms).collect()
     }
 

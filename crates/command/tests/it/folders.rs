@@ -141,6 +141,12 @@ fn the_folder_of_each_command_is_told_by_the_line() {
         ("parallel 'cd {} && w 1' ::: a", "1=?"),
         ("xargs -I% sh -c 'cd {} && w 1'", "1=?"),
         ("cd a; w 1 'x", "1=?"),
+        ("ln -sfn b link; cd link && w 1; w 2", "1=? 2=?"),
+        ("mv other a; bash -c 'cd ./a/b && w 1'", "1=?"),
+        ("bash -c 'rm -r a/; mv b a'; env -C a w 1", "1=?"),
+        ("cp x \"$y\"; cd a && w 1", "1=?"),
+        ("cp x a/y; cd a && w 1; (cd b; w 2)", "1=a 2=a,b"),
+        ("mkdir -p a && cd a && w 1", "1=a"),
     ] {
         let told = folders(line);
         assert_eq!(told, expected, "{line}: {:?}", analyse(line).placed());

@@ -10,6 +10,7 @@ mod history;
 mod last_output;
 mod line;
 mod live;
+mod makefile;
 mod persistent;
 mod places;
 mod posture;

@@ -4,11 +4,12 @@
 use portcullis_command as command;
 use serde_json::Value;
 
+use super::makefile;
 use super::places::joined;
 use super::programs::is_literal;
 
 /// Lines of one quotation; the rest of the file is bound all the same.
-const LINES: usize = 12;
+pub(super) const LINES: usize = 12;
 
 /// A quoted script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(super) struct NotKnown;
 
 impl Project<'_> {
     /// Where these folders lead, each seen from the one before it.
-    fn inside<'w>(&self, folders: impl IntoIterator<Item = &'w str>) -> Result<String, NotKnown> {
+    pub(super) fn inside<'w>(&self, folders: impl IntoIterator<Item = &'w str>) -> Result<String, NotKnown> {
         let mut inside = self.cwd.to_owned();
         for folder in folders {
             let found = is_literal(folder).then(|| (self.folder)(&joined(&inside, folder))).flatten();
@@ -47,7 +48,7 @@ impl Project<'_> {
     }
 
     /// The file that an option names.
-    fn file(&self, folder: &str, file: &str) -> Result<(String, String), NotKnown> {
+    pub(super) fn file(&self, folder: &str, file: &str) -> Result<(String, String), NotKnown> {
         let found = is_literal(file).then(|| (self.read)(&joined(folder, file))).flatten();
         found.ok_or(NotKnown)
     }
@@ -69,7 +70,7 @@ pub(super) fn quoted(argv: &[String], project: &Project<'_>) -> Result<Vec<Quote
     let Some((program, words)) = argv.split_first() else { return Ok(Vec::new()) };
     match command::base(program) {
         name @ ("npm" | "pnpm" | "yarn" | "bun") => package(name, words, project),
-        "make" | "gmake" => make(words, project),
+        "make" | "gmake" => makefile::recipes(words, project),
         "just" => recipe(words, &["justfile", ".justfile", "Justfile"], "just", project),
         "task" => recipe(words, &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], "task", project),
         "cargo" => alias(words, project),
@@ -172,92 +173,8 @@ fn package(program: &str, words: &[String], project: &Project<'_>) -> Result<Vec
     Ok(out)
 }
 
-/// The words of `make`, as it reads them.
-#[derive(Default)]
-struct MakeWords<'w> {
-    folders: Vec<&'w str>,
-    files: Vec<&'w str>,
-    targets: Vec<&'w str>,
-}
-
-impl<'w> MakeWords<'w> {
-    fn of(words: &'w [String]) -> Self {
-        let mut out = Self::default();
-        let mut words = words.iter().map(String::as_str).peekable();
-        while let Some(word) = words.next() {
-            if word == "--" {
-                out.targets.extend(words.by_ref());
-            } else if let Some(long) = word.strip_prefix("--") {
-                let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                let is = |whole: &str, least: usize| name.len() >= least && whole.starts_with(name);
-                let others = ["include-dir", "old-file", "assume-old", "new-file", "assume-new", "what-if", "eval"];
-                if is("directory", 2) {
-                    out.folders.extend(value.or_else(|| words.next()));
-                } else if is("file", 2) || is("makefile", 2) {
-                    out.files.extend(value.or_else(|| words.next()));
-                } else if value.is_none() && others.contains(&name) {
-                    words.next();
-                }
-            } else if let Some(letters) = word.strip_prefix('-') {
-                let Some(at) = letters.find(['C', 'f', 'I', 'o', 'W', 'E', 'j', 'l', 'O']) else { continue };
-                let attached = Some(&letters[at + 1..]).filter(|value| !value.is_empty());
-                match &letters[at..=at] {
-                    "C" => out.folders.extend(attached.or_else(|| words.next())),
-                    "f" => out.files.extend(attached.or_else(|| words.next())),
-                    // Their value may be left out.
-                    "j" | "l" => {
-                        let number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-                        _ = attached.or_else(|| words.next_if(number));
-                    }
-                    "O" => {}
-                    _ => _ = attached.or_else(|| words.next()),
-                }
-            } else if !word.contains('=') {
-                out.targets.push(word);
-            }
-        }
-        out
-    }
-}
-
-fn make(words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
-    let MakeWords { folders, files, targets } = MakeWords::of(words);
-    let folder = project.inside(folders)?;
-    let found = match files.as_slice() {
-        [] => {
-            ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| (project.read)(&format!("{folder}/{name}")))
-        }
-        [file] => Some(project.file(&folder, file)?),
-        _ => return Err(NotKnown),
-    };
-    let Some((path, text)) = found else { return Ok(Vec::new()) };
-    let first = || {
-        let mut heads = text.lines().filter_map(|line| line.split_once(':')).map(|(names, _)| names);
-        heads.find(|names| names.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '/'))
-    };
-    let targets = if targets.is_empty() { first().into_iter().collect() } else { targets };
-    let one = |target: &str| {
-        let is_head = |line: &&str| {
-            let names = line.split_once(':').map(|(names, _)| names);
-            !line.starts_with(['\t', '#', '.', ' '])
-                && names.is_some_and(|names| names.split_whitespace().any(|n| n == target))
-        };
-        let recipe = text.lines().skip_while(|line| !is_head(line));
-        let mut recipe = recipe.enumerate().take_while(|(at, line)| *at == 0 || line.starts_with('\t')).map(|(_, l)| l);
-        let shown: Vec<&str> = recipe.by_ref().take(LINES).collect();
-        match shown.len() {
-            0 => "no recipe of that name stands in this file; a pattern or an included file may have one".to_owned(),
-            _ => cut(shown, recipe.count()),
-        }
-    };
-    let quoted = targets.iter().map(|target| {
-        let name = format!("recipe `{}` of {path}", target.trim());
-        Quoted { name, text: one(target.trim()), whole: text.clone() }
-    });
-    Ok(quoted.collect())
-}
-
-fn cut(shown: Vec<&str>, more: usize) -> String {
+/// The lines that are shown, and how many more there are.
+pub(super) fn cut(shown: Vec<&str>, more: usize) -> String {
     let mut text = shown.join("\n");
     if more > 0 {
         text.push_str(&format!("\n… ({more} lines more)"));
