@@ -1,34 +1,26 @@
 //! Every command that a line may run, for rules (tool-contract 13.3).
 
 use brush_parser::ast::{
-    AndOr, AndOrList, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand,
-    CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, ProcessSubstitutionKind, Program,
-    RedirectList, SimpleCommand, Word as Raw,
+    AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
+    CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
+    ProcessSubstitutionKind, RedirectList, SeparatorOperator, SimpleCommand, Word as Raw,
 };
-use brush_parser::{ParserOptions, Token, parse_tokens};
 use portcullis_base::{OpenWord, OtherForm};
-use tracing::dispatcher::{Dispatch, with_default};
 
+use super::folders::{self, Course, Folder};
 use super::known::Reads;
 use super::marks::{self, Open};
+use super::parse::parse;
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Unread, Word};
-use super::{builtin, fed, given, hidden, inline, known, line, made, names, screen, stage};
+use super::{builtin, fed, given, hidden, inline, known, made, names, replaced, screen, stage, started_in};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
 
 /// Commands and forms of a line that are kept; what has more is opaque.
 const FORMS_MAX: usize = 256;
-
-/// Brackets and words that open a block. The parser tries again at each, so that its time doubles with
-/// every one that does not end.
-const BLOCKS_MAX: usize = 12;
-const CASES_MAX: usize = 4;
-
-/// Brackets in one word: the parser descends at each, in case it is the index of an array.
-const BRACKETS_MAX: usize = 32;
 
 /// Words of a piece of a line that cannot be parsed, and from how many of them on a command may begin.
 const GUESSED_WORDS: usize = 64;
@@ -41,8 +33,10 @@ const PARSED_MAX: usize = 2 * screen::LINE_MAX;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Analysis {
     /// Every simple command by its words, wherever in the line it stands. A word that is not literal is
-    /// given as it is written.
+    /// given as it is written. A command that runs in two folders is there twice.
     pub commands: Vec<Vec<String>>,
+    /// Of each of `commands`: the folder it runs in.
+    pub folders: Vec<Folder>,
     /// Those of `commands` that the line gives input by a pipe, a here-document, a here-string or a file, and
     /// that may do more with it than show it. Their words do not tell what they do.
     pub fed: Vec<Vec<String>>,
@@ -58,6 +52,10 @@ pub struct Analysis {
     pub hides: bool,
     /// Of those of `commands` that may run what they read: the text that the line gives them.
     pub inputs: Vec<(Vec<String>, String)>,
+    /// A word about folders may mean something else than it says: folders of nested lines are unknown.
+    pub(super) unsettled: bool,
+    /// The line may put something else where a folder is that it changes into: only where it starts is known.
+    pub(super) replaced: bool,
 }
 
 /// A file that a redirection opens.
@@ -77,7 +75,9 @@ pub fn analyse(line: &str) -> Analysis {
     }
     walk.line(&marks::unmarked(line), 0);
     walk.runs_what_it_makes();
-    let Walk { mut found, inner, evaluates, vars, .. } = walk;
+    walk.replaces_its_folders();
+    let Walk { mut found, inner, evaluates, vars, course, .. } = walk;
+    found.unsettled = course.is_unsettled();
     found.hides |= (evaluates && holds_index(line)) || vars.hide();
     // Files named by what a wrapper runs count; its commands are looked at by rules that forbid alone.
     for one in inner {
@@ -112,16 +112,25 @@ pub fn unwrapped(argv: &[String]) -> Vec<Vec<String>> {
 /// The same of words that may be marked.
 #[must_use]
 pub fn forms(argv: &[String]) -> Vec<Vec<String>> {
-    if unwrap::inner(argv).is_empty() && names::other(argv).is_none() {
-        return Vec::new();
-    }
-    let mut walk = Walk::default();
-    walk.unwrap(argv, 0);
-    let mut out = walk.forms;
+    let mut out: Vec<Vec<String>> = forms_in(argv, &Folder::Start, false).into_iter().map(|(form, _)| form).collect();
     out.retain(|form| form != argv);
     out.sort();
     out.dedup();
     out
+}
+
+/// The same of a command that runs in `folder`, each form with the folder it would run in. In lines for a shell no folder
+/// is known if that is `unsettled`.
+pub(super) fn forms_in(argv: &[String], folder: &Folder, unsettled: bool) -> Vec<(Vec<String>, Folder)> {
+    if unwrap::inner(argv).is_empty() && names::other(argv).is_none() {
+        return Vec::new();
+    }
+    let mut walk = Walk::default();
+    if unsettled {
+        walk.course.lose();
+    }
+    walk.unwrap(argv, folder, 0);
+    walk.forms
 }
 
 /// Every command of a line that a program may give to a shell, with what each comes down to.
@@ -130,7 +139,7 @@ pub fn forms_of_line(line: &str) -> Vec<Vec<String>> {
     let mut walk = Walk::default();
     walk.line(&marks::without(line), 1);
     let mut out = walk.found.commands;
-    out.extend(walk.forms);
+    out.extend(walk.forms.into_iter().map(|(form, _)| form));
     out
 }
 
@@ -139,7 +148,9 @@ struct Walk {
     found: Analysis,
     /// What is inside wrappers.
     inner: Vec<Analysis>,
-    forms: Vec<Vec<String>>,
+    forms: Vec<(Vec<String>, Folder)>,
+    /// Where the shell stands.
+    course: Course,
     /// Counts everything kept, also inside wrappers.
     kept: usize,
     /// Bytes parsed, also inside wrappers.
@@ -182,7 +193,8 @@ impl Walk {
     fn runs_what_it_makes(&mut self) {
         let inner = || self.inner.iter().flat_map(|one| &one.redirections);
         let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
-        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(&self.forms).cloned().collect();
+        let forms = self.forms.iter().map(|(form, _)| form);
+        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
         let made = made::Made::of(&commands, written.map(|file| file.path.as_str()));
         let is_run = made.is_run(&commands);
         // What the line writes to a file is read by a command that names the file.
@@ -193,6 +205,17 @@ impl Walk {
         }
         let texts = std::mem::take(&mut self.printed);
         readers.iter().for_each(|argv| self.reads(argv, &texts));
+    }
+
+    /// Whether the line changes into a folder that it may replace itself.
+    fn replaces_its_folders(&mut self) {
+        let forms = self.forms.iter().map(|(form, _)| form);
+        let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
+        let entered = self.found.folders.iter().chain(self.forms.iter().map(|(_, folder)| folder));
+        self.found.replaced = replaced::are_replaced(&commands, entered);
+        if self.found.replaced {
+            self.found.folders.iter_mut().for_each(Folder::forget);
+        }
     }
 
     /// Whether there is room for one more.
@@ -210,10 +233,15 @@ impl Walk {
             self.hidden("commands are nested too deeply to be analysed");
             return;
         }
+        self.course.cdpath |= text.contains("CDPATH");
+        if folders::runs_within(text) {
+            self.course.lose();
+        }
         match parse(text) {
             Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list, depth)),
             Err(why) => {
                 self.hidden(why);
+                self.course.anywhere();
                 self.guess(text);
             }
         }
@@ -228,6 +256,7 @@ impl Walk {
             for at in 0..words.len().min(GUESSED_TAILS) {
                 if self.room() {
                     self.found.commands.push(words[at..].to_vec());
+                    self.found.folders.push(Folder::Unknown);
                 }
             }
         }
@@ -235,24 +264,69 @@ impl Walk {
 
     fn list(&mut self, list: &CompoundList, depth: usize) {
         for item in &list.0 {
-            let AndOrList { first, additional } = &item.0;
-            self.pipeline(first, depth);
-            for AndOr::And(pipeline) | AndOr::Or(pipeline) in additional {
-                self.pipeline(pipeline, depth);
+            self.course.go_on();
+            if matches!(item.1, SeparatorOperator::Async) {
+                self.subshell(|walk| walk.and_or(&item.0, depth));
+            } else {
+                self.and_or(&item.0, depth);
             }
         }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
-        let (begun, around) = (self.printed.len(), self.given.len());
-        for (at, command) in pipeline.seq.iter().enumerate() {
-            if at > 0 {
-                self.given.truncate(around);
-                self.given.extend_from_slice(&self.printed[begun..]);
-            }
-            self.with_input(at > 0, |walk| walk.command(command, depth));
+    fn and_or(&mut self, AndOrList { first, additional }: &AndOrList, depth: usize) {
+        self.pipeline(first, depth);
+        for next in additional {
+            let (pipeline, well) = match next {
+                AndOr::And(pipeline) => (pipeline, true),
+                AndOr::Or(pipeline) => (pipeline, false),
+            };
+            let skipped = self.course.only(well);
+            self.pipeline(pipeline, depth);
+            self.course.or_ends(!well, skipped);
         }
-        self.given.truncate(around);
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, depth: usize) {
+        if let [alone] = pipeline.seq.as_slice() {
+            self.command(alone, depth);
+        } else {
+            let (begun, around) = (self.printed.len(), self.given.len());
+            for (at, command) in pipeline.seq.iter().enumerate() {
+                if at > 0 {
+                    self.given.truncate(around);
+                    self.given.extend_from_slice(&self.printed[begun..]);
+                }
+                self.subshell(|walk| walk.with_input(at > 0, |walk| walk.command(command, depth)));
+            }
+            self.given.truncate(around);
+            if folders::pipeline_moves(pipeline) {
+                self.course.anywhere();
+            }
+        }
+        if pipeline.bang {
+            self.course.negate();
+        }
+    }
+
+    /// Walks what runs in a shell of its own: the one around it stays in its folder.
+    fn subshell(&mut self, walk: impl FnOnce(&mut Self)) {
+        let around = self.course.clone();
+        walk(self);
+        let inner = std::mem::replace(&mut self.course, around);
+        self.course.outlast(&inner);
+    }
+
+    /// Walks what runs any number of times.
+    fn looped(&mut self, moves: bool, walk: impl FnOnce(&mut Self)) {
+        self.course.go_on();
+        if moves {
+            self.course.anywhere();
+        }
+        walk(self);
+        self.course.go_on();
+        if moves {
+            self.course.anywhere();
+        }
     }
 
     /// Notes texts that a command reads, if it may run them.
@@ -289,12 +363,22 @@ impl Walk {
                 self.with_input(fed, |walk| walk.compound(compound, depth));
                 self.given.truncate(around);
                 self.redirects(redirects.as_ref(), depth);
+                if folders::may_keep_from_running(redirects.as_ref()) && folders::compound_moves(compound) {
+                    self.course.anywhere();
+                }
             }
             Command::Function(function) => {
                 // A name may then stand for anything.
                 self.opaque("a function is defined");
-                self.compound(&function.body.0, depth);
-                self.redirects(function.body.1.as_ref(), depth);
+                self.subshell(|walk| {
+                    // It runs where it is called.
+                    walk.course.anywhere();
+                    walk.compound(&function.body.0, depth);
+                    walk.redirects(function.body.1.as_ref(), depth);
+                });
+                if folders::compound_moves(&function.body.0) || folders::is_mover(&function.fname.value) {
+                    self.course.lose();
+                }
             }
             Command::ExtendedTest(test, redirects) => {
                 self.evaluated("`[[ … ]]` may evaluate what it compares");
@@ -311,7 +395,7 @@ impl Walk {
                 // The parser also takes `( (a) )` for it, which is a command in two subshells.
                 self.evaluated("arithmetic may run a substitution");
                 self.vars.evaluate(&arithmetic.expr.value);
-                self.line(&arithmetic.expr.value, depth + 1);
+                self.subshell(|walk| walk.line(&arithmetic.expr.value, depth + 1));
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 self.evaluated("arithmetic may run a substitution");
@@ -319,10 +403,11 @@ impl Walk {
                     self.vars.evaluate(&part.value);
                     self.substituted(&part.value, depth);
                 }
-                self.list(&clause.body.list, depth);
+                let moves = folders::compound_moves(compound);
+                self.looped(moves, |walk| walk.list(&clause.body.list, depth));
             }
             CompoundCommand::BraceGroup(group) => self.list(&group.list, depth),
-            CompoundCommand::Subshell(subshell) => self.list(&subshell.list, depth),
+            CompoundCommand::Subshell(subshell) => self.subshell(|walk| walk.list(&subshell.list, depth)),
             CompoundCommand::ForClause(clause) => {
                 for value in clause.values.iter().flatten() {
                     self.word(value, depth);
@@ -332,29 +417,51 @@ impl Walk {
                     self.hidden("programs are looked for in other folders");
                 }
                 self.vars.each(&clause.variable_name, values);
-                self.list(&clause.body.list, depth);
+                let moves = folders::compound_moves(compound);
+                self.looped(moves, |walk| walk.list(&clause.body.list, depth));
             }
             CompoundCommand::CaseClause(clause) => {
                 self.word(&clause.value, depth);
+                let falls = clause.cases.iter().any(|case| !matches!(case.post_action, CaseItemPostAction::ExitCase));
+                let moves = folders::compound_moves(compound);
+                self.course.go_on();
+                if falls && moves {
+                    self.course.anywhere();
+                }
+                let around = self.course.only(true);
+                let mut ends = around.clone();
                 for case in &clause.cases {
+                    self.course.turn_to(around.clone());
                     case.patterns.iter().for_each(|pattern| self.substituted(&pattern.value, depth));
                     case.cmd.iter().for_each(|list| self.list(list, depth));
+                    self.course.or_from(ends);
+                    ends = self.course.only(true);
                 }
             }
             CompoundCommand::IfClause(clause) => {
                 self.list(&clause.condition, depth);
+                let mut not_met = self.course.only(true);
                 self.list(&clause.then, depth);
                 for other in clause.elses.iter().flatten() {
+                    let ended = self.course.turn_to(not_met);
                     other.condition.iter().for_each(|list| self.list(list, depth));
+                    not_met = self.course.only(true);
                     self.list(&other.body, depth);
+                    self.course.or_from(ended);
+                    if other.condition.is_none() {
+                        return;
+                    }
                 }
+                self.course.or_from(not_met);
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.list(&clause.0, depth);
-                self.list(&clause.1.list, depth);
+                self.looped(folders::compound_moves(compound), |walk| {
+                    walk.list(&clause.0, depth);
+                    walk.list(&clause.1.list, depth);
+                });
             }
             CompoundCommand::Coprocess(coprocess) => {
-                self.with_input(true, |walk| walk.command(&coprocess.body, depth));
+                self.subshell(|walk| walk.with_input(true, |walk| walk.command(&coprocess.body, depth)));
             }
         }
     }
@@ -375,6 +482,9 @@ impl Walk {
         suffix.for_each(|item| self.item(item, &mut argv, depth));
         let substitutes = std::mem::replace(&mut self.substitutes, around);
         self.vars.command(&argv);
+        self.course.cdpath |= argv.iter().any(|word| word.starts_with("CDPATH"));
+        let folder = self.course.here();
+        self.course.run(simple);
         if substitutes && !argv.first().is_some_and(|program| fed::shows_files(program)) {
             self.hidden("a process substitution may be a script");
         }
@@ -390,9 +500,11 @@ impl Walk {
         if fed && !stage::only_reads(&argv) && !self.found.fed.contains(&argv) {
             self.found.fed.push(argv.clone());
         }
-        if !self.found.commands.contains(&argv) {
-            self.unwrap(&argv, depth);
+        let mut known = self.found.commands.iter().zip(&self.found.folders);
+        if !known.any(|(command, at)| *command == argv && *at == folder) {
+            self.unwrap(&argv, &folder, depth);
             self.found.commands.push(argv);
+            self.found.folders.push(folder);
         }
     }
 
@@ -417,7 +529,7 @@ impl Walk {
             Item::ProcessSubstitution(kind, subshell) => {
                 self.substitutes |= matches!(kind, ProcessSubstitutionKind::Read);
                 self.opaque("a process substitution");
-                self.list(&subshell.list, depth);
+                self.subshell(|walk| walk.list(&subshell.list, depth));
                 argv.push(marks::mark(subshell.to_string(), Open::One));
             }
         }
@@ -448,7 +560,7 @@ impl Walk {
     fn substituted(&mut self, raw: &str, depth: usize) {
         self.expanded(raw);
         for inner in word::substitutions(raw, true) {
-            self.line(&inner, depth + 1);
+            self.subshell(|walk| walk.line(&inner, depth + 1));
         }
     }
 
@@ -475,7 +587,7 @@ impl Walk {
                 IoFileRedirectTarget::Fd(_) => {}
                 IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
                     self.opaque("a process substitution");
-                    self.list(&subshell.list, depth);
+                    self.subshell(|walk| walk.list(&subshell.list, depth));
                 }
                 IoFileRedirectTarget::Duplicate(word) => {
                     // `>&2`, `>&-`; anything else is a file.
@@ -494,7 +606,7 @@ impl Walk {
                     self.opaque("a here-document holds a variable or substitution");
                     self.expanded(&document.doc.value);
                     for inner in word::substitutions(&document.doc.value, false) {
-                        self.line(&inner, depth + 1);
+                        self.subshell(|walk| walk.line(&inner, depth + 1));
                     }
                 }
             }
@@ -509,8 +621,8 @@ impl Walk {
         }
     }
 
-    /// Follows what `argv` runs in its turn.
-    fn unwrap(&mut self, argv: &[String], depth: usize) {
+    /// Follows what `argv`, itself run in `folder`, runs in its turn.
+    fn unwrap(&mut self, argv: &[String], folder: &Folder, depth: usize) {
         let why = hidden::hidden_program(argv);
         if hidden::hides(argv) {
             self.hidden(why.unwrap_or("what an interpreter runs becomes known only when the line runs"));
@@ -526,6 +638,7 @@ impl Walk {
             self.hidden("commands are nested too deeply to be analysed");
             return;
         }
+        let folder = started_in::started_in(argv, folder);
         for inner in inner {
             if self.kept > FORMS_MAX {
                 return;
@@ -533,21 +646,22 @@ impl Walk {
             match inner {
                 Inner::Argv(form) => {
                     let form = given::filled_in(argv, form);
-                    if !self.forms.contains(&form) && self.room() {
-                        self.forms.push(form.clone());
-                        self.unwrap(&form, depth + 1);
+                    if !self.forms.iter().any(|(known, at)| *known == form && *at == folder) && self.room() {
+                        self.forms.push((form.clone(), folder.clone()));
+                        self.unwrap(&form, &folder, depth + 1);
                     }
                 }
                 Inner::Cut => self.hidden("a command that runs another one has too many words to be analysed"),
                 Inner::Line(text) => {
                     let vars = std::mem::take(&mut self.vars);
-                    let mut inside = Self { kept: self.kept, parsed: self.parsed, vars, ..Self::default() };
+                    let course = self.course.inside(folder.clone(), &argv[0]);
+                    let mut inside = Self { kept: self.kept, parsed: self.parsed, vars, course, ..Self::default() };
                     inside.line(&marks::without(&text), depth + 1);
                     (self.kept, self.parsed) = (inside.kept, inside.parsed);
                     self.evaluates |= inside.evaluates;
                     self.vars = inside.vars;
                     self.printed.extend(inside.printed);
-                    self.forms.extend(inside.found.commands.iter().cloned());
+                    self.forms.extend(inside.found.commands.iter().cloned().zip(inside.found.folders.iter().cloned()));
                     self.forms.extend(inside.forms);
                     self.inner.extend(inside.inner);
                     self.inner.push(inside.found);
@@ -555,31 +669,6 @@ impl Walk {
             }
         }
     }
-}
-
-pub(super) fn parse(text: &str) -> Result<Program, String> {
-    screen::bounded(text).map_err(|why| why.to_string())?;
-    let tokens = line::tokens(text)?;
-    let (mut blocks, mut cases) = (0, 0);
-    for token in &tokens {
-        match token {
-            Token::Operator(text, _) => blocks += usize::from(text.contains('(')),
-            Token::Word(text, _) => {
-                if text.bytes().filter(|byte| *byte == b'[').count() > BRACKETS_MAX {
-                    return Err("a word holds too many brackets to be analysed".to_owned());
-                }
-                cases += usize::from(text == "case");
-                let opens = ["if", "while", "until", "for", "select", "{", "[[", "function", "coproc", "case", "!"];
-                blocks += usize::from(opens.contains(&text.as_str()) || text.contains('('));
-            }
-        }
-    }
-    if blocks > BLOCKS_MAX || cases > CASES_MAX {
-        return Err("the line nests too deeply to be analysed".to_owned());
-    }
-    // The parser tells a debugging subscriber every word of the line, and a word may be a secret.
-    let parsed = with_default(&Dispatch::none(), || parse_tokens(&tokens, &ParserOptions::default()));
-    parsed.map_err(|_| "the line cannot be parsed".to_owned())
 }
 
 /// Whether a substitution stands in brackets somewhere, however it is quoted.

@@ -11,7 +11,7 @@ use brush_parser::ast::{
 };
 use portcullis_base::loads_code;
 
-use super::analyse::parse;
+use super::parse::parse;
 use super::screen;
 use super::word::{self, Word};
 

@@ -1,25 +1,42 @@
-//! The other names of the programs of an analysed line.
+//! The other names of the programs of an analysed line, and where each of its commands runs.
 
-use portcullis_base::OtherForm;
+use portcullis_base::{OpenWord, OtherForm};
 
-use crate::analyse::{Analysis, forms};
+use crate::analyse::{Analysis, forms_in};
+use crate::folders::Folder;
 use crate::{hidden, marks};
 
+/// A command that a line runs, itself or in its turn, and the folder it runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedCommand {
+    /// Its words. One that is not literal is given as it is written.
+    pub argv: Vec<String>,
+    /// Where it runs.
+    pub folder: Folder,
+}
+
 impl Analysis {
-    /// With what the file system tells of the programs: `names` gives, for a program as it is written, the names of the
-    /// links and of the file that it leads to. Every command that the line comes down to is looked at.
+    /// With what the file system tells of the programs: `names` gives, for a program as it is written and the folder it
+    /// runs in, the names of the links and of the file that it leads to; `None` if that is not known before the line
+    /// runs. Every command that the line comes down to is looked at.
     #[must_use]
-    pub fn linked(mut self, names: &dyn Fn(&str) -> Vec<String>) -> Self {
-        let with_names = |(at, argv): (usize, &Vec<String>)| {
-            let written = marks::put_on(argv, self.open.get(at).map_or(&[], Vec::as_slice));
-            let forms = forms(&written);
+    pub fn linked(mut self, names: &dyn Fn(&str, &Folder) -> Option<Vec<String>>) -> Self {
+        let with_names = |at: usize| {
             let mut out = Vec::new();
-            for form in std::iter::once(&written).chain(&forms) {
-                let Some((program, rest)) = form.split_first().filter(|_| !marks::hides_program(form)) else {
+            for (form, folder) in self.forms_at(at) {
+                let Some((program, rest)) = form.split_first().filter(|_| !marks::hides_program(&form)) else {
                     continue;
                 };
-                for name in names(program) {
-                    let (words, open) = marks::taken_off([&[name], rest].concat());
+                let others = match names(program, &folder) {
+                    Some(names) => names.into_iter().map(|name| marks::taken_off([&[name], rest].concat())).collect(),
+                    // Any program, with these words.
+                    None => {
+                        let (words, mut open) = marks::taken_off(form.clone());
+                        open.insert(0, OpenWord { at: 0, many: false });
+                        vec![(words, open)]
+                    }
+                };
+                for (words, open) in others {
                     let other = OtherForm { words, open };
                     if !out.contains(&other) {
                         out.push(other);
@@ -28,7 +45,7 @@ impl Analysis {
             }
             out
         };
-        self.linked = self.commands.iter().enumerate().map(with_names).collect();
+        self.linked = (0..self.commands.len()).map(with_names).collect();
         // A program with a language of its own is one by every name: `editor` is vim.
         let hides = |form: &OtherForm| hidden::hides(&marks::put_on(&form.words, &form.open));
         if self.linked.iter().flatten().any(hides) {
@@ -36,6 +53,30 @@ impl Analysis {
             self.opaque.push("a program is a link to one that may run others".to_owned());
         }
         self
+    }
+
+    /// Every command that the line runs, itself or in its turn, each with its folder.
+    #[must_use]
+    pub fn placed(&self) -> Vec<PlacedCommand> {
+        let mut out = Vec::new();
+        for (form, folder) in (0..self.commands.len()).flat_map(|at| self.forms_at(at)) {
+            let placed = PlacedCommand { argv: marks::taken_off(form).0, folder };
+            if !out.contains(&placed) {
+                out.push(placed);
+            }
+        }
+        out
+    }
+
+    /// One of the commands and what it comes down to, with marked words.
+    fn forms_at(&self, at: usize) -> Vec<(Vec<String>, Folder)> {
+        let written = marks::put_on(&self.commands[at], self.open.get(at).map_or(&[], Vec::as_slice));
+        let folder = self.folders.get(at).cloned().unwrap_or(Folder::Unknown);
+        let mut forms = forms_in(&written, &folder, self.unsettled);
+        if self.replaced {
+            forms.iter_mut().for_each(|(_, folder)| folder.forget());
+        }
+        std::iter::once((written, folder)).chain(forms).collect()
     }
 
     /// Whether a command of the line may change the working directory of those after it.

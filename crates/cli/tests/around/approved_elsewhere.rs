@@ -206,6 +206,81 @@ fn attacks() -> Vec<Attack> {
             elsewhere: "work/other",
         },
         Attack {
+            name: "a package's script is changed below `cd`",
+            tool: "shell_run",
+            input: json!({"command": "cd sub && make -s t"}),
+            before: |arena| put(arena, "sub/Makefile", "t:\n\ttouch shown\n"),
+            between: |arena| put(arena, "sub/Makefile", "t:\n\ttouch other\n"),
+            names: "recipe `t` of /workspace/sub/Makefile is another one",
+            elsewhere: "work/sub/other",
+        },
+        Attack {
+            name: "a program is changed that is found from the folder of `cd`",
+            tool: "shell_run",
+            input: json!({"command": "cd sub; ../x.sh"}),
+            before: |arena| {
+                put(arena, "sub/keep", "");
+                script(arena, "x.sh", "shown");
+            },
+            between: |arena| script(arena, "x.sh", "other"),
+            names: "the program `../x.sh` in `sub` /workspace/x.sh is another one",
+            elsewhere: "work/sub/other",
+        },
+        Attack {
+            name: "the same in a shell within the line",
+            tool: "shell_run",
+            input: json!({"command": "bash -c 'cd sub && sh run.sh'"}),
+            before: |arena| put(arena, "sub/run.sh", "touch shown\n"),
+            between: |arena| put(arena, "sub/run.sh", "touch other\n"),
+            names: "the file /workspace/sub/run.sh is another one",
+            elsewhere: "work/sub/other",
+        },
+        Attack {
+            name: "a link is turned that `cd` follows",
+            tool: "shell_run",
+            input: json!({"command": "cd link && touch ran-here"}),
+            before: |arena| {
+                two_folders(arena);
+                link(arena, "a", "link");
+            },
+            between: |arena| link(arena, "b", "link"),
+            names: "the folder `link` is /workspace/b now, and /workspace/a was shown",
+            elsewhere: "work/b/ran-here",
+        },
+        Attack {
+            name: "the same for `env -C`",
+            tool: "shell_run",
+            input: json!({"command": "env -C link touch ran-here"}),
+            before: |arena| {
+                two_folders(arena);
+                link(arena, "a", "link");
+            },
+            between: |arena| link(arena, "b", "link"),
+            names: "the folder `link` is /workspace/b now, and /workspace/a was shown",
+            elsewhere: "work/b/ran-here",
+        },
+        Attack {
+            name: "another folder takes the name that `cd` goes to",
+            tool: "shell_run",
+            input: json!({"command": "(cd a; touch ran-here)"}),
+            before: two_folders,
+            between: |arena| {
+                rename(arena, "a", "old");
+                rename(arena, "b", "a");
+            },
+            names: "the folder `a` /workspace/a is another one",
+            elsewhere: "work/a/ran-here",
+        },
+        Attack {
+            name: "the folder of `cd` is made only after the ask",
+            tool: "shell_run",
+            input: json!({"command": "cd new 2>/dev/null; touch ran-here"}),
+            before: |_| {},
+            between: |arena| put(arena, "new/keep", ""),
+            names: "the folder `new` is /workspace/new now, and not known before the line runs was shown",
+            elsewhere: "work/new/ran-here",
+        },
+        Attack {
             name: "the network is opened",
             tool: "shell_run",
             input: json!({"command": "[ \"$(wc -l < /proc/net/dev)\" -eq 3 ] || touch other"}),
@@ -271,4 +346,113 @@ fn the_script_and_the_programs_are_shown_and_no_value_of_the_environment_is_kept
     let session = arena.run(&["sessions"]).ends(0).id("sesn_");
     let events = arena.run(&["sessions", "events", &session, "--json"]).ends(0).out;
     assert!(events.contains("the environment") && !events.contains("value-that-nobody-keeps"));
+}
+
+/// A root and a folder below it with the same names in them, each of which tells where it lies.
+fn root_and_sub(arena: &Arena) {
+    for (folder, word) in [("", "ROOT"), ("sub/", "SUB")] {
+        put(arena, &format!("{folder}package.json"), &format!("{{\"scripts\": {{\"test\": \"echo IN-{word}\"}}}}"));
+        put(arena, &format!("{folder}Makefile"), &format!("all:\n\techo IN-{word}\n"));
+        script(arena, &format!("{folder}go.sh"), word);
+    }
+}
+
+/// What a person is shown of a line.
+fn shown(arena: &Arena, line: &str) -> String {
+    let input = json!({ "command": line }).to_string();
+    let ask = arena.run(&["call", "shell_run", &input]).ends(3).id("ask_");
+    arena.run(&["approvals", "show", &ask]).ends(0).out
+}
+
+#[test]
+fn an_ask_quotes_the_script_of_the_folder_that_the_command_runs_in() {
+    let arena = Arena::of(EVERYBODY[1]);
+    root_and_sub(&arena);
+    link(&arena, "sub", "link");
+    for line in [
+        "cd sub && npm test",
+        "cd sub; npm test",
+        "cd sub\nnpm test",
+        "pushd sub; npm test",
+        "(cd sub; npm test)",
+        "cd sub || exit 1; npm test",
+        "cd /workspace/sub && npm test",
+        "cd ./sub/../sub && npm test",
+        "env -C sub npm test",
+        "env --chdir=sub npm test",
+        "npm --prefix sub test",
+        "npm -C sub test",
+        "bash -c \"cd sub && npm test\"",
+        "cd link && npm test",
+        "cd sub && timeout 9 npm test",
+    ] {
+        let text = shown(&arena, line);
+        assert!(text.contains("scripts.test of /workspace/sub/package.json"), "{line}: {text}");
+        assert!(text.contains("IN-SUB") && !text.contains("IN-ROOT"), "{line}: {text}");
+    }
+    for line in ["(cd sub; make)", "make -C sub", "make -kC sub", "env -C sub make", "bash -c 'cd sub; make'"] {
+        let text = shown(&arena, line);
+        assert!(text.contains("recipe `all` of /workspace/sub/Makefile"), "{line}: {text}");
+        assert!(text.contains("IN-SUB") && !text.contains("IN-ROOT"), "{line}: {text}");
+    }
+    let text = shown(&arena, "cd sub && ./go.sh");
+    assert!(text.contains("./go.sh = /workspace/sub/go.sh") && !text.contains("= /workspace/go.sh"), "{text}");
+    assert!(shown(&arena, "cd link && ./go.sh").contains("folder `link`: /workspace/sub"));
+    // The control: where the line stays, or comes back, it is the script of the root.
+    for line in
+        ["npm test", "(cd sub); npm test", "cd sub & npm test", "cd sub && cd .. && npm test", "cd sub || npm test"]
+    {
+        let text = shown(&arena, line);
+        assert!(text.contains("IN-ROOT") && !text.contains("IN-SUB"), "{line}: {text}");
+    }
+}
+
+#[test]
+fn an_ask_says_so_if_the_folder_is_known_only_when_the_line_runs() {
+    let arena = Arena::of(EVERYBODY[1]);
+    root_and_sub(&arena);
+    for (line, program) in [
+        ("mkdir -p sub && cd $_ && make", "make"),
+        ("cd $(echo sub) && npm test", "npm"),
+        ("cd sub && cd - && ./go.sh", "./go.sh"),
+        ("[ -d x ] && cd sub; make", "make"),
+        ("cd new || mkdir new && cd new; make", "make"),
+        ("ln -sfn /workspace sub; cd sub && make", "make"),
+        ("rm -r sub; mv other sub; env -C sub make", "make"),
+        ("for d in sub; do cd $d; ./go.sh; done", "./go.sh"),
+        ("find . -name go.sh -execdir ./go.sh ';'", "./go.sh"),
+        ("f() { cd sub; }; f; npm test", "npm"),
+    ] {
+        let text = shown(&arena, line);
+        assert!(text.contains("becomes known only when the line runs"), "{line}: {text}");
+        assert!(text.contains(&format!("`{program}`")), "{line}: {text}");
+        assert!(!text.contains("IN-ROOT") && !text.contains("IN-SUB"), "{line}: {text}");
+        assert!(!text.contains("go.sh = "), "{line}: {text}");
+    }
+    let text = shown(&arena, "npm -w sub test");
+    assert!(text.contains("not known before it runs") && !text.contains("IN-ROOT"), "{text}");
+    assert!(shown(&arena, "cd $X && python3 x.py").contains("`python3 x.py`"));
+    // The control: a program of the system is the same one in every folder.
+    let text = shown(&arena, "cd $(echo sub) && ls");
+    assert!(!text.contains("becomes known only when the line runs") && text.contains("ls = "), "{text}");
+}
+
+#[test]
+fn no_rule_about_words_answers_for_a_script_in_an_unknown_folder() {
+    let arena = Arena::of(EVERYBODY[1]);
+    root_and_sub(&arena);
+    let words = "argv = [[\"cd\"], [\"popd\"], [\"make\"], [\"./go.sh\"], [\"[\"], [\"ls\"], [\"cargo\", \"test\"]]";
+    arena.configure(&format!("[[rules]]\naction = \"*\"\n{words}\neffect = \"allow\"\n"));
+    let decision = |line: &str| {
+        let input = json!({ "command": line }).to_string();
+        let found = arena.run(&["policy", "explain", "bash", &input, "--json", "--profile", "code"]).json();
+        found["decision"].as_str().expect("a decision").to_owned()
+    };
+    for line in ["popd; make", "cd sub; cd -; ./go.sh", "[ -d sub ] && cd sub; make", "cd new; make"] {
+        assert_eq!(decision(line), "ask", "{line}");
+    }
+    // The control: the same words in a folder that is known, and programs of the system anywhere.
+    for line in ["make", "cd sub; make", "cd sub; ./go.sh", "popd; ls", "[ -d sub ] && cd sub; cargo test"] {
+        assert_eq!(decision(line), "allow", "{line}");
+    }
 }

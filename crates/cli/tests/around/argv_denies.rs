@@ -106,6 +106,73 @@ fn l32_links_to_a_denied_program_are_that_program() {
 }
 
 #[test]
+fn l32_links_are_followed_in_the_folder_that_a_command_runs_in() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        let link = |target: &str, name: &str| {
+            std::os::unix::fs::symlink(target, arena.path(&format!("work/{name}"))).expect("linked");
+        };
+        arena.write("work/sub/deep/keep", "");
+        link("/usr/bin/git", "sub/g");
+        link("../g", "sub/deep/h");
+        link("/workspace/sub", "absolute");
+        link("sub/deep", "down");
+        link("sub/deep", "turned");
+        let denied = [
+            "sub/g push",
+            "(cd sub; ./g -C .. push origin main)",
+            "cd sub && ./g push",
+            "cd sub/deep; ./h push",
+            "cd sub/deep; ../g push",
+            "cd /workspace/sub; ./g push",
+            "pushd sub; ./g push",
+            "env -C sub ./g push",
+            "env --chdir=sub timeout 5 ./g push",
+            "sh -c 'cd sub && ./g push'",
+            "bash -c \"cd sub; sudo ./g push\"",
+            "cd sub || exit; ./g push",
+            "absolute/g push",
+            "down/../g push",
+        ];
+        // Which program it is becomes known only when the line runs.
+        let a_persons = [
+            "cd $(echo sub) && ./g push",
+            "find sub -name g -execdir ./g push origin main ';'",
+            "cd absolute && ./g push",
+            "cd sub; cd -; ./g push",
+            "CDPATH=/workspace/sub cd deep; ../g push",
+            "ln -sfn sub turned; cd turned && ./g push",
+            "[ -d sub ] && cd sub; ./g push",
+            "f() { cd sub; }; f; ./g push",
+            "for d in sub; do cd $d; ./g push; done",
+            "echo sub | xargs -I% sh -c 'cd % && ./g push'",
+        ];
+        let harmless =
+            ["(cd sub; ./g status)", "cd sub; ls", "cd $(echo sub) && ls", "env -C sub ls", "cd sub; ./other push"];
+        arena.configure(&format!("{PUSH}{ALLOW}"));
+        for line in denied {
+            assert_eq!(explained(&arena, line)["decision"], "deny", "{line}");
+        }
+        for line in a_persons {
+            let found = explained(&arena, line);
+            assert_eq!((&found["decision"], &found["only_a_person"]), (&json!("ask"), &json!(true)), "{line}: {found}");
+        }
+        for line in harmless {
+            let found = explained(&arena, line);
+            assert_eq!(found["only_a_person"], false, "{line}: {found}");
+            assert_ne!(found["decision"], "deny", "{line}: {found}");
+        }
+        // The control: it is that rule.
+        arena.configure(ALLOW);
+        for line in denied.iter().chain(&a_persons) {
+            let found = explained(&arena, line);
+            assert_ne!(found["decision"], "deny", "{line}: {found}");
+            assert_eq!(found["only_a_person"], false, "{line}: {found}");
+        }
+    }
+}
+
+#[test]
 fn l32_a_program_that_nobody_knows_is_asked_about_if_a_tail_of_its_words_is_denied() {
     let arena = Arena::of(Who::Root);
     let lines = [
@@ -327,6 +394,7 @@ fn l31_an_allow_of_what_is_opaque_counts_unless_a_stronger_layer_denies() {
 fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
     let arena = Arena::of(Who::Root);
     arena.configure(&format!("{PUSH}{RM}{ALLOW}"));
+    arena.write("work/sub/keep", "");
     for line in [
         "ls *.rs",
         "cat $HOME/x",
@@ -361,6 +429,12 @@ fn lines_of_every_day_are_not_made_a_persons_business_by_a_deny() {
         "python3 x.py > out.log && tail out.log",
         "sqlite3 x.db 'select * from edits'",
         "gh pr create --title x --body 'run git push'",
+        "cd sub && ./build.sh",
+        "cd \"$dir\" && cargo test",
+        "cd $dir && npm test",
+        "(cd sub && make -j4)",
+        "for d in a b; do (cd \"$d\" && npm ci); done",
+        "cd ~/x && ls",
     ] {
         let found = explained(&arena, line);
         assert_eq!(found["only_a_person"], false, "{line}: {found}");

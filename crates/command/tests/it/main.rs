@@ -4,6 +4,7 @@
 
 mod corpus;
 mod differential;
+mod folders;
 mod hostile;
 mod quiet;
 mod read_only;

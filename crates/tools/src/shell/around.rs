@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use portcullis_base::{EnvKey, loads_code};
-use portcullis_command as command;
+use portcullis_command::{self as command, PlacedCommand};
 use portcullis_contract::{Around, Bound, Caller, Resolved, Surroundings};
 use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 
+use super::places::{Places, joined};
+use super::project_script::{NotKnown, Project, Quoted};
 use super::{HOME, ShellTools, programs, project_script};
 use crate::hand::Hand;
 
@@ -61,15 +63,40 @@ impl ShellTools {
         self.variables(would, &env, &mut around);
         let path = env.get("PATH").map(|path| path.expose().to_owned()).unwrap_or_default();
         let analysis = command::analyse(&would.line);
-        let from = programs::From { mounts: &self.files.mounts, cwd: &would.cwd, path: &path };
-        let (bound, words) = programs::bound(&analysis, &from);
-        around.bound.extend(bound);
-        if !words.is_empty() {
-            around.facts.push(("programs".to_owned(), words.join(", ")));
+        let altered = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
+        let settled = !env.contains_key("CDPATH") && altered.is_none_or(|live| live.altered.is_none());
+        let places = Places { mounts: &self.files.mounts, start: &would.cwd, settled };
+        let placed = analysis.placed();
+        for (name, place) in places.entered(&placed) {
+            let title = format!("the folder `{name}`");
+            around.bound.push(match place {
+                Some(place) => {
+                    if place != joined(&would.cwd, &name) {
+                        around.facts.push((format!("folder `{name}`"), place.clone()));
+                    }
+                    Bound::new(title, &place, identity(&place))
+                }
+                None => Bound::new(title, "not known before the line runs", ""),
+            });
         }
-        for script in project_script::quoted(&analysis.commands, &would.cwd, &|path| self.script(would, path)) {
-            around.bound.push(Bound::new(script.name.clone(), "", script.whole));
-            around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));
+        let programs = programs::bound(&placed, &programs::From { places: &places, path: &path });
+        around.bound.extend(programs.bound);
+        if !programs.words.is_empty() {
+            around.facts.push(("programs".to_owned(), programs.words.join(", ")));
+        }
+        let mut unknown = programs.unknown;
+        for PlacedCommand { argv, folder } in &placed {
+            let Some(cwd) = places.of(folder) else { continue };
+            let read = |path: &str| self.script(would, path);
+            let project = Project { cwd: &cwd, read: &read, folder: &|path| places.folder(path) };
+            match project_script::quoted(argv, &project) {
+                Ok(scripts) => scripts.into_iter().for_each(|script| quote(script, &mut around)),
+                Err(NotKnown) => unknown.push(format!("`{}`", argv.join(" "))),
+            }
+        }
+        if !unknown.is_empty() {
+            let fact = format!("which file or script these run: {}", unknown.join(", "));
+            around.facts.push(("not known before it runs".to_owned(), fact));
         }
         around.bound.push(Bound::new("the network", hand.settings().network.as_str(), ""));
         let level = hand.posture().await.level;
@@ -135,6 +162,14 @@ impl ShellTools {
         }
         let content = sandbox::read_file(&place, SCRIPT_FILE).ok()?;
         Some((canonical, String::from_utf8(content.bytes).ok()?))
+    }
+}
+
+/// Shows a script and binds it, once.
+fn quote(script: Quoted, around: &mut Around) {
+    if !around.bound.iter().any(|known| known.name == script.name) {
+        around.bound.push(Bound::new(script.name.clone(), "", script.whole));
+        around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));
     }
 }
 

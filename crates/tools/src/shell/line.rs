@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_base::{EnvKey, Reason, Risk, RiskSet};
-use portcullis_command as command;
+use portcullis_command::{self as command, Folder};
 use portcullis_contract::{
     AccessRequest, Action, Caller, Content, Precondition, Prepared, Resolved, Resource, ResourceKind, SpoolRef,
 };
@@ -12,12 +12,16 @@ use portcullis_sandbox::{Access, Kind};
 use portcullis_secret::SecretText;
 use serde_json::Value;
 
+use super::places::{Places, is_relative, joined};
 use super::{HOME, ShellTools, program};
 use crate::files::class;
 use crate::search::scope;
 
 /// The fact that says why a line is opaque although it was analysed.
 const UNTOLD: &str = "not_told_by_the_line";
+
+/// Why a line is opaque in which the file of a program, or the script that it runs, depends on an unknown folder.
+const NO_FOLDER: &str = "the folder, and so the file or script, becomes known only when the line runs";
 
 /// What a line would run with.
 pub(super) struct With<'a> {
@@ -55,20 +59,34 @@ impl ShellTools {
                 Err(_) => by_text(path),
             }
         };
-        let names = |program: &str| program::names(&self.files.mounts, cwd, program);
-        let analysis = command::analyse(line).linked(&names);
+        let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
+        let places = Places { mounts: &self.files.mounts, start: cwd, settled: untold.peek().is_none() };
+        let names = |program: &str, folder: &Folder| {
+            let folder =
+                if is_relative(program) && *folder != Folder::Elsewhere { places.of(folder)? } else { cwd.to_owned() };
+            Some(program::names(&self.files.mounts, &folder, program))
+        };
+        let mut analysis = command::analyse(line).linked(&names);
+        if let unknown @ [_, ..] = places.unknown(&analysis.placed()).as_slice() {
+            let programs = unknown.iter().map(|program| format!("`{program}`")).collect::<Vec<_>>().join(", ");
+            analysis.opaque.push(format!("{NO_FOLDER}: {programs}"));
+        }
         let requests = line_access(&analysis, &Action::new(action), line, &by_mounts).into_iter();
         let mut requests: Vec<AccessRequest> = requests.map(class::with_places).collect();
-        let words = analysis.commands.iter().flat_map(|argv| argv.iter().skip(1));
+        let known = analysis.commands.iter().zip(&analysis.folders).map(|(argv, folder)| (argv, places.of(folder)));
+        let words = known.flat_map(|(argv, folder)| argv.iter().skip(1).map(move |word| (folder.clone(), word)));
+        let words = words.filter_map(|(folder, word)| match folder {
+            Some(folder) => Some(joined(&folder, word)),
+            None => word.starts_with('/').then(|| word.clone()),
+        });
         let secrets: BTreeSet<String> =
-            words.map(|word| by_mounts(word).canonical).filter(|path| self.files.secret_at(path).is_some()).collect();
+            words.map(|path| by_mounts(&path).canonical).filter(|path| self.files.secret_at(path).is_some()).collect();
         if let Some(first) = requests.first_mut() {
             for path in secrets {
                 let why = "may hold secrets, so this command does not see what is in it";
                 *first = first.clone().fact("kept from it", format!("{path} {why}"));
             }
         }
-        let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
         if untold.peek().is_some() {
             let whole = AccessRequest::new(Action::new(action), Resource::opaque(line), RiskSet::from([Risk::Execute]));
             requests.push(untold.fold(whole, |whole, why| whole.fact(UNTOLD, &why.raw)));

@@ -10,6 +10,9 @@ use crate::hand::SYSTEM_FOLDERS;
 /// Links that are followed, as many as matter and few enough to cost nothing.
 const LINKS_MAX: usize = 8;
 
+/// Links among the folders of one path, as many as the kernel follows.
+const FOLDER_LINKS_MAX: usize = 40;
+
 /// Programs that do what the name says which they are called by: each of many names is a program of its own.
 const MANY_IN_ONE: &[&str] = &[
     "busybox",
@@ -52,8 +55,8 @@ pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String
     let written = base(&at);
     let mut out: Vec<String> = Vec::new();
     for _ in 0..LINKS_MAX {
-        let host = host_place(mounts, &lexical(&at));
-        let Ok(target) = std::fs::read_link(&host) else { break };
+        at = in_its_folder(mounts, &at);
+        let Ok(target) = std::fs::read_link(host_place(mounts, &at)) else { break };
         at = at.parent().unwrap_or(Path::new("/")).join(target);
         let Some(name) = base(&at) else { break };
         if MANY_IN_ONE.contains(&name.as_str()) {
@@ -66,6 +69,40 @@ pub(super) fn names(mounts: &MountTable, cwd: &str, program: &str) -> Vec<String
     out
 }
 
+/// The same place with the links of its folder followed, as a command comes upon them. Folders of the system lead nowhere
+/// else.
+fn in_its_folder(mounts: &MountTable, place: &Path) -> PathBuf {
+    let beneath = |place: &Path| mounts.mounts().any(|mount| place.starts_with(mount.root().as_str()));
+    let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else { return lexical(place) };
+    if !beneath(folder) {
+        return lexical(place);
+    }
+    let mut todo: Vec<PathBuf> = vec![folder.to_owned()];
+    let (mut real, mut links) = (PathBuf::from("/"), 0);
+    while let Some(path) = todo.pop() {
+        let mut parts = path.components();
+        let Some(part) = parts.next() else { continue };
+        let rest = parts.as_path().to_owned();
+        todo.push(rest);
+        match part {
+            Component::RootDir => real = PathBuf::from("/"),
+            Component::ParentDir => _ = real.pop(),
+            Component::CurDir | Component::Prefix(_) => {}
+            Component::Normal(part) => {
+                let inside = real.join(part);
+                match std::fs::read_link(host_place(mounts, &inside)) {
+                    Ok(target) if links < FOLDER_LINKS_MAX && beneath(&inside) => {
+                        links += 1;
+                        todo.push(target);
+                    }
+                    _ => real = inside,
+                }
+            }
+        }
+    }
+    real.join(name)
+}
+
 /// Where a place of a command's view is on this machine.
 fn host_place(mounts: &MountTable, place: &Path) -> PathBuf {
     let beneath = |mount: &portcullis_sandbox::Mount| {
@@ -76,7 +113,8 @@ fn host_place(mounts: &MountTable, place: &Path) -> PathBuf {
     inner.map_or_else(|| place.to_owned(), |(_, host)| host)
 }
 
-fn lexical(path: &Path) -> PathBuf {
+/// A path without `.` and `..`, by its text alone.
+pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::from("/");
     for part in path.components() {
         match part {

@@ -1,10 +1,15 @@
 //! The script of a project that a command would run, quoted for whoever is asked (tool-contract 13.4): `npm test` runs
 //! `scripts.test` of the nearest `package.json`. The text comes from the project, so it is untrusted.
 
+use portcullis_command as command;
 use serde_json::Value;
 
+use super::makefile;
+use super::places::joined;
+use super::programs::is_literal;
+
 /// Lines of one quotation; the rest of the file is bound all the same.
-const LINES: usize = 12;
+pub(super) const LINES: usize = 12;
 
 /// A quoted script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,52 +22,96 @@ pub(super) struct Quoted {
     pub(super) whole: String,
 }
 
-/// A file of a project: its canonical path and its text. `None` if there is none that may be read.
-pub(super) type Read<'r> = &'r dyn Fn(&str) -> Option<(String, String)>;
-
-/// What the commands of a line would run of the project. `cwd` is a virtual path.
-pub(super) fn quoted(commands: &[Vec<String>], cwd: &str, read: Read<'_>) -> Vec<Quoted> {
-    let mut out: Vec<Quoted> = Vec::new();
-    for argv in commands {
-        let Some((program, words)) = argv.split_first() else { continue };
-        let found = match program.rsplit('/').next().unwrap_or_default() {
-            name @ ("npm" | "pnpm" | "yarn" | "bun") => package(name, words, cwd, read),
-            "make" | "gmake" => make(words, cwd, read),
-            "just" => recipe(words, cwd, &["justfile", ".justfile", "Justfile"], "just", read),
-            "task" => recipe(words, cwd, &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], "task", read),
-            "cargo" => alias(words, cwd, read),
-            _ => Vec::new(),
-        };
-        for one in found {
-            if !out.iter().any(|known| known.name == one.name) {
-                out.push(one);
-            }
-        }
-    }
-    out
+/// A project, seen from the folder of a command.
+pub(super) struct Project<'r> {
+    /// The folder, by its canonical path.
+    pub(super) cwd: &'r str,
+    /// A file: its canonical path and its text. `None` if there is none that may be read.
+    pub(super) read: &'r dyn Fn(&str) -> Option<(String, String)>,
+    /// The canonical path of a folder. `None` if there is none.
+    pub(super) folder: &'r dyn Fn(&str) -> Option<String>,
 }
 
-/// Words that are no options, and the folder that an option of `folders` names.
-fn plain<'w>(words: &'w [String], folders: &[&str], valued: &[&str]) -> (Vec<&'w str>, Option<&'w str>) {
-    let (mut plain, mut folder) = (Vec::new(), None);
+/// Which script a command runs is not known before it runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotKnown;
+
+impl Project<'_> {
+    /// Where these folders lead, each seen from the one before it.
+    pub(super) fn inside<'w>(&self, folders: impl IntoIterator<Item = &'w str>) -> Result<String, NotKnown> {
+        let mut inside = self.cwd.to_owned();
+        for folder in folders {
+            let found = is_literal(folder).then(|| (self.folder)(&joined(&inside, folder))).flatten();
+            inside = found.ok_or(NotKnown)?;
+        }
+        Ok(inside)
+    }
+
+    /// The file that an option names.
+    pub(super) fn file(&self, folder: &str, file: &str) -> Result<(String, String), NotKnown> {
+        let found = is_literal(file).then(|| (self.read)(&joined(folder, file))).flatten();
+        found.ok_or(NotKnown)
+    }
+
+    /// The nearest of these files in the folder or above it.
+    fn nearest(&self, folder: &str, names: &[&str]) -> Option<(String, String)> {
+        let mut folder = folder.trim_end_matches('/');
+        loop {
+            if let Some(found) = names.iter().find_map(|name| (self.read)(&format!("{folder}/{name}"))) {
+                return Some(found);
+            }
+            folder = folder.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty())?;
+        }
+    }
+}
+
+/// What a command would run of the project.
+pub(super) fn quoted(argv: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+    let Some((program, words)) = argv.split_first() else { return Ok(Vec::new()) };
+    match command::base(program) {
+        name @ ("npm" | "pnpm" | "yarn" | "bun") => package(name, words, project),
+        "make" | "gmake" => makefile::recipes(words, project),
+        "just" => recipe(words, &["justfile", ".justfile", "Justfile"], "just", project),
+        "task" => recipe(words, &["Taskfile.yml", "Taskfile.yaml", "taskfile.yml"], "task", project),
+        "cargo" => alias(words, project),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Whether a command may run a script that it finds in its folder.
+pub(super) fn runs_scripts(argv: &[String]) -> bool {
+    let Some((program, words)) = argv.split_first() else { return false };
+    let tells = words.len() == 1 && matches!(words[0].as_str(), "--version" | "--help" | "-v" | "-V" | "-h");
+    match command::base(program) {
+        "npm" | "pnpm" | "yarn" | "bun" | "make" | "gmake" | "just" | "task" => !tells,
+        "cargo" => cargo_verb(words).is_some_and(|(verb, _)| !CARGO_VERBS.contains(&verb)),
+        _ => false,
+    }
+}
+
+/// Words that are no options, and the last folder or file that an option of `named` names.
+fn plain<'w>(words: &'w [String], named: &[&str], valued: &[&str]) -> (Vec<&'w str>, Option<&'w str>) {
+    let (mut plain, mut value) = (Vec::new(), None);
     let mut words = words.iter().map(String::as_str);
+    // Some programs take a long option by its beginning.
+    let is = |option: &str| named.iter().any(|name| *name == option || (option.len() > 4 && name.starts_with(option)));
     while let Some(word) = words.next() {
         if word == "--" {
             break;
         }
-        if folders.contains(&word) {
-            folder = words.next();
+        if is(word) {
+            value = words.next();
         } else if valued.contains(&word) {
             words.next();
-        } else if let Some((_, value)) = word.split_once('=').filter(|(option, _)| folders.contains(option)) {
-            folder = Some(value);
-        } else if let Some(value) = folders.iter().find_map(|option| short(option, word)) {
-            folder = Some(value);
+        } else if let Some((_, attached)) = word.split_once('=').filter(|(option, _)| is(option)) {
+            value = Some(attached);
+        } else if let Some(attached) = named.iter().find_map(|option| short(option, word)) {
+            value = Some(attached);
         } else if !word.starts_with('-') {
             plain.push(word);
         }
     }
-    (plain, folder)
+    (plain, value)
 }
 
 /// The value of `-Cdir`.
@@ -71,37 +120,35 @@ fn short<'w>(option: &str, word: &'w str) -> Option<&'w str> {
     is_short.then(|| word.strip_prefix(option)).flatten().filter(|value| !value.is_empty())
 }
 
-fn joined(cwd: &str, folder: Option<&str>) -> String {
-    match folder {
-        Some(folder) if folder.starts_with('/') => folder.to_owned(),
-        Some(folder) => format!("{cwd}/{folder}"),
-        None => cwd.to_owned(),
-    }
-}
-
-/// The nearest of these files in the folder or above it.
-fn nearest(folder: &str, names: &[&str], read: Read<'_>) -> Option<(String, String)> {
-    let mut folder = folder.trim_end_matches('/');
-    loop {
-        if let Some(found) = names.iter().find_map(|name| read(&format!("{folder}/{name}"))) {
-            return Some(found);
-        }
-        folder = folder.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty())?;
-    }
-}
-
 /// Scripts that installing packages runs of the project itself.
 const INSTALLING: [&str; 7] =
     ["preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare", "prepublish"];
 
-fn package(program: &str, words: &[String], cwd: &str, read: Read<'_>) -> Vec<Quoted> {
+/// Options and verbs by which a package manager runs the scripts of other packages than the nearest one.
+fn runs_elsewhere(word: &str) -> bool {
+    matches!(
+        word.split('=').next().unwrap_or(word),
+        "-w" | "--workspace"
+            | "-ws"
+            | "--workspaces"
+            | "--filter"
+            | "-F"
+            | "-r"
+            | "--recursive"
+            | "workspace"
+            | "workspaces"
+    )
+}
+
+fn package(program: &str, words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+    if words.iter().take_while(|word| *word != "--").any(|word| runs_elsewhere(word)) {
+        return Err(NotKnown);
+    }
     let folders = ["--prefix", "-C", "--cwd", "--dir"];
-    let (words, folder) = plain(words, &folders, &["-w", "--workspace", "--filter", "-F", "--loglevel"]);
+    let (words, folder) = plain(words, &folders, &["--loglevel"]);
     let verb = words.first().copied().unwrap_or(if program == "yarn" { "install" } else { "" });
     let named: Vec<String> = match verb {
-        "run" | "run-script" | "rum" | "urn" | "workspace" => {
-            words.iter().skip(1).map(|name| (*name).to_owned()).collect()
-        }
+        "run" | "run-script" | "rum" | "urn" => words.iter().skip(1).map(|name| (*name).to_owned()).collect(),
         "test" | "t" | "tst" if program != "bun" => vec!["test".to_owned()],
         "restart" => ["stop", "restart", "start"].map(str::to_owned).into(),
         "i" | "in" | "install" | "ci" | "add" | "rebuild" | "it" | "cit" | "pack" | "publish" | "link" => {
@@ -109,8 +156,9 @@ fn package(program: &str, words: &[String], cwd: &str, read: Read<'_>) -> Vec<Qu
         }
         other => vec![other.to_owned()],
     };
-    let Some((path, text)) = nearest(&joined(cwd, folder), &["package.json"], read) else { return Vec::new() };
-    let Ok(package) = serde_json::from_str::<Value>(&text) else { return Vec::new() };
+    let inside = project.inside(folder)?;
+    let Some((path, text)) = project.nearest(&inside, &["package.json"]) else { return Ok(Vec::new()) };
+    let Ok(package) = serde_json::from_str::<Value>(&text) else { return Ok(Vec::new()) };
     let around = named.into_iter().flat_map(|name| [format!("pre{name}"), name.clone(), format!("post{name}")]);
     let scripts = around.filter_map(|name| {
         let text = package.get("scripts")?.get(&name)?.as_str()?.to_owned();
@@ -122,46 +170,11 @@ fn package(program: &str, words: &[String], cwd: &str, read: Read<'_>) -> Vec<Qu
             out.push(one);
         }
     }
-    out
+    Ok(out)
 }
 
-fn make(words: &[String], cwd: &str, read: Read<'_>) -> Vec<Quoted> {
-    let (_, file) = plain(words, &["-f", "--file", "--makefile"], &["-C", "--directory", "-I", "-j"]);
-    let (words, folder) = plain(words, &["-C", "--directory"], &["-f", "--file", "--makefile", "-I", "-o", "-W"]);
-    let folder = joined(cwd, folder);
-    let found = match file {
-        Some(file) => read(&joined(&folder, Some(file))),
-        None => ["GNUmakefile", "makefile", "Makefile"].iter().find_map(|name| read(&format!("{folder}/{name}"))),
-    };
-    let Some((path, text)) = found else { return Vec::new() };
-    let targets: Vec<&str> = words.into_iter().filter(|word| !word.contains('=')).collect();
-    let first = || {
-        let mut heads = text.lines().filter_map(|line| line.split_once(':')).map(|(names, _)| names);
-        heads.find(|names| names.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '/'))
-    };
-    let targets = if targets.is_empty() { first().into_iter().collect() } else { targets };
-    let one = |target: &str| {
-        let is_head = |line: &&str| {
-            let names = line.split_once(':').map(|(names, _)| names);
-            !line.starts_with(['\t', '#', '.', ' '])
-                && names.is_some_and(|names| names.split_whitespace().any(|n| n == target))
-        };
-        let recipe = text.lines().skip_while(|line| !is_head(line));
-        let mut recipe = recipe.enumerate().take_while(|(at, line)| *at == 0 || line.starts_with('\t')).map(|(_, l)| l);
-        let shown: Vec<&str> = recipe.by_ref().take(LINES).collect();
-        match shown.len() {
-            0 => "no recipe of that name stands in this file; a pattern or an included file may have one".to_owned(),
-            _ => cut(shown, recipe.count()),
-        }
-    };
-    let quoted = targets.iter().map(|target| {
-        let name = format!("recipe `{}` of {path}", target.trim());
-        Quoted { name, text: one(target.trim()), whole: text.clone() }
-    });
-    quoted.collect()
-}
-
-fn cut(shown: Vec<&str>, more: usize) -> String {
+/// The lines that are shown, and how many more there are.
+pub(super) fn cut(shown: Vec<&str>, more: usize) -> String {
     let mut text = shown.join("\n");
     if more > 0 {
         text.push_str(&format!("\n… ({more} lines more)"));
@@ -170,31 +183,98 @@ fn cut(shown: Vec<&str>, more: usize) -> String {
 }
 
 /// A recipe of a file in which its name stands at the beginning of a line, before a colon.
-fn recipe(words: &[String], cwd: &str, files: &[&str], program: &str, read: Read<'_>) -> Vec<Quoted> {
-    let folders = ["-d", "--dir", "--working-directory", "-f", "--justfile", "-t", "--taskfile"];
-    let (words, _) = plain(words, &folders, &["--set", "--shell"]);
-    let Some((path, text)) = nearest(cwd, files, read) else { return Vec::new() };
+fn recipe(words: &[String], files: &[&str], program: &str, project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+    let (folders, names) = (["-d", "--dir", "--working-directory"], ["-f", "--justfile", "-t", "--taskfile"]);
+    let (_, folder) = plain(words, &folders, &names);
+    let (words, file) = plain(words, &names, &[folders.as_slice(), &["--set", "--shell"]].concat());
+    if words.iter().any(|word| matches!(*word, "-g" | "--global" | "--global-justfile")) {
+        return Err(NotKnown);
+    }
     let wanted = words.first().copied().unwrap_or("default");
+    // `just folder/recipe`
+    let (below, wanted) = wanted.rsplit_once('/').map_or((None, wanted), |(below, wanted)| (Some(below), wanted));
+    let found = match file {
+        Some(file) => Some(project.file(project.cwd, file)?),
+        None => project.nearest(&project.inside(folder.or(below))?, files),
+    };
+    let Some((path, text)) = found else { return Ok(Vec::new()) };
     let is_head = |line: &&str| {
         let head = line.trim().trim_start_matches('@').split_once(':').map(|(head, _)| head);
         head.and_then(|head| head.split_whitespace().next()) == Some(wanted)
     };
     let depth = |line: &str| line.len() - line.trim_start().len();
     let lines: Vec<&str> = text.lines().collect();
-    let Some(at) = lines.iter().position(is_head) else { return Vec::new() };
+    let Some(at) = lines.iter().position(is_head) else { return Ok(Vec::new()) };
     let own = depth(lines[at]);
     let mut body = lines[at + 1..].iter().take_while(|line| line.trim().is_empty() || depth(line) > own).copied();
     let mut shown = vec![lines[at]];
     shown.extend(body.by_ref().take(LINES));
     let text = cut(shown, body.count());
-    vec![Quoted { name: format!("{program} recipe `{wanted}` of {path}"), text, whole: lines.join("\n") }]
+    Ok(vec![Quoted { name: format!("{program} recipe `{wanted}` of {path}"), text, whole: lines.join("\n") }])
+}
+
+/// Verbs that no alias of cargo can stand for.
+const CARGO_VERBS: [&str; 45] = [
+    "add",
+    "b",
+    "bench",
+    "build",
+    "c",
+    "check",
+    "clean",
+    "config",
+    "d",
+    "doc",
+    "fetch",
+    "fix",
+    "generate-lockfile",
+    "git-checkout",
+    "help",
+    "info",
+    "init",
+    "install",
+    "locate-project",
+    "login",
+    "logout",
+    "metadata",
+    "new",
+    "owner",
+    "package",
+    "pkgid",
+    "publish",
+    "r",
+    "read-manifest",
+    "remove",
+    "report",
+    "rm",
+    "run",
+    "rustc",
+    "rustdoc",
+    "search",
+    "t",
+    "test",
+    "tree",
+    "uninstall",
+    "update",
+    "vendor",
+    "verify-project",
+    "version",
+    "yank",
+];
+
+/// The verb of cargo, and the folder that its options name.
+fn cargo_verb(words: &[String]) -> Option<(&str, Option<&str>)> {
+    let (words, folder) = plain(words, &["-C"], &["--manifest-path", "--config", "-Z", "--color"]);
+    let verb = words.into_iter().find(|word| !word.starts_with('+'))?;
+    Some((verb, folder))
 }
 
 /// An alias of cargo.
-fn alias(words: &[String], cwd: &str, read: Read<'_>) -> Vec<Quoted> {
-    let (words, _) = plain(words, &["-C", "--manifest-path"], &["--config", "-Z", "--color"]);
-    let Some(verb) = words.first().filter(|word| !word.starts_with('+')).or(words.get(1)) else { return Vec::new() };
-    let Some((path, text)) = nearest(cwd, &[".cargo/config.toml", ".cargo/config"], read) else { return Vec::new() };
+fn alias(words: &[String], project: &Project<'_>) -> Result<Vec<Quoted>, NotKnown> {
+    let Some((verb, folder)) = cargo_verb(words) else { return Ok(Vec::new()) };
+    let folder = project.inside(folder)?;
+    let files = [".cargo/config.toml", ".cargo/config"];
+    let Some((path, text)) = project.nearest(&folder, &files) else { return Ok(Vec::new()) };
     let mut inside = false;
     let found = text.lines().map(str::trim).find_map(|line| {
         if line.starts_with('[') {
@@ -203,11 +283,11 @@ fn alias(words: &[String], cwd: &str, read: Read<'_>) -> Vec<Quoted> {
         }
         let (name, value) = line.split_once('=')?;
         let name = name.trim().trim_matches('"');
-        let is = (inside && name == *verb) || name.strip_prefix("alias.").is_some_and(|name| name == *verb);
+        let is = (inside && name == verb) || name.strip_prefix("alias.").is_some_and(|name| name == verb);
         is.then(|| value.trim().to_owned())
     });
     let quoted = found.map(|text| Quoted { name: format!("alias `{verb}` of {path}"), whole: text.clone(), text });
-    quoted.into_iter().collect()
+    Ok(quoted.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -219,8 +299,13 @@ mod tests {
             let found = files.iter().find(|(name, _)| *name == path);
             found.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
         };
+        let folder = |path: &str| Some(path.to_owned()).filter(|path| !path.ends_with("missing"));
         let argv: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        quoted(&[argv], cwd, &read).into_iter().map(|one| (one.name, one.text)).collect()
+        let found = quoted(&argv, &Project { cwd, read: &read, folder: &folder });
+        found.map_or_else(
+            |NotKnown| one("not known", ""),
+            |found| found.into_iter().map(|one| (one.name, one.text)).collect(),
+        )
     }
 
     fn one(name: &str, text: &str) -> Vec<(String, String)> {
@@ -287,5 +372,77 @@ mod tests {
         let cargo = quote(&files, "/workspace/crates/a", "cargo xtask fuzz");
         assert_eq!(cargo, one("alias `xtask` of /workspace/.cargo/config.toml", "\"run -p xtask --\""));
         assert_eq!(quote(&files, "/workspace", "cargo build"), []);
+    }
+
+    #[test]
+    fn the_folder_and_the_file_that_options_name_are_the_ones_that_are_read() {
+        let sub = [
+            ("/workspace/Makefile", "all:\n\techo root\nsub:\n\techo root\n"),
+            ("/workspace/sub/Makefile", "all:\n\techo sub\n"),
+            ("/workspace/sub/b/Makefile", "all:\n\techo deep\n"),
+            ("/workspace/package.json", r#"{"scripts": {"test": "echo root"}}"#),
+            ("/workspace/sub/package.json", r#"{"scripts": {"test": "echo sub"}}"#),
+            ("/workspace/justfile", "test:\n    echo root\n"),
+            ("/workspace/sub/justfile", "test:\n    echo sub\n"),
+            ("/workspace/Taskfile.yml", "tasks:\n  test:\n    cmds: [echo root]\n"),
+            ("/workspace/sub/Taskfile.yml", "tasks:\n  test:\n    cmds: [echo sub]\n"),
+            ("/workspace/.cargo/config.toml", "[alias]\nx = \"echo root\"\n"),
+            ("/workspace/sub/.cargo/config.toml", "[alias]\nx = \"echo sub\"\n"),
+        ];
+        for (line, said) in [
+            ("make -C sub", "sub"),
+            ("make -Csub all", "sub"),
+            ("make -kC sub", "sub"),
+            ("make -j 4 -C sub", "sub"),
+            ("make --directory=sub", "sub"),
+            ("make --dir sub", "sub"),
+            ("make -C sub -C b", "deep"),
+            ("make -f sub/Makefile all", "sub"),
+            ("make -sf sub/Makefile", "sub"),
+            ("make --file=sub/Makefile", "sub"),
+            ("make -j 4 all", "root"),
+            ("npm --prefix sub test", "sub"),
+            ("npm --prefix=sub test", "sub"),
+            ("npm --pref sub test", "sub"),
+            ("npm -C sub test", "sub"),
+            ("pnpm --dir sub test", "sub"),
+            ("yarn --cwd sub test", "sub"),
+            ("just -f sub/justfile test", "sub"),
+            ("just -d sub test", "sub"),
+            ("just sub/test", "sub"),
+            ("task -d sub test", "sub"),
+            ("task --taskfile sub/Taskfile.yml test", "sub"),
+            ("cargo -C sub x", "sub"),
+            ("cargo +nightly x", "root"),
+        ] {
+            let found = quote(&sub, "/workspace", line);
+            let all = found.iter().all(|(_, text)| text.contains(&format!("echo {said}")));
+            assert!(!found.is_empty() && all, "{line}: {found:?}");
+        }
+        for line in [
+            "make -C $x",
+            "make -C missing",
+            "make -f missing",
+            "make -f a -f b",
+            "npm --prefix missing test",
+            "npm -w x test",
+            "npm test --workspaces",
+            "pnpm -r test",
+            "pnpm --filter=x test",
+            "yarn workspace x test",
+        ] {
+            assert_eq!(quote(&sub, "/workspace", line), one("not known", ""), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_built_in_verb_of_cargo_runs_no_script_of_its_folder() {
+        let runs = |line: &str| runs_scripts(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for line in ["npm test", "make", "just x", "task x", "cargo xtask", "cargo +nightly ci", "/usr/bin/make all"] {
+            assert!(runs(line), "{line}");
+        }
+        for line in ["cargo test", "cargo +nightly build", "cargo -C x run", "npm --version", "ls", "git status"] {
+            assert!(!runs(line), "{line}");
+        }
     }
 }
