@@ -211,3 +211,78 @@ fn l31_write_asks_for_what_only_a_setting_or_a_link_makes_a_place() {
         write("scripts/hooks/pre-push").ends(0);
     }
 }
+
+/// A repository in two folders, neither of which is called `.git`: `f` has a `HEAD` and says that the rest is in `e`.
+const IN_TWO_FOLDERS: [(&str, &str); 6] = [
+    ("e/objects/k", "x\n"),
+    ("e/refs/k", "x\n"),
+    ("e/config", "[core]\nrepositoryformatversion = 1\nbare = false\n[extensions]\nworktreeConfig = true\n"),
+    ("f/commondir", "../e\n"),
+    ("f/config.worktree", "[core]\nworktree = .\nfsmonitor = \"touch ../ran; false\"\n"),
+    ("f/HEAD", "ref: refs/heads/x\n"),
+];
+
+/// Whether a person's `git status` in `f` runs what was planted.
+fn runs_in_two_folders(arena: &Arena) -> bool {
+    let mut git = arena.as_this_person("/usr/bin/git");
+    drop(git.arg("status").current_dir(arena.path("work/f")).output());
+    arena.exists("work/ran")
+}
+
+#[test]
+fn l31_a_repository_in_two_folders_is_not_made_unasked_in_any_order() {
+    let broad = "[[rules]]\naction = \"*\"\npath = \"/workspace/**\"\neffect = \"allow\"\n";
+    for who in EVERYBODY {
+        // Each file comes last once, and each comes first once.
+        for turn in 0..IN_TWO_FOLDERS.len() {
+            for backwards in [false, true] {
+                let mut order = IN_TWO_FOLDERS;
+                order.rotate_left(turn);
+                if backwards {
+                    order.reverse();
+                }
+                let arena = Arena::of(who);
+                arena.configure(broad);
+                let mut asked = Vec::new();
+                for (name, content) in order {
+                    let input = json!({ "file_path": name, "content": content }).to_string();
+                    let ran = arena.run(&["call", "write", &input]);
+                    if ran.code != 0 {
+                        ran.ends(3).says("built_in:runs_later");
+                        asked.push(name);
+                    }
+                }
+                assert!(!asked.is_empty() && !asked.iter().any(|name| name.starts_with("e/o")), "{order:?}: {asked:?}");
+                assert!(!runs_in_two_folders(&arena), "{who:?} {order:?}");
+            }
+        }
+        let control = Arena::of(who);
+        for (name, content) in IN_TWO_FOLDERS {
+            control.write(&format!("work/{name}"), content);
+        }
+        assert!(runs_in_two_folders(&control), "{who:?}");
+    }
+}
+
+#[test]
+fn l36_a_repository_in_two_folders_that_a_command_makes_is_told_and_one_that_exists_is_kept() {
+    let make = |(name, content): (&str, &str)| {
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("mkdir -p {folder}; printf %s '{content}' > {name}; ")
+    };
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        sh(&arena, &IN_TWO_FOLDERS.map(make).concat())
+            .ends(0)
+            .warns("/workspace/f was not there before this command")
+            .warns("/workspace/e was not there before this command");
+        let files = ["f/commondir", "f/config.worktree", "e/config"].map(str::to_owned);
+        for file in &files {
+            arena.write(&format!("work/{file}"), "kept\n");
+        }
+        arena.write("work/f/commondir", "../e\n");
+        sh(&arena, &attack(&files)).ends(0);
+        assert_eq!(changed(&arena, &files[1..]), Vec::<&String>::new(), "{who:?}");
+        assert_eq!(arena.read("work/f/commondir"), "../e\n", "{who:?}");
+    }
+}

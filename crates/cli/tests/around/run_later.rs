@@ -34,6 +34,8 @@ const EXISTING: &[&str] = &[
     "linked/.git",
     "bare/config",
     "bare/hooks/post-update",
+    "far/commondir",
+    "far/config.worktree",
     "scripts/hooks/pre-push",
     "env/real.sh",
     "node_modules/dep/.git/config",
@@ -52,6 +54,8 @@ const APPEARING: &[(&str, &str)] = &[
     ("mkdir -p n; echo 'gitdir: ../x' > n/.git", "/workspace/n/.git"),
     ("mkdir -p o/.git/hooks; echo x > o/.git/config", "/workspace/o/.git"),
     ("mkdir -p p/objects p/refs; echo x > p/HEAD", "/workspace/p"),
+    ("mkdir s; echo ../e > s/commondir; echo 'ref: refs/heads/x' > s/HEAD", "/workspace/s"),
+    ("mkdir t2; touch t2/HEAD; mkdir u; mv t2/HEAD u/HEAD; echo ../e > u/commondir", "/workspace/u"),
     ("python3 -c \"import os; os.makedirs('q'); open('q/.husky','w')\"", "/workspace/q/.husky"),
     ("mkdir -p r; echo x > r/.bashrc", "/workspace/r/.bashrc"),
     ("mkdir -p node_modules/x/.git", "/workspace/node_modules/x/.git"),
@@ -62,7 +66,7 @@ fn arena_with_places(who: Who) -> Arena {
     for name in EXISTING {
         arena.write(&format!("work/{name}"), "kept\n");
     }
-    for name in ["deep/er/repo/.git/HEAD", "bare/HEAD", "bare/objects/x", "bare/refs/x"] {
+    for name in ["deep/er/repo/.git/HEAD", "bare/HEAD", "bare/objects/x", "bare/refs/x", "far/HEAD"] {
         arena.write(&format!("work/{name}"), "x\n");
     }
     arena.write("work/linked/.git", "gitdir: ../deep/er/repo/.git\n");
