@@ -30,7 +30,7 @@ const LABELS: &[(&str, &str)] = &[
     ("output_limit", "output limit"),
     ("risk", "risk"),
     ("reversible", "reversible"),
-    ("since_last_answer", "since the last answer"),
+    ("since_last_answer", "appeared"),
     ("reason", "asked because"),
     ("rule", "rule"),
 ];
@@ -132,7 +132,7 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
         let _ = writeln!(text, "  touches: {}", all.unwrap_or(few));
     }
     if let Some(value) = row.facts.get("since_last_answer") {
-        let _ = writeln!(text, "  since the last answer: {}", fact("since_last_answer", value));
+        let _ = writeln!(text, "  appeared since the last answer: {}", fact("since_last_answer", value));
     }
     if let Some(value) = row.facts.get("reason") {
         let _ = writeln!(text, "  asked because: {}", fact("reason", value));

@@ -150,6 +150,8 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
     // What the ends of background tasks warned of.
     let mut late: BTreeMap<IntentId, Vec<String>> = BTreeMap::new();
+    // What shells left behind that no call ended.
+    let mut left: Vec<String> = Vec::new();
     // What each call is about.
     let mut aims: BTreeMap<IntentId, String> = BTreeMap::new();
     world
@@ -163,6 +165,11 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
                 if let Body::Observed(fact) = event.body() {
                     observed.insert(fact.intent_id, *fact);
+                }
+            }
+            for event in page.iter().filter(|event| event.kind.as_str() == "shell.closed") {
+                if let Body::ShellClosed(fact) = event.body() {
+                    left.extend(fact.warnings);
                 }
             }
             for event in page.iter().filter(|event| event.kind.as_str() == "task.completed") {
@@ -189,6 +196,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "head_hash": head.last_hash,
             "lease": head.lease_owner.map(|owner| owner.to_string()),
             "calls": calls,
+            "warnings": left,
             "asks": asks,
             "wakes": wakes,
         }));
@@ -213,6 +221,9 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         for warning in &observed.warnings {
             let _ = writeln!(text, "{} ({})", render::warning(warning), observed.intent_id);
         }
+    }
+    for warning in &left {
+        let _ = writeln!(text, "{}", render::warning(warning));
     }
     for ask in &asks {
         let command = world.command(&format!("approvals show {}", ask.ask_id));

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::activity;
 use crate::args::Globals;
+use crate::call;
 use crate::exit::{Ended, failed, fault};
 use crate::flagged;
 use crate::render::{DIM, Term, safe, safe_line, styled};
@@ -45,10 +46,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
             break (woken, interrupted);
         }
     };
-    // What a persistent shell holds does not outlive this process.
-    for (_, found) in runtime.shutdown().await {
-        term.insist(&crate::render::warning(&found));
-    }
+    call::let_go(&runtime, term).await;
     let woken = woken.map_err(|error| match error {
         RuntimeError::Held(owner) => {
             fault(Ended::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))

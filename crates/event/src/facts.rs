@@ -315,6 +315,9 @@ impl Reply {
     }
 }
 
+/// The channel of a reply that a flag gave, and no person.
+pub const BY_FLAG: &str = "flag";
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replied {
     pub ask_id: AskId,

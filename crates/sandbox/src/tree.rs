@@ -398,6 +398,9 @@ mod tests {
         fs::write(at("x/.git/sub/.envrc"), "x").expect("written");
         std::os::unix::fs::symlink(at("bare"), at("link")).expect("a link");
         let table = MountTable::workspace(tree.path(), TreeOwner::PersonsTree).expect("a mount");
-        assert_eq!(names(&TreeIndex::new(rc), &table), ["bare (git)", "linked (git)", "linked/objects/a/.envrc", "x/.git (git)"]);
+        assert_eq!(
+            names(&TreeIndex::new(rc), &table),
+            ["bare (git)", "linked (git)", "linked/objects/a/.envrc", "x/.git (git)"]
+        );
     }
 }

@@ -32,7 +32,7 @@ use serde_json::Value;
 pub use carry::{CarryOver, carry_over};
 pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
 pub(crate) use persistent::{EXEC_MOST_MS, EXEC_MS, OpenInput, persistent_with_env};
-pub use persistent::{ShellParts, Shells, persistent_tools, stock_bash};
+pub use persistent::{LeftBehind, ShellParts, Shells, persistent_tools, stock_bash};
 
 use crate::files::FileTools;
 use crate::hand::Hand;

@@ -22,7 +22,7 @@ use portcullis_contract::{BuildError, Caller, Tool, ToolName};
 
 pub(crate) use exec::{TIMEOUT_MOST_MS as EXEC_MOST_MS, TIMEOUT_MS as EXEC_MS};
 pub(crate) use manage::OpenInput;
-pub use shells::{ShellParts, Shells};
+pub use shells::{LeftBehind, ShellParts, Shells};
 
 use super::{Alone, ShellTools, WithEnv};
 use crate::command::ReadHand;
