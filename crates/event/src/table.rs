@@ -271,6 +271,9 @@ events! {
     "operator.loss_accepted" => LossAccepted, Holder, Nothing, aside,
         names |_| Names::default(),
         reads |fact| format!("the loss of {} accepted by {}", count(fact.logs.len(), "log end"), cut(&fact.by, SHORT));
+    "operator.artifacts_expired" => ArtifactsExpired, Holder, Nothing, aside,
+        names |_| Names::default(),
+        reads |fact| format!("{} expired, by {}", count(fact.artifacts.len(), "artifact"), cut(&fact.by, SHORT));
     "ledger.session_created" => LedgerSessionCreated, Outbox, Nothing, aside,
         names |_| Names::default(),
         reads |fact| format!("{} made", fact.session_id);
