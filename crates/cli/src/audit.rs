@@ -249,7 +249,8 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
         term.note(match (&world.checkpoint_key, against) {
             (None, _) => "everything agrees with itself; with keys/checkpoint.key more could be proved",
             (Some(_), None) => {
-                "save the ledger head elsewhere: `--against` it also proves that no tail or session is gone"
+                "everything holds. To prove later that no tail or session is gone, save the ledger head elsewhere and give \
+                 it with `--against`"
             }
             (Some(_), Some(_)) => "everything holds",
         });

@@ -362,7 +362,7 @@ async fn answer_or_wait(
             if term.json {
                 term.document(&ask_view::requires_action(world, &asked))?;
             } else {
-                term.print(&ask_view::waiting(world, &asked))?;
+                term.print(&ask_view::waiting(world, &asked).await)?;
             }
             return Ok(Ended::Waits);
         }

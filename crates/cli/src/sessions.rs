@@ -152,6 +152,8 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let mut late: BTreeMap<IntentId, Vec<String>> = BTreeMap::new();
     // What shells left behind that no call ended.
     let mut left: Vec<String> = Vec::new();
+    // The newest answer, compared with the record.
+    let mut checked: Option<String> = None;
     // What each call is about.
     let mut aims: BTreeMap<IntentId, String> = BTreeMap::new();
     world
@@ -165,6 +167,11 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
                 if let Body::Observed(fact) = event.body() {
                     observed.insert(fact.intent_id, *fact);
+                }
+            }
+            for event in page.iter().filter(|event| event.kind.as_str() == "final.checked") {
+                if let Body::FinalChecked(fact) = event.body() {
+                    checked = Some(format!("{}{}", fact.verdict.as_str(), words::claims_checked(&fact)));
                 }
             }
             for event in page.iter().filter(|event| event.kind.as_str() == "shell.closed") {
@@ -211,6 +218,9 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     line("events", &format!("{}, last {}", head.last_seq, head.last_hash));
     if let Some((label, value)) = status::holder(world, session, &head) {
         line(label, &value);
+    }
+    if let Some(checked) = &checked {
+        line("fact-check", checked);
     }
     let aim = |row: &IntentRow| aims.get(&row.intent_id).map(String::as_str).unwrap_or_default();
     let rows = intents.iter().map(|row| call_line(row, aim(row), observed.get(&row.intent_id))).collect();

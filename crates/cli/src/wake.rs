@@ -15,6 +15,7 @@ use crate::call;
 use crate::exit::{Ended, failed, fault};
 use crate::flagged;
 use crate::render::{DIM, Term, safe, safe_line, styled};
+use crate::run::words::claims_checked;
 use crate::signals::interruptible;
 use crate::thinker;
 use crate::world::{World, key};
@@ -181,7 +182,7 @@ fn show(
         term.error(&words);
     }
     if let Some(checked) = &end.checked {
-        term.note(&styled(DIM, &format!("fact-check: {}", checked.verdict.as_str())));
+        term.note(&styled(DIM, &format!("fact-check: {}{}", checked.verdict.as_str(), claims_checked(checked))));
     }
     match &end.stop {
         Stopped::Idle(StopReason::Interrupted) => term.note("it was interrupted"),

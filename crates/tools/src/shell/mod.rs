@@ -135,6 +135,16 @@ pub(crate) fn no_shell() -> ToolFailure {
     ToolFailure::new("no_shell", "there is neither /bin/bash nor /bin/sh on this machine; install one of them")
 }
 
+/// How a command failed, with what shells mean by their own two codes.
+pub(crate) fn failed_words(code: i32) -> String {
+    let meaning = match code {
+        126 => ", by which a shell says that it cannot run the program",
+        127 => ", by which a shell says that it found no program of that name in the sandbox",
+        _ => "",
+    };
+    format!("the command ended with exit code {code}{meaning}")
+}
+
 /// Why the book showed nothing. The store's own words may name places on the host and stay inside.
 pub(crate) fn unseen(error: ShellError) -> ToolFailure {
     match error {

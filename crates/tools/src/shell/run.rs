@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::around::Would;
 use super::line::{With, brief, one_is_an_answer, streams, without_nul};
 use super::view::StateView;
-use super::{Brings, ShellTools, no_shell};
+use super::{Brings, ShellTools, failed_words, no_shell};
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
@@ -233,7 +233,7 @@ fn exit(ran: &Ran) -> (Option<i32>, Option<i32>) {
 
 fn ended_words(ran: &Ran) -> String {
     let how = match ran.ended.exit {
-        Exit::Code(code) => format!("the command ended with exit code {code}"),
+        Exit::Code(code) => failed_words(code),
         Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
     };
     match ran.denials.first() {
