@@ -149,6 +149,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) ->
     }
     let (observed, interrupted) = call::see_through(world, &runtime, row, term).await?;
     let shown = call::show_settled((world, &runtime), row.session_id, &observed, &reply, term).await?;
+    call::let_go(&runtime, term).await;
     unheard(world, row, term).await?;
     let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.

@@ -279,8 +279,8 @@ pub enum Grants {
 
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 deny, 1 no such tool,
-    /// 2 an input that the tool does not take)
+    /// What the gate would decide about a call, and why; does nothing (exit 0 allow, 3 ask, 4 a rule denies it, 1 no such
+    /// tool, or one that does not do this, 2 an input that the tool does not take)
     Explain {
         /// The tool's name
         tool: String,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::render::{self, YELLOW, exact, safe, styled};
+use crate::render::{self, YELLOW, exact, safe_in_ask, styled};
 use crate::world::quoted;
 
 /// A fact is shown to its end.
@@ -144,7 +144,7 @@ fn stands_in(text: &str, added: &str) -> bool {
 pub fn block(text: &str) -> String {
     let mut out = String::new();
     for line in text.split('\n') {
-        let _ = writeln!(out, "{BAR}{}", safe(line));
+        let _ = writeln!(out, "{BAR}{}", safe_in_ask(line));
     }
     out
 }

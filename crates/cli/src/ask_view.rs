@@ -30,7 +30,7 @@ const LABELS: &[(&str, &str)] = &[
     ("output_limit", "output limit"),
     ("risk", "risk"),
     ("reversible", "reversible"),
-    ("since_last_answer", "since the last answer"),
+    ("since_last_answer", "appeared"),
     ("reason", "asked because"),
     ("rule", "rule"),
 ];
@@ -118,13 +118,25 @@ fn commands(world: &World, ask: &Ask) -> [(&'static str, String); 3] {
     ]
 }
 
+/// Lines of a diff that stand in the ask itself; `approvals show` has all of them.
+const DIFF_LINES: usize = 20;
+/// Characters of one such line.
+const DIFF_CHARS: usize = 200;
+
 /// What `call` prints instead of a result.
-pub fn waiting(world: &World, ask: &Ask) -> String {
+pub async fn waiting(world: &World, ask: &Ask) -> String {
     let row = &ask.row;
     let mut text = format!("{} waits for an answer.\n", styled(BOLD, &tool(row)));
     let null = Value::Null;
     let given = row.facts.get("input").unwrap_or(&null);
-    if given.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
+    let changes = match diff(world, row).await {
+        Ok(None) => None,
+        Ok(Some(diff)) => Some(beginning(&diff)),
+        Err(error) => Some(format!("  {}\n", exact(&error.to_string(), NAME_CHARS))),
+    };
+    if let Some(changes) = &changes {
+        text.push_str(changes);
+    } else if given.as_object().into_iter().flatten().any(|(_, value)| value.as_str().is_some_and(is_long)) {
         let _ = writeln!(text, "  input: {}", fact("input", given));
     }
     if let Some(value) = row.facts.get("resources") {
@@ -132,7 +144,7 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
         let _ = writeln!(text, "  touches: {}", all.unwrap_or(few));
     }
     if let Some(value) = row.facts.get("since_last_answer") {
-        let _ = writeln!(text, "  since the last answer: {}", fact("since_last_answer", value));
+        let _ = writeln!(text, "  appeared since the last answer: {}", fact("since_last_answer", value));
     }
     if let Some(value) = row.facts.get("reason") {
         let _ = writeln!(text, "  asked because: {}", fact("reason", value));
@@ -141,6 +153,24 @@ pub fn waiting(world: &World, ask: &Ask) -> String {
     let _ = writeln!(text, "  expires: {}", expiry(row.expires_at));
     for (label, command) in commands(world, ask) {
         let _ = writeln!(text, "{label}: {command}");
+    }
+    text
+}
+
+/// The first lines of a diff, and how many there are.
+fn beginning(diff: &str) -> String {
+    let all = diff.lines().count();
+    let few = diff.lines().take(DIFF_LINES);
+    let cut = few.map(|line| match line.char_indices().nth(DIFF_CHARS) {
+        Some((at, _)) => format!("{}… ({} characters)\n", &line[..at], line.chars().count()),
+        None => format!("{line}\n"),
+    });
+    let mut text = "  would change:\n".to_owned();
+    for line in render::diff(&cut.collect::<String>()).lines() {
+        let _ = writeln!(text, "  │ {line}");
+    }
+    if all > DIFF_LINES {
+        let _ = writeln!(text, "  the first {DIFF_LINES} of {all} lines; `look at it` below shows all of them");
     }
     text
 }
@@ -275,6 +305,12 @@ impl Whole {
         }
         if row.pinned {
             line("pinned", "every call asks; no remembered allow answers it");
+        }
+        let by_default = row.facts.pointer("/rule/id").and_then(Value::as_str).is_none_or(|id| id.contains(':'));
+        if pending && self.asked.only_a_person {
+            line("only once", "it may hide a command that a rule denies, so a person looks at each such line");
+        } else if pending && self.asked.grantable.is_none() && by_default {
+            line("only once", "no rule can be offered that would allow exactly this and nothing else");
         }
         line("session", &session(row));
         match pending {

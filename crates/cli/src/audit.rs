@@ -25,7 +25,7 @@ use crate::exit::{Ended, failed, usage};
 use crate::export;
 use crate::loss;
 use crate::progress::Bar;
-use crate::rebuild::altered_rows;
+use crate::rebuild::{altered_rows, own_rows};
 use crate::render::{self, GREEN, RED, Term, styled};
 use crate::world::{World, key};
 use crate::{export_check, spinner};
@@ -131,6 +131,12 @@ async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::R
     drop(bar);
     log.fault = log.fault.or_else(|| world.store.lost().iter().find(|lost| lost.key == key(session)).map(missing_end));
     let erased = is_erased(world, session).await?;
+    let reserved = [ledger_of(LOCAL_TENANT), operator_log_of(LOCAL_TENANT)].contains(&session);
+    if log.fault.is_none() && !erased && !reserved {
+        let own = own_rows(world).await?.remove(&session);
+        let altered = altered_rows(world, session, own).await?.into_iter().next();
+        log.fault = altered.map(|what| LogFault::Row { session, what });
+    }
     if term.json {
         term.document(&verified_document(&log, erased))?;
     } else {
@@ -193,9 +199,16 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     }
     let reserved = [ledger_of(LOCAL_TENANT), operator_log_of(LOCAL_TENANT)];
     let sound: Vec<SessionId> = walk.logs.iter().filter(|log| log.fault.is_none()).map(|log| log.session).collect();
-    for session in sound.into_iter().filter(|session| !reserved.contains(session) && !erased.contains(session)) {
-        let altered = altered_rows(world, session).await?;
-        walk.faults.extend(altered.into_iter().map(|what| LogFault::Row { session, what }));
+    let mut own = own_rows(world).await?;
+    for session in sound.into_iter().filter(|session| !reserved.contains(session)) {
+        let own = own.remove(&session);
+        if !erased.contains(&session) {
+            let altered = altered_rows(world, session, own).await?;
+            walk.faults.extend(altered.into_iter().map(|what| LogFault::Row { session, what }));
+        } else if own.is_some() {
+            let what = "the session was erased, and has a row".to_owned();
+            walk.faults.push(LogFault::Row { session, what });
+        }
     }
     Ok(Report { walk, expired: held.expired_before(), erased })
 }
@@ -236,7 +249,8 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
         term.note(match (&world.checkpoint_key, against) {
             (None, _) => "everything agrees with itself; with keys/checkpoint.key more could be proved",
             (Some(_), None) => {
-                "save the ledger head elsewhere: `--against` it also proves that no tail or session is gone"
+                "everything holds. To prove later that no tail or session is gone, save the ledger head elsewhere and give \
+                 it with `--against`"
             }
             (Some(_), Some(_)) => "everything holds",
         });

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use portcullis::{CallOutcome, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Code, EventId, SessionId, limits};
 use portcullis_event::Observed;
+use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
 use portcullis_store::{AskRow, LeaseOwner, Log as _};
 use serde_json::json;
@@ -51,7 +52,15 @@ pub async fn run(args: &CallArgs, globals: &Globals, term: &Term) -> anyhow::Res
         CallOutcome::Elsewhere(event) => handed_over(&world, session, event, term)?,
         CallOutcome::Queued(event) => left_queued(&world, session, event, term).await?,
     };
+    let_go(&runtime, term).await;
     Ok(ended.or_interrupted(interrupted))
+}
+
+/// Ends what a call left running in its shell, which does not outlive this process, and tells what that made.
+pub async fn let_go(runtime: &Runtime, term: &Term) {
+    for (_, found) in runtime.shutdown().await {
+        term.insist(&render::warning(&found));
+    }
 }
 
 /// A project whose record of trust says nothing is not trusted: its allows do nothing, and its owner should know why.
@@ -353,7 +362,7 @@ async fn answer_or_wait(
             if term.json {
                 term.document(&ask_view::requires_action(world, &asked))?;
             } else {
-                term.print(&ask_view::waiting(world, &asked))?;
+                term.print(&ask_view::waiting(world, &asked).await)?;
             }
             return Ok(Ended::Waits);
         }
@@ -362,7 +371,7 @@ async fn answer_or_wait(
         // As for `approvals allow`: nobody allows what nobody could be shown.
         ask_view::diff(world, row).await?;
     }
-    runtime.reply(ask, person::answer(reply, "flag", words)).await?;
+    runtime.reply(ask, person::answer(reply, BY_FLAG, words)).await?;
     let (observed, interrupted) = see_through(world, runtime, row, term).await?;
     Ok(show_all(world, runtime, row.session_id, &observed, term).await?.or_interrupted(interrupted))
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use portcullis::NetworkAccess;
@@ -123,6 +123,9 @@ fn configuration(settings: &Settings, findings: &mut Findings) {
         None => "no file of yours; defaults hold".to_owned(),
     };
     findings.ok("configuration", file);
+    for (what, to_do) in settings.user_file.as_deref().into_iter().flat_map(open_to_others) {
+        findings.note("configuration", what, to_do);
+    }
     if let Some(why) = telemetry::unsent(settings) {
         findings.note("telemetry", why, "or take the line out of your configuration");
     }
@@ -131,6 +134,27 @@ fn configuration(settings: &Settings, findings: &mut Findings) {
         let allow = if settings.enterprise.approvals_allow() { "" } else { "; `--approvals allow` is forbidden" };
         findings.ok("configuration", format!("{}: {rules}{allow}", EnterprisePolicy::PATH));
     }
+}
+
+/// Why somebody else can change the file, or the folder that holds it. Whoever can, allows what they like.
+fn open_to_others(file: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for place in [Some(file), file.parent()].into_iter().flatten() {
+        let Ok(facts) = fs::metadata(place) else { continue };
+        let shown = render::place(place);
+        let me = rustix::process::geteuid().as_raw();
+        if facts.uid() != me && facts.uid() != 0 {
+            let what = format!("{shown} belongs to another user ({}), who can change your rules", facts.uid());
+            found.push((what, format!("chown {me} {}", quoted(place.as_os_str().as_encoded_bytes()))));
+        }
+        // In a folder such as /tmp only the owner replaces a file.
+        let sticky = facts.is_dir() && facts.mode() & 0o1000 != 0;
+        if facts.mode() & 0o022 != 0 && !sticky {
+            let what = format!("{shown} can be written by others, who can change your rules");
+            found.push((what, format!("chmod go-w {}", quoted(place.as_os_str().as_encoded_bytes()))));
+        }
+    }
+    found
 }
 
 fn rules(settings: &Settings, globals: &Globals, findings: &mut Findings) {
@@ -279,6 +303,8 @@ async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
         findings.note("store", format!("there is no store at {}, though it was named", path.display()), to_do);
         return Vec::new();
     }
+    let [database, _, _, mark] = store_files(&settings);
+    let unmarked = database.exists() && !mark.exists();
     let world = match World::look(settings) {
         Ok(Some(world)) => world,
         Ok(None) => {
@@ -306,6 +332,15 @@ async fn store(settings: Settings, findings: &mut Findings) -> Vec<PathBuf> {
     }
     chains(&world, findings).await;
     let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await.unwrap_or_default();
+    if unmarked && !sessions.is_empty() {
+        let what =
+            format!("the mark {} is missing: an older copy of the database would not be noticed", mark.display());
+        findings.note(
+            "store",
+            what,
+            "portcullis audit verify --against a saved ledger head; the next call writes the mark",
+        );
+    }
     sessions.into_iter().filter_map(|summary| summary.row.workspace.map(PathBuf::from)).collect()
 }
 

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_base::{Clock as _, Digest, SystemClock, Timestamp};
+use portcullis_base::{ArtifactId, Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::LOCAL_TENANT;
+use portcullis_event::facts::ArtifactsExpired;
 use portcullis_store::{
     ArtifactRow, Held, Leftover, LocalArtifacts, Log as _, Retain, StoreError, Why, grace, unreferenced,
 };
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use crate::args::{GcArgs, Globals};
 use crate::caches::{self, Cache};
 use crate::exit::{Ended, failed};
+use crate::loss;
 use crate::render::{self, Term};
 use crate::spinner;
 use crate::world::World;
@@ -138,7 +140,9 @@ fn free(artifacts: &Arc<LocalArtifacts>, found: Vec<Leftover>) -> anyhow::Result
 async fn bury(world: &World, expired: Vec<(ArtifactRow, Why)>) -> anyhow::Result<Vec<(ArtifactRow, Why)>> {
     let mut buried = Vec::new();
     for some in expired.chunks(BURIED_AT_ONCE) {
-        let ids = some.iter().map(|(row, _)| row.artifact.id).collect();
+        let ids: Vec<ArtifactId> = some.iter().map(|(row, _)| row.artifact.id).collect();
+        // First, so that no row says it alone; what is said of an artifact that then stays changes nothing.
+        loss::in_operator_log(world, |by| ArtifactsExpired { by, artifacts: ids.clone() }).await?;
         let changed = world.store.retain(LOCAL_TENANT, Retain::Bury(ids)).await?;
         let did = |row: &ArtifactRow| changed.iter().any(|other| other.artifact.id == row.artifact.id);
         buried.extend(some.iter().filter(|(row, _)| did(row)).cloned());

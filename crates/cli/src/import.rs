@@ -5,6 +5,7 @@ use std::path::Path;
 
 use portcullis_base::limits::ARTIFACT_INLINE_MAX;
 use portcullis_base::{Digest, SessionId};
+use portcullis_event::facts::ArtifactsExpired;
 use portcullis_event::{Body, Event, IntentState, LOCAL_TENANT, State};
 use portcullis_store::{Artifacts, Blob, Import, LocalArtifacts, Log as _, contents_named, deliver_outbox};
 use serde_json::json;
@@ -14,6 +15,7 @@ use crate::config::Settings;
 use crate::exit::failed;
 use crate::export::ContentLine;
 use crate::export_check::{self, Lines};
+use crate::loss;
 use crate::progress::Bar;
 use crate::render::{self, Term, exact};
 use crate::world::{World, key};
@@ -57,6 +59,10 @@ pub async fn run(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<
             }
             here.insert(sha256);
         }
+    }
+    if !import.expired.is_empty() {
+        let artifacts = import.expired.iter().copied().collect();
+        loss::in_operator_log(&world, |by| ArtifactsExpired { by, artifacts }).await?;
     }
     let imported = world.store.import(import).await?;
     deliver_outbox(&*world.store).await?;

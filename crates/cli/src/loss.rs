@@ -7,7 +7,7 @@ use std::path::Path;
 use portcullis::SessionId;
 use portcullis_base::{AppendId, Clock as _, SystemClock, WorkerId};
 use portcullis_event::facts::{LossAccepted, LostLog};
-use portcullis_event::{Actor, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
+use portcullis_event::{Actor, EventBody, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
 use portcullis_pipeline::Opened;
 use portcullis_store::{Commit, HostLiveness, Log as _, SessionKey, StoreError};
 use portcullis_store_sqlite::{LostEnd, SqliteStore};
@@ -197,10 +197,16 @@ fn fact(lost: &LostEnd) -> LostLog {
 }
 
 async fn record(world: &World, lost: &[LostEnd]) -> anyhow::Result<()> {
+    let logs = lost.iter().map(fact).collect();
+    in_operator_log(world, |by| LossAccepted { by, logs }).await
+}
+
+/// Writes what a person did to the store itself into the operator log.
+pub async fn in_operator_log<B: EventBody>(world: &World, did: impl FnOnce(String) -> B) -> anyhow::Result<()> {
     let (clock, by) = (SystemClock::new(), person::login());
     let actor = Actor::user(&by);
     let stamp = Stamp { ids: world.ids(), clock: &clock, actor: &actor, turn_id: None, wake_id: None };
-    let draft = stamp.draft(&LossAccepted { by: by.clone(), logs: lost.iter().map(fact).collect() });
+    let draft = stamp.draft(&did(by.clone()));
     let operator = SessionKey { tenant: LOCAL_TENANT, session: operator_log_of(LOCAL_TENANT) };
     let append = AppendId::make(world.ids(), clock.now());
     world.store.commit(Commit::client(operator, append, vec![draft])).await?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis::instead::{self, Alternative};
 use portcullis::{Runtime, RuntimeBuilder};
-use portcullis_base::{Clock as _, Code, SystemClock};
+use portcullis_base::{Clock as _, Phase, SystemClock};
 use portcullis_event::facts::Verdict;
 use portcullis_pipeline::Explained;
 use portcullis_policy::{EnterprisePolicy, Finding, Layer, Rule, RuleEffect, RuleId, file_hash, lint};
@@ -59,13 +59,23 @@ async fn explain(tool: &str, input: &str, globals: &Globals, term: &Term) -> any
         term.print(&in_words(&found, instead.as_ref()))?;
     }
     Ok(match found.decision {
+        // No rule denies it: the tool does not do it.
+        Verdict::Deny if is_refused(&found) && !wrong => Ended::Failed,
         Verdict::Allow => Ended::Done,
         Verdict::Ask => Ended::Waits,
         Verdict::Deny if wrong => Ended::Usage,
-        // There is nothing to decide about; `call` and `tools show` end so, too.
-        Verdict::Deny if found.code == Some(Code::UnknownTool) => Ended::Failed,
         Verdict::Deny => Ended::Denied,
     })
+}
+
+/// Whether the call would stop before any rule is asked.
+fn is_refused(found: &Explained) -> bool {
+    found.decision == Verdict::Deny && found.phase != Phase::Permission
+}
+
+/// What would become of the call, in a word.
+fn decision(found: &Explained) -> String {
+    if is_refused(found) { "refused".to_owned() } else { render::word(&found.decision) }
 }
 
 fn document(found: &Explained, instead: Option<&Alternative>) -> Value {
@@ -76,7 +86,7 @@ fn document(found: &Explained, instead: Option<&Alternative>) -> Value {
     };
     let level = found.isolated.as_ref().map(|isolated| isolated.level);
     json!({
-        "decision": found.decision,
+        "decision": decision(found),
         "phase": found.phase,
         "code": found.code,
         "reason": found.reason,
@@ -94,7 +104,7 @@ fn document(found: &Explained, instead: Option<&Alternative>) -> Value {
 
 fn in_words(found: &Explained, instead: Option<&Alternative>) -> String {
     let code = found.code.map(|code| format!(" ({code})")).unwrap_or_default();
-    let mut text = format!("{}{code}: {}\n", styled(BOLD, &render::word(&found.decision)), exact(&found.reason, 2_000));
+    let mut text = format!("{}{code}: {}\n", styled(BOLD, &decision(found)), exact(&found.reason, 2_000));
     let mut line = |label: &str, value: &str| {
         if !value.is_empty() {
             let _ = writeln!(text, "  {label:<12}{value}");

@@ -121,15 +121,13 @@ impl Rows {
         }
     }
 
-    async fn stored(world: &World, session: SessionId, with_name: bool) -> anyhow::Result<Self> {
+    async fn stored(world: &World, session: SessionId, own: Option<SessionRow>) -> anyhow::Result<Self> {
         let intents = world.store.intents(key(session), false).await?;
         let asks = world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: false }).await?;
         let wakes = world.store.wakes(key(session), false).await?;
-        let most = if with_name { u32::MAX as usize } else { 0 };
-        let sessions = world.store.sessions(LOCAL_TENANT, most).await?;
         let head = world.store.head(key(session)).await?;
         Ok(Self {
-            session: sessions.into_iter().find(|other| other.session_id == session).map(|found| found.row),
+            session: own,
             intents: intents.into_iter().map(|row| (row.intent_id, row)).collect(),
             asks: asks.into_iter().map(|row| (row.ask_id, row)).collect(),
             wakes: wakes.into_iter().map(|row| (row.wake.queued_wake_id, row)).collect(),
@@ -212,7 +210,8 @@ async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
     folded.finish(session);
     let (mut diverges, mut grew) = (Vec::new(), false);
     if args.until.is_none() {
-        let stored = Rows::stored(world, session, true).await?;
+        let own = own_rows(world).await?.remove(&session);
+        let stored = Rows::stored(world, session, own).await?;
         // Rows first, then whether the log has events that were not read: then these are two moments.
         grew = !world.store.read(key(session), state.seq, 1).await?.is_empty();
         if !grew {
@@ -227,8 +226,15 @@ async fn fold(world: &World, args: &ReplayArgs) -> anyhow::Result<Rebuilt> {
     Ok(Rebuilt { state, diverges, grew })
 }
 
-/// Rows of a log that differ from what its events say, for whoever verifies; none where it grew meanwhile.
-pub async fn altered_rows(world: &World, session: SessionId) -> anyhow::Result<Vec<String>> {
+/// The own row of every session.
+pub async fn own_rows(world: &World) -> anyhow::Result<BTreeMap<SessionId, SessionRow>> {
+    let sessions = world.store.sessions(LOCAL_TENANT, u32::MAX as usize).await?;
+    Ok(sessions.into_iter().map(|summary| (summary.session_id, summary.row)).collect())
+}
+
+/// Rows of a log that differ from what its events say, for whoever verifies; none where it grew meanwhile. `own` is the
+/// session's own row.
+pub async fn altered_rows(world: &World, session: SessionId, own: Option<SessionRow>) -> anyhow::Result<Vec<String>> {
     let (mut folded, mut seq) = (Rows::default(), 0);
     world
         .each_page(session, 0, |page| {
@@ -238,9 +244,7 @@ pub async fn altered_rows(world: &World, session: SessionId) -> anyhow::Result<V
         })
         .await?;
     folded.finish(session);
-    let stored = Rows::stored(world, session, false).await?;
-    // The session's own row is a name and a place to find it by, and there may be very many of them to look through.
-    folded.session = None;
+    let stored = Rows::stored(world, session, own).await?;
     if !world.store.read(key(session), seq, 1).await?.is_empty() {
         return Ok(Vec::new());
     }

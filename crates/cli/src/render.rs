@@ -189,10 +189,43 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     visible(text, "\n\t")
 }
 
+/// Characters that look like an ordinary space, or like nothing, and are another character: a name or a word with one in it
+/// looks like another name. They are common in prose, so that only what a person decides by shows them.
+fn looks_blank(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}')
+}
+
+/// Marks that stand above or below the character before them.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// Marks on one character. Languages use two; more grow over the lines around them.
+const MARKS: usize = 2;
+
 /// `text` with every control and hidden character but those of `keep` made visible.
 fn visible<'t>(text: &'t str, keep: &str) -> Cow<'t, str> {
-    let harmless = |c: char| keep.contains(c) || !(c.is_control() || is_hidden(c));
-    if text.chars().all(harmless) {
+    visible_but(text, |c| keep.contains(c) || !(c.is_control() || is_hidden(c)))
+}
+
+/// The same for what a person decides by: blanks that are no space are visible, too.
+fn plainly_visible<'t>(text: &'t str, keep: &str) -> Cow<'t, str> {
+    visible_but(text, |c| keep.contains(c) || !(c.is_control() || is_hidden(c) || looks_blank(c)))
+}
+
+/// One line of what a call would do, for an ask.
+pub fn safe_in_ask(line: &str) -> Cow<'_, str> {
+    plainly_visible(line.strip_suffix('\r').unwrap_or(line), "\t")
+}
+
+fn visible_but(text: &str, harmless: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let mut marks = 0;
+    let mut harmless = |c: char| {
+        marks = if is_mark(c) { marks + 1 } else { 0 };
+        marks <= MARKS && harmless(c)
+    };
+    if text.chars().all(&mut harmless) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
@@ -255,7 +288,7 @@ pub fn safe_line(text: &str, max: usize) -> String {
 /// A name or a fact on one line, with nothing folded: line ends, tabs and spaces are part of it. What
 /// is over `max` characters is cut, and says so.
 pub fn exact(text: &str, max: usize) -> String {
-    let mut shown = visible(text, "").into_owned();
+    let mut shown = plainly_visible(text, "").into_owned();
     if let Some((cut, _)) = shown.char_indices().nth(max) {
         let all = shown.chars().count();
         shown.truncate(cut);
@@ -418,7 +451,7 @@ pub fn word<T: Serialize>(value: &T) -> String {
 /// that changes.
 pub fn diff(text: &str) -> String {
     let mut shown = String::new();
-    for line in visible(text, "\n\t").lines() {
+    for line in plainly_visible(text, "\n\t").lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => GREEN,
             Some(b'-') => RED,
@@ -455,6 +488,20 @@ mod tests {
         assert_eq!(safe("good\rbad"), "good<U+000D>bad");
         assert_eq!(safe("x\u{202e}y\u{200b}"), "x<U+202E>y<U+200B>");
         assert!(matches!(safe("größer 日本"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_blank_that_is_no_space_and_marks_that_pile_up_are_visible_where_a_person_decides() {
+        for blank in ['\u{a0}', '\u{2003}', '\u{2800}', '\u{202f}', '\u{3000}', '\u{1680}'] {
+            let text = format!("rm{blank}-rf");
+            let wanted = format!("rm<U+{:04X}>-rf", u32::from(blank));
+            assert_eq!(exact(&text, 99), wanted);
+            assert_eq!(safe_in_ask(&text), wanted);
+            assert!(diff(&format!("+{text}\n")).contains(&wanted));
+            assert_eq!(safe(&text), text, "prose has them");
+        }
+        assert_eq!(safe("a\u{323}\u{302}b"), "a\u{323}\u{302}b", "a letter of Vietnamese");
+        assert_eq!(safe("a\u{301}\u{301}\u{301}\u{301}b"), "a\u{301}\u{301}<U+0301><U+0301>b");
     }
 
     #[test]

@@ -150,6 +150,10 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     let mut observed: BTreeMap<IntentId, Observed> = BTreeMap::new();
     // What the ends of background tasks warned of.
     let mut late: BTreeMap<IntentId, Vec<String>> = BTreeMap::new();
+    // What shells left behind that no call ended.
+    let mut left: Vec<String> = Vec::new();
+    // The newest answer, compared with the record.
+    let mut checked: Option<String> = None;
     // What each call is about.
     let mut aims: BTreeMap<IntentId, String> = BTreeMap::new();
     world
@@ -163,6 +167,16 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             for event in page.iter().filter(|event| event.kind.as_str() == "tool.observation") {
                 if let Body::Observed(fact) = event.body() {
                     observed.insert(fact.intent_id, *fact);
+                }
+            }
+            for event in page.iter().filter(|event| event.kind.as_str() == "final.checked") {
+                if let Body::FinalChecked(fact) = event.body() {
+                    checked = Some(format!("{}{}", fact.verdict.as_str(), words::claims_checked(&fact)));
+                }
+            }
+            for event in page.iter().filter(|event| event.kind.as_str() == "shell.closed") {
+                if let Body::ShellClosed(fact) = event.body() {
+                    left.extend(fact.warnings);
                 }
             }
             for event in page.iter().filter(|event| event.kind.as_str() == "task.completed") {
@@ -189,6 +203,7 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
             "head_hash": head.last_hash,
             "lease": head.lease_owner.map(|owner| owner.to_string()),
             "calls": calls,
+            "warnings": left,
             "asks": asks,
             "wakes": wakes,
         }));
@@ -204,6 +219,9 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
     if let Some((label, value)) = status::holder(world, session, &head) {
         line(label, &value);
     }
+    if let Some(checked) = &checked {
+        line("fact-check", checked);
+    }
     let aim = |row: &IntentRow| aims.get(&row.intent_id).map(String::as_str).unwrap_or_default();
     let rows = intents.iter().map(|row| call_line(row, aim(row), observed.get(&row.intent_id))).collect();
     text.push('\n');
@@ -213,6 +231,9 @@ async fn show(world: &World, session: SessionId, term: &Term) -> anyhow::Result<
         for warning in &observed.warnings {
             let _ = writeln!(text, "{} ({})", render::warning(warning), observed.intent_id);
         }
+    }
+    for warning in &left {
+        let _ = writeln!(text, "{}", render::warning(warning));
     }
     for ask in &asks {
         let command = world.command(&format!("approvals show {}", ask.ask_id));

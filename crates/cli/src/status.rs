@@ -148,6 +148,8 @@ fn reads_as(state: &State) -> SessionStatus {
     let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     match state.session.status {
         SessionStatus::RequiresAction if !waits => SessionStatus::Rescheduling,
+        // Calls that nobody's model made ask as well.
+        SessionStatus::Idle if waits => SessionStatus::RequiresAction,
         SessionStatus::Idle if runnable(state).is_some() => SessionStatus::Rescheduling,
         status => status,
     }
@@ -159,6 +161,7 @@ pub fn head_reads_as(head: &Head) -> SessionStatus {
         SessionStatus::RequiresAction if head.blocked_n == 0 && head.work_due_at.is_some() => {
             SessionStatus::Rescheduling
         }
+        SessionStatus::Idle if head.blocked_n > 0 => SessionStatus::RequiresAction,
         status => status,
     }
 }

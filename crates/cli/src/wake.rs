@@ -11,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::activity;
 use crate::args::Globals;
+use crate::call;
 use crate::exit::{Ended, failed, fault};
 use crate::flagged;
 use crate::render::{DIM, Term, safe, safe_line, styled};
+use crate::run::words::claims_checked;
 use crate::signals::interruptible;
 use crate::thinker;
 use crate::world::{World, key};
@@ -45,10 +47,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
             break (woken, interrupted);
         }
     };
-    // What a persistent shell holds does not outlive this process.
-    for (_, found) in runtime.shutdown().await {
-        term.insist(&crate::render::warning(&found));
-    }
+    call::let_go(&runtime, term).await;
     let woken = woken.map_err(|error| match error {
         RuntimeError::Held(owner) => {
             fault(Ended::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))
@@ -183,7 +182,7 @@ fn show(
         term.error(&words);
     }
     if let Some(checked) = &end.checked {
-        term.note(&styled(DIM, &format!("fact-check: {}", checked.verdict.as_str())));
+        term.note(&styled(DIM, &format!("fact-check: {}{}", checked.verdict.as_str(), claims_checked(checked))));
     }
     match &end.stop {
         Stopped::Idle(StopReason::Interrupted) => term.note("it was interrupted"),

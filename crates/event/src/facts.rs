@@ -2,8 +2,8 @@
 //! (tool-contract §22), and those of sessions and ledgers.
 
 use portcullis_base::{
-    AgentId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId, IsolationLevel, MenuId,
-    MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects, Timestamp, TurnId,
+    AgentId, ArtifactId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId, IsolationLevel,
+    MenuId, MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects, Timestamp, TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,6 +80,14 @@ pub struct SessionErased {
 pub struct LossAccepted {
     pub by: String,
     pub logs: Vec<LostLog>,
+}
+
+/// A retention policy took the bytes of these artifacts, or they came in without them (operator log only): a row says so only
+/// where this does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArtifactsExpired {
+    pub by: String,
+    pub artifacts: Vec<ArtifactId>,
 }
 
 /// One log that lost its end.
@@ -314,6 +322,9 @@ impl Reply {
         matches!(self, Self::AllowOnce | Self::AllowSession | Self::AllowSaved)
     }
 }
+
+/// The channel of a reply that a flag gave, and no person.
+pub const BY_FLAG: &str = "flag";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replied {

@@ -25,6 +25,9 @@ pub struct ShellClosed {
     pub shell_id: ShellId,
     /// Such as `closed`, `restarted`, `died`, `idle`, `lost`.
     pub reason: String,
+    /// What its processes did after its last command, where no call could tell it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// One command as it was run (agent-runtime 2.10). Words are masked and cut to size.

@@ -209,8 +209,7 @@ events! {
             ..Names::intent(fact.intent_id)
         },
         reads |fact| {
-            let warnings: String = fact.warnings.iter().map(|text| format!("; warning: {}", cut(text, LONG))).collect();
-            format!("observed: {}: {}{warnings}", fact.code, cut(&fact.summary, LONG))
+            format!("observed: {}: {}{}", fact.code, cut(&fact.summary, LONG), warned_of(&fact.warnings))
         };
     "tool.recovered" => Recovered, Holder, Nothing, aside,
         names |fact| Names { intent: Some(fact.intent_id), ..Names::invocation(fact.invocation_id) },
@@ -229,7 +228,10 @@ events! {
         reads |fact| format!("learned: {}", cut(&fact.title, LONG));
     "task.completed" => TaskCompleted, Holder, Nothing, told,
         names |fact| Names { artifacts: fact.artifacts.clone(), ..Names::intent(fact.intent_id) },
-        reads |fact| format!("{} ended: {}: {}", fact.task_id, fact.code, cut(&fact.summary, LONG));
+        reads |fact| {
+            let warned = warned_of(&fact.warnings);
+            format!("{} ended: {}: {}{warned}", fact.task_id, fact.code, cut(&fact.summary, LONG))
+        };
     "wake.queued" => WakeQueued, Client, Input, told,
         names |fact| Names::wakes(&[fact.queued_wake_id]),
         reads |fact| format!("wake queued for {}: {}", fact.due_at, cut(&fact.reason, LONG));
@@ -248,9 +250,11 @@ events! {
     "shell.opened" => ShellOpened, Holder, Nothing, aside,
         names |_| Names::default(),
         reads |fact| format!("shell {} opened: {}", fact.shell_id, cut(&fact.shell_path, SHORT));
-    "shell.closed" => ShellClosed, Holder, Nothing, aside,
+    "shell.closed" => ShellClosed, Client, Nothing, aside,
         names |_| Names::default(),
-        reads |fact| format!("shell {} closed: {}", fact.shell_id, cut(&fact.reason, SHORT));
+        reads |fact| {
+            format!("shell {} closed: {}{}", fact.shell_id, cut(&fact.reason, SHORT), warned_of(&fact.warnings))
+        };
     "shell.command_finished" => CommandFinished, Holder, Nothing, aside,
         names |_| Names::default(),
         reads |fact| {
@@ -267,6 +271,9 @@ events! {
     "operator.loss_accepted" => LossAccepted, Holder, Nothing, aside,
         names |_| Names::default(),
         reads |fact| format!("the loss of {} accepted by {}", count(fact.logs.len(), "log end"), cut(&fact.by, SHORT));
+    "operator.artifacts_expired" => ArtifactsExpired, Holder, Nothing, aside,
+        names |_| Names::default(),
+        reads |fact| format!("{} expired, by {}", count(fact.artifacts.len(), "artifact"), cut(&fact.by, SHORT));
     "ledger.session_created" => LedgerSessionCreated, Outbox, Nothing, aside,
         names |_| Names::default(),
         reads |fact| format!("{} made", fact.session_id);
@@ -290,6 +297,11 @@ fn cut(text: &str, max: usize) -> String {
         line.push('…');
     }
     line
+}
+
+/// The warnings of an event, behind what else it says.
+fn warned_of(warnings: &[String]) -> String {
+    warnings.iter().map(|text| format!("; warning: {}", cut(text, LONG))).collect()
 }
 
 /// The word that a value has in the log.
@@ -364,6 +376,7 @@ mod tests {
                 "wake.cancelled",
                 "grant.created",
                 "grant.revoked",
+                "shell.closed",
                 "variable.set",
                 "variable.deleted"
             ]

@@ -33,6 +33,12 @@ pub enum Fault {
     NoTool { action: String, known: String },
     #[error("can never match: what `{action}` does is not decided by {kind}; {instead}")]
     NoSuchKind { action: String, kind: &'static str, instead: String },
+    #[error("can never match the project {project:?}: {why}")]
+    Project { project: String, why: &'static str },
+    #[error(
+        "does not hold for {left}: the same words run there as well; write action = \"*\", or a rule of its own for each"
+    )]
+    OtherTools { left: String },
     #[error("never decides: {by} ({place}) {why}; remove one of the two")]
     Shadowed { by: RuleId, place: RuleSource, why: &'static str },
 }
@@ -83,12 +89,18 @@ pub fn lint(rules: &[Rule], actions: &[Reach<'_>], now: Timestamp) -> Vec<Findin
             }
             _ => {}
         }
+        if let Some(fault) = rule.scope.project.as_deref().and_then(stray_project) {
+            found(fault);
+        }
         if let Some(fault) = out_of_reach(rule, actions) {
             found(fault);
         }
         // What decides before a rule that matches nothing is of no interest.
         if findings.last().is_some_and(|last: &Finding| last.rule == rule.id) {
             continue;
+        }
+        if let Some(fault) = left_to_others(rule, rules, actions) {
+            findings.push(Finding { rule: rule.id.clone(), source: rule.source.clone(), fault });
         }
         let others = rules.iter().enumerate().filter(|(i, _)| *i != at);
         let in_force = others.filter(|(_, other)| other.expires_at.is_none());
@@ -114,7 +126,53 @@ fn stray_path(pattern: &PathPattern) -> Option<Fault> {
     if named.trim() != named {
         return Some(Fault::Blank(named.to_owned()));
     }
+    let meant = |why: &str| Some(Fault::Wildcard { pattern: pattern.to_string(), why: why.to_owned() });
+    if named.starts_with('$') {
+        return meant("a path in a rule has no variables; write it as it is beneath /workspace");
+    }
+    if named.starts_with("!/") || named.starts_with("!**") {
+        return meant("`!` excludes nothing; write a rule of its own with another effect for what is excluded");
+    }
     (!within_reach(pattern)).then(|| Fault::OutOfReach(pattern.to_string()))
+}
+
+/// Why no workspace is called so, if so: a project is the absolute path of a workspace, links resolved.
+fn stray_project(project: &str) -> Option<Fault> {
+    let names = || project.split('/').skip(1);
+    let why = if project.starts_with('~') || project.starts_with('$') {
+        "a home or a variable is not filled in; write the absolute path of the workspace"
+    } else if !project.starts_with('/') {
+        "it is compared with the absolute path of the workspace; write that"
+    } else if project.contains(['*', '?']) {
+        "it is no pattern; write a rule for each workspace, or leave `project` out"
+    } else if names().any(|name| matches!(name, "." | "..")) || project.contains("//") {
+        "a workspace has its shortest path; write it without `.`, `..` and `//`"
+    } else {
+        return None;
+    };
+    Some(Fault::Project { project: project.to_owned(), why })
+}
+
+/// The tools that run the words which a rule forbids, or asks about each time, and that neither this rule nor another one
+/// keeps from it.
+fn left_to_others(rule: &Rule, rules: &[Rule], actions: &[Reach<'_>]) -> Option<Fault> {
+    if rule.effect < RuleEffect::AskPinned || !matches!(rule.resource, ResourcePattern::Argv(_)) {
+        return None;
+    }
+    let covered = |action: &Action| {
+        rules.iter().any(|other| {
+            let same_people = other.scope == Scope::default() || other.scope == rule.scope;
+            let as_lasting = other.expires_at.is_none() || other.expires_at == rule.expires_at;
+            let strict = other.effect >= rule.effect && as_lasting && same_people;
+            strict && other.action.matches(action) && covers_resource(&other.resource, &rule.resource)
+        })
+    };
+    let commands = actions.iter().filter(|known| known.counts(ResourceKind::Argv, rule.effect));
+    let left: Vec<String> = commands
+        .filter(|known| !covered(&Action::new(known.action)))
+        .map(|known| format!("`{}`", known.action))
+        .collect();
+    (!left.is_empty()).then(|| Fault::OtherTools { left: left.join(" and ") })
 }
 
 fn within_reach(pattern: &PathPattern) -> bool {

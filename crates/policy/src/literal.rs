@@ -38,6 +38,12 @@ pub(crate) fn stray(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Stray> 
     if offered || takes_patterns {
         return None;
     }
+    if let Some(at) = rest.iter().position(String::is_empty) {
+        let without = shown(words[..=at].to_vec())?;
+        return Some(Stray::Wildcard(format!(
+            "one of its words is empty, and hardly any command has one; write {without}"
+        )));
+    }
     let (at, word) = rest.iter().enumerate().find_map(|(at, word)| {
         let odd = is_wild(word) || OF_THE_SHELL.contains(&word.as_str());
         odd.then_some((at + 1, word))
@@ -78,6 +84,13 @@ fn no_program(program: &str, rest: &[String]) -> Option<String> {
         return Some(format!(
             "`{program}` is no pattern, for words are compared as they are; name the program, or several, each in a list \
              of its own"
+        ));
+    }
+    if let Some(sign) = program.chars().find(|sign| ";|&<>$`".contains(*sign)) {
+        let words = program.split(sign).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let instead = shown(words)?;
+        return Some(format!(
+            "`{sign}` is a sign of the shell, and no program is called `{program}`; to mean one command, write {instead}"
         ));
     }
     if program.contains(char::is_whitespace) && !program.contains('/') {
@@ -143,6 +156,8 @@ mod tests {
             let Some(Stray::Wildcard(why)) = of(words, RuleEffect::Deny) else { panic!("{words:?}") };
             assert!(why.contains("write [\""), "{why}");
         }
+        let Some(Stray::Wildcard(why)) = of(&["git", "", "x"], RuleEffect::Deny) else { panic!("found") };
+        assert!(why.ends_with(r#"write ["git"]"#), "{why}");
         let Some(Stray::Wildcard(why)) = of(&["git", "push", "--force*"], RuleEffect::Deny) else { panic!("found") };
         assert!(why.contains(r#"write ["git","push"]; else one list"#), "{why}");
         assert!(why.contains(r#"[["git","push","--force"], …]"#), "{why}");
@@ -156,6 +171,9 @@ mod tests {
             &["ls", "|", "wc"],
             &["git", "..."],
             &[" ", "x"],
+            &["git;push"],
+            &["$HOME/bin/x"],
+            &["a&&b"],
         ] {
             assert!(matches!(of(words, RuleEffect::Deny), Some(Stray::Never(_))), "{words:?}");
         }

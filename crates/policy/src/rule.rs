@@ -179,10 +179,15 @@ impl Rule {
     pub(crate) fn in_force(&self, asker: &Asker<'_>) -> bool {
         let Scope { project, agent, session } = &self.scope;
         self.expires_at.is_none_or(|end| asker.now < end)
-            && project.as_deref().is_none_or(|p| asker.project == Some(p))
+            && project.as_deref().is_none_or(|p| asker.project == Some(without_last_slash(p)))
             && agent.as_deref().is_none_or(|a| asker.agent == Some(a))
             && session.is_none_or(|s| asker.session == Some(s))
     }
+}
+
+/// A folder as a workspace is named, however it was written.
+fn without_last_slash(folder: &str) -> &str {
+    folder.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(folder)
 }
 
 /// A rule as an ask, a log entry or a grant names it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{Asked, Replied, Reply};
+use portcullis_event::facts::{Asked, BY_FLAG, Replied, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
@@ -16,9 +16,6 @@ use crate::RuntimeError;
 use crate::ingress::{LOOKS, moves_on};
 use crate::queue::news;
 use crate::runtime::{Runtime, give_back_until};
-
-/// The channel of answers that nobody gave at the time: a flag said beforehand what they are.
-const FLAG: &str = "flag";
 
 pub(crate) type Approver = Arc<dyn Fn(PendingAsk) -> BoxFuture<'static, Reply> + Send + Sync>;
 
@@ -103,7 +100,7 @@ impl Runtime {
     /// nothing is recorded then.
     pub async fn reply(&self, ask: AskId, answer: Answer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
-        if answer.channel == FLAG && answer.reply.allows() && self.asked(&row).await?.only_a_person {
+        if answer.channel == BY_FLAG && answer.reply.allows() && self.asked(&row).await?.only_a_person {
             return Err(RuntimeError::OnlyAPerson(ask));
         }
         let grant = match answer.reply {

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, limits};
-use portcullis_event::facts::{CustomTool, SessionCreated};
+use portcullis_base::{AppendId, Clock, Digest, IdGen, LocationId, SessionId, ShellId, limits};
+use portcullis_event::facts::{CustomTool, SessionCreated, ShellClosed};
 use portcullis_event::{Actor, Stamp};
 use portcullis_pipeline::{Gate, Offer, Opened, Placement, Registrar, RegistrationGuard, Registry, Session};
 use portcullis_sandbox::MountTable;
 use portcullis_store::{Commit, LeaseOwner, SessionKey, StoreError};
+use portcullis_tools::LeftBehind;
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
@@ -195,17 +196,37 @@ impl Runtime {
     }
 
     /// Waits for calls in flight, then closes the shells of its sessions. Gives back what a person must still be told: what
-    /// processes of a shell made after its last command, and something outside of the sandbox would run.
+    /// processes of a shell made after its last command, and something outside of the sandbox would run. The log of their
+    /// session tells it as well, and so does its next ask.
     pub async fn shutdown(&self) -> Vec<(SessionId, String)> {
         let held = std::mem::take(&mut *self.held());
         for session in held.into_values() {
             give_back(session).await;
         }
         self.gate.shutdown().await;
-        if let Some(shells) = &self.shells {
-            return shells.shutdown().await;
+        let left = match &self.shells {
+            Some(shells) => shells.shutdown().await,
+            None => Vec::new(),
+        };
+        let mut told = Vec::new();
+        for LeftBehind { session, shell, warnings } in left {
+            told.extend(warnings.iter().map(|warning| (session, warning.clone())));
+            let masked = warnings.iter().map(|warning| self.gate.masked(warning)).collect();
+            if let Err(error) = self.record_left(session, shell, masked).await {
+                told.push((session, format!("the log of the session does not tell this: {error}")));
+            }
         }
-        Vec::new()
+        told
+    }
+
+    /// Not under the session's lease: whoever holds it by now goes on, and reads this.
+    async fn record_left(&self, session: SessionId, shell: ShellId, warnings: Vec<String>) -> Result<(), StoreError> {
+        let closed = ShellClosed { shell_id: shell, reason: "closed".to_owned(), warnings };
+        let actor = Actor::system();
+        let draft = self.stamp(&actor).draft(&closed);
+        let append = AppendId::make(&*self.ids, self.clock.now());
+        self.gate.store().commit(Commit::client(self.key(session), append, vec![draft])).await?;
+        Ok(())
     }
 }
 

@@ -33,8 +33,15 @@ const UNSURE: Duration = Duration::from_millis(100);
 /// Bytes of entries asked for at once.
 const BUFFER: usize = 32 << 10;
 
-/// What every git folder holds, whatever it is called.
-const GIT_FOLDER: [&str; 3] = ["HEAD", "objects", "refs"];
+/// What git takes for a git folder, whatever it is called: a `HEAD`, and either objects and refs of its own or a file that
+/// says in which folder they are. Git reads settings and runs programs from both.
+const OWN_OBJECTS: &[&str] = &["HEAD", "objects", "refs"];
+const OBJECTS_ELSEWHERE: &[&str] = &["HEAD", "commondir"];
+
+/// Whether a folder with these entries is a git folder. What `commondir` names need not be there: it can be made later.
+pub fn is_git_folder(holds: impl Fn(&str) -> bool) -> bool {
+    [OWN_OBJECTS, OBJECTS_ELSEWHERE].iter().any(|marks| marks.iter().all(|mark| holds(mark)))
+}
 
 /// Something that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,7 +228,7 @@ impl Look<'_> {
             git: false,
             has_unseen: false,
         };
-        let mut marks = 0;
+        let mut marks: Vec<&str> = Vec::new();
         self.buffer.reserve(BUFFER);
         let mut entries = RawDir::new(&dir, self.buffer.spare_capacity_mut());
         let of_git = place.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
@@ -243,7 +250,8 @@ impl Look<'_> {
                 FileType::RegularFile => Kind::File,
                 _ => Kind::Other,
             };
-            marks += usize::from(GIT_FOLDER.iter().any(|mark| name.eq_ignore_ascii_case(mark)));
+            let all = OWN_OBJECTS.iter().chain(OBJECTS_ELSEWHERE);
+            marks.extend(all.filter(|mark| name.eq_ignore_ascii_case(mark)));
             if (self.wanted)(name) {
                 folder.wanted.push((name.to_owned(), kind));
             }
@@ -253,8 +261,8 @@ impl Look<'_> {
                 folder.folders.push((name.to_owned(), known));
             }
         }
-        folder.git = of_git || marks == GIT_FOLDER.len();
-        if folder.git {
+        folder.git = of_git || is_git_folder(|mark| marks.contains(&mark));
+        if OWN_OBJECTS.iter().all(|mark| marks.contains(mark)) {
             folder.folders.retain(|(name, _)| !name.eq_ignore_ascii_case("objects"));
         }
         Some(folder)
@@ -378,14 +386,21 @@ mod tests {
     fn git_folders_are_found_whatever_they_are_called_and_links_are_not_followed() {
         let tree = tempfile::tempdir().expect("a folder");
         let at = |name: &str| tree.path().join(name);
-        for folder in ["bare/objects", "bare/refs", "half/objects", "x/.git/sub"] {
+        for folder in ["bare/objects", "bare/refs", "half/objects", "x/.git/sub", "linked/objects/a"] {
             fs::create_dir_all(at(folder)).expect("folders");
         }
         fs::write(at("bare/HEAD"), "ref: refs/heads/x").expect("written");
         fs::write(at("half/HEAD"), "ref: refs/heads/x").expect("written");
+        fs::write(at("linked/HEAD"), "ref: refs/heads/x").expect("written");
+        fs::write(at("linked/commondir"), "../bare").expect("written");
+        // Nothing of git is in these, so they are looked into.
+        fs::write(at("linked/objects/a/.envrc"), "x").expect("written");
         fs::write(at("x/.git/sub/.envrc"), "x").expect("written");
         std::os::unix::fs::symlink(at("bare"), at("link")).expect("a link");
         let table = MountTable::workspace(tree.path(), TreeOwner::PersonsTree).expect("a mount");
-        assert_eq!(names(&TreeIndex::new(rc), &table), ["bare (git)", "x/.git (git)"]);
+        assert_eq!(
+            names(&TreeIndex::new(rc), &table),
+            ["bare (git)", "linked (git)", "linked/objects/a/.envrc", "x/.git (git)"]
+        );
     }
 }

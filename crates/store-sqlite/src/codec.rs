@@ -38,6 +38,15 @@ pub(crate) fn opt_time_at<I: RowIndex>(row: &Row<'_>, at: I) -> rusqlite::Result
     Ok(micros.map(Timestamp::from_micros))
 }
 
+/// Reads a yes or no. Any other number is what no writer of ours leaves.
+pub(crate) fn flag_at(row: &Row<'_>, at: usize) -> rusqlite::Result<bool> {
+    match row.get(at)? {
+        0i64 => Ok(false),
+        1 => Ok(true),
+        other => Err(rusqlite::Error::IntegralValueOutOfRange(at, other)),
+    }
+}
+
 fn unreadable(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
 }

@@ -1,7 +1,7 @@
 //! What readers ask: one function a question, each a statement or two in one short transaction.
 
 use portcullis_base::{
-    ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId,
+    ArtifactId, ArtifactRef, AskId, Digest, EventId, IntentId, InvocationId, OutboxId, SessionId, TenantId, Timestamp,
 };
 use portcullis_event::facts::AtRoot;
 use portcullis_event::{Event, EventType, SessionRow, ledger_of, operator_log_of};
@@ -10,7 +10,7 @@ use portcullis_store::{
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::codec::{digest_at, id, id_at, json_at, opt_id_at, opt_time_at, opt_word_at, time_at, word_at};
+use crate::codec::{digest_at, flag_at, id, id_at, json_at, opt_id_at, opt_time_at, opt_word_at, time_at, word_at};
 use crate::{heads, runs};
 
 /// A limit as SQLite takes it.
@@ -207,14 +207,16 @@ fn artifact_row(row: &Row<'_>) -> rusqlite::Result<ArtifactRow> {
             mime: row.get(3)?,
             bytes: row.get(4)?,
             lines: row.get(5)?,
-            complete: row.get(6)?,
+            complete: flag_at(row, 6)?,
             trust: word_at(row, 7)?,
             expires_at: opt_time_at(row, 8)?,
         },
-        pinned: row.get(10)?,
-        tombstone: match opt_time_at(row, 11)? {
-            Some(at) => Some(Tombstone { at, freed: row.get(12)? }),
-            None => None,
+        pinned: flag_at(row, 10)?,
+        tombstone: match (opt_time_at(row, 11)?, flag_at(row, 12)?) {
+            (Some(at), freed) => Some(Tombstone { at, freed }),
+            // No policy leaves this: the quota does not count it, so nobody serves it either, and `verify` names it.
+            (None, true) => Some(Tombstone { at: Timestamp::from_micros(0), freed: true }),
+            (None, false) => None,
         },
     })
 }

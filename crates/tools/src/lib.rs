@@ -36,8 +36,8 @@ pub use names::is_built_in;
 pub use profile::Profile;
 pub use sandbox::{SandboxTools, sandbox_tools};
 pub use shell::{
-    CarryOver, Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellParts, ShellTools, Shells,
-    carry_over, persistent_tools, run_tools, shell_tools, stock_bash,
+    CarryOver, Change, LeftBehind, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy, ShellParts, ShellTools,
+    Shells, carry_over, persistent_tools, run_tools, shell_tools, stock_bash,
 };
 pub use tasks::task_tools;
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use portcullis::{Answer, Reply};
+use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
 use portcullis_store::{Log as _, Notices as _};
 
@@ -44,11 +45,11 @@ pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<Answer> {
         ApprovalMode::Ask => None,
         // It may hide a command that a rule denies.
         ApprovalMode::Allow if ask.only_a_person => None,
-        ApprovalMode::Allow => Some(person::answer(Reply::AllowOnce, "flag", None)),
+        ApprovalMode::Allow => Some(person::answer(Reply::AllowOnce, BY_FLAG, None)),
         // Nobody looked at it, and whoever proposed it should not think so.
         ApprovalMode::Deny => {
             let words = "this run answers every ask with no (--approvals deny)".to_owned();
-            Some(person::answer(Reply::DenyWithFeedback, "flag", Some(words)))
+            Some(person::answer(Reply::DenyWithFeedback, BY_FLAG, Some(words)))
         }
     }
 }

@@ -7,7 +7,7 @@ use portcullis::harness::{Stopped, WakeEnd, Woken};
 use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
-use portcullis_event::facts::StopReason;
+use portcullis_event::facts::{BY_FLAG, StopReason};
 use portcullis_event::fold::Said;
 use portcullis_event::{AskState, Body};
 use portcullis_pipeline::{Progress, folded};
@@ -259,7 +259,7 @@ impl Drive<'_> {
                 }
             };
             let (allows, channel) = (answer.reply.allows(), answer.channel.clone());
-            let by = if channel == "flag" { format!(" by {}", self.by) } else { String::new() };
+            let by = if channel == BY_FLAG { format!(" by {}", self.by) } else { String::new() };
             let said = json!({"type": "reply", "ask_id": id, "reply": answer.reply, "channel": answer.channel});
             let grant = match self.runtime.reply(id, *answer).await {
                 // Somebody else was quicker, or its time ran out: the first answer counts, and the work goes on.

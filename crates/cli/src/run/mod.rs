@@ -273,7 +273,7 @@ impl Work<'_> {
         let used = self.used_in(&screen.wakes()).await?;
         let handed_over = self.handed_over().await?;
         let (ended, mut document) = match &outcome {
-            Outcome::Nothing if !handed_over.is_empty() => (Ended::Waits, self.waits(&[], &handed_over, screen)),
+            Outcome::Nothing if !handed_over.is_empty() => (Ended::Waits, self.waits(&[], &handed_over, screen).await),
             Outcome::Done(end) => {
                 let (ended, stop) = match (wake::refused(end), wake::contradicted(end)) {
                     (true, _) => (Ended::Failed, "refusal"),
@@ -297,7 +297,7 @@ impl Work<'_> {
                 screen.needed(&format!("it wants to go on at {at}; when that time has come: {}", self.again(None)));
                 (Ended::Done, json!({"stop": "later", "at": at}))
             }
-            Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, &handed_over, screen)),
+            Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, &handed_over, screen).await),
             Outcome::Failed(error) => {
                 let text = format!("the model failed ({}): {}", error.failure.as_str(), error.message);
                 let again = self.again(Some("go on"));
@@ -336,11 +336,11 @@ impl Work<'_> {
     }
 
     /// Every ask that nobody could answer here, every call that its client runs, and the exact commands that answer.
-    fn waits(&self, asks: &[Ask], handed_over: &[CustomRequest], screen: &Screen) -> Value {
+    async fn waits(&self, asks: &[Ask], handed_over: &[CustomRequest], screen: &Screen) -> Value {
         let again = self.again(None);
         let mut documents = Vec::new();
         for ask in asks {
-            screen.needed(&ask_view::waiting(self.world, ask));
+            screen.needed(&ask_view::waiting(self.world, ask).await);
             documents.push(ask_view::requires_action(self.world, ask)["requires_action"].take());
         }
         let mut custom = Vec::new();

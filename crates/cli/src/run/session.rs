@@ -11,7 +11,7 @@ use crate::args::{Globals, RunArgs};
 use crate::call;
 use crate::custom_tools;
 use crate::exit::failed;
-use crate::render::{DIM, Term, safe_line, styled};
+use crate::render::{DIM, Term, exact, safe_line, styled};
 use crate::world::{World, call_session, next_call_session};
 
 const CALLED: &str = "portcullis run";
@@ -66,7 +66,20 @@ async fn newest(world: &World, folder: &Path) -> Result<(SessionId, String), any
         }
     };
     match found {
-        Some(summary) => Ok((summary.session_id, summary.row.title.unwrap_or_default())),
+        // A row is where it is found by; where it works, its log says.
+        Some(summary) => {
+            let created = world.created(summary.session_id).await?;
+            if created.workspace.as_deref() != Some(&*here) {
+                let (session, verify) = (summary.session_id, world.command("audit verify"));
+                let made_in = created.workspace.unwrap_or_else(|| "no folder".to_owned());
+                return Err(failed(format!(
+                    "by its row the session {session} works in {here}, by its log in {}: somebody altered the store, see \
+                     {verify}",
+                    exact(&made_in, 4_096)
+                )));
+            }
+            Ok((summary.session_id, created.name.unwrap_or_default()))
+        }
         None => Err(failed(format!("no session of {here} to go on with; leave --continue out to begin one"))),
     }
 }

@@ -46,16 +46,22 @@ impl<'a> Said<'a> {
             "/quit" | "/exit" => Self::Quit,
             command @ ("/cost" | "/diff" | "/undo") => Self::Later(command),
             "/help" => Self::Help(HELP.to_owned()),
-            command if command.starts_with('/') && !command[1..].contains([' ', '/', '\n']) => {
-                Self::Help(format!("there is no {command}; {HELP}"))
-            }
             words if COMMANDS.contains(&words.split_whitespace().next().unwrap_or_default()) => {
                 let command = words.split_whitespace().next().unwrap_or_default();
                 Self::Help(format!("{command} stands alone on its line; {HELP}"))
             }
-            words => Self::Words(words),
+            words => match words.split_whitespace().next().filter(|first| looks_like_a_command(first)) {
+                Some(first) => Self::Help(format!("there is no {first}, and nothing was said to the model; {HELP}")),
+                None => Self::Words(words),
+            },
         }
     }
+}
+
+/// Whether a line that begins so was hardly meant for the model: `/foo`, and not `/etc/hosts`.
+fn looks_like_a_command(first: &str) -> bool {
+    let name = first.strip_prefix('/').unwrap_or_default();
+    !name.is_empty() && !name.contains('/')
 }
 
 /// What a line that begins with one of these asks for, whatever follows: it is never meant for the model.
@@ -278,8 +284,24 @@ async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
         Outcome::Interrupted => drive.screen.line(&styled(BOLD, "interrupted")),
         Outcome::Later(at) => drive.screen.line(&format!("it wants to go on at {at}; say something to go on sooner")),
         Outcome::Waits(asks) => {
-            work.waits(&asks, &work.handed_over().await?, &drive.screen);
+            work.waits(&asks, &work.handed_over().await?, &drive.screen).await;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_begins_like_a_command_is_never_said_to_the_model() {
+        for line in ["/foo", "/foo bar", " /Clear\nall", "/compact the rest"] {
+            let Said::Help(told) = Said::of(line) else { panic!("{line}") };
+            assert!(told.contains("/quit leave"), "{told}");
+        }
+        for line in ["/etc/hosts is wrong", "look at /foo", "/ is full", "//"] {
+            assert_eq!(Said::of(line), Said::Words(line), "{line}");
+        }
+    }
 }

@@ -62,6 +62,14 @@ pub fn aim(input: &str) -> Option<String> {
     })
 }
 
+/// How many claims a fact-check looked at.
+pub fn claims_checked(checked: &FinalChecked) -> String {
+    match checked.claims.len() as u64 {
+        0 => String::new(),
+        n => format!(" ({} checked)", render::count(n, "claim")),
+    }
+}
+
 /// The fact-check of an answer, in one line and one for each claim that does not hold.
 pub fn verdict(checked: &FinalChecked) -> String {
     use portcullis_event::facts::FinalVerdict;
@@ -71,7 +79,7 @@ pub fn verdict(checked: &FinalChecked) -> String {
         FinalVerdict::Stale | FinalVerdict::Unsupported => YELLOW.bold(),
         FinalVerdict::Contradicted => RED.bold(),
     };
-    let mut text = format!("fact-check: {}", styled(style, checked.verdict.as_str()));
+    let mut text = format!("fact-check: {}{}", styled(style, checked.verdict.as_str()), claims_checked(checked));
     for claim in &checked.claims {
         let said = safe_line(&claim.claim, SUMMARY_CHARS);
         let (word, fact) = (render::word(&claim.verdict), safe_line(&claim.fact, 2 * SUMMARY_CHARS));

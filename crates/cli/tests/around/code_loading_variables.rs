@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::arena::{Arena, EVERYBODY};
 use crate::common::Ran;
 
-const NAMES: [&str; 44] = [
+const NAMES: [&str; 49] = [
     "BASH_ENV",
     "ENV",
     "LD_PRELOAD",
@@ -51,6 +51,11 @@ const NAMES: [&str; 44] = [
     "IFS",
     "SHELL",
     "XDG_CONFIG_HOME",
+    "CONDARC",
+    "GUNICORN_CMD_ARGS",
+    "M4",
+    "OCTAVE_PATH",
+    "MSBuildSDKsPath",
 ];
 const HARMLESS: [&str; 6] = ["FOO", "DEBUG", "CI", "PORT", "RUST_LOG", "NODE_ENV"];
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use crate::arena::{Arena, EVERYBODY};
+use crate::arena::{Arena, EVERYBODY, Who};
 use crate::common::Ran;
 
 /// A setting, and the file of the working tree that git runs or reads because of it. `@` is the working tree on the host,
@@ -54,7 +54,7 @@ fn sh(arena: &Arena, command: &str) -> Ran {
 }
 
 /// One repository for each setting, and one more with the setting in `config.worktree`.
-fn arena_with_settings(who: crate::arena::Who) -> (Arena, Vec<String>) {
+fn arena_with_settings(who: Who) -> (Arena, Vec<String>) {
     let arena = Arena::of(who);
     let mut files = Vec::new();
     for (at, (settings, file)) in SETTINGS.iter().enumerate() {
@@ -161,7 +161,7 @@ fn l36_every_submodule_is_guarded_and_what_is_too_much_is_told() {
         sh(&arena, &attack(&files)).ends(0);
         assert_eq!(changed(&arena, &files), Vec::<&String>::new(), "{who:?}");
     }
-    let arena = Arena::of(crate::arena::Who::Root);
+    let arena = Arena::of(Who::Root);
     for at in 0..520 {
         arena.write(&format!("work/.git/modules/m{at}/HEAD"), "x\n");
         arena.write(&format!("work/.git/modules/m{at}/config"), "kept\n");
@@ -209,5 +209,77 @@ fn l31_write_asks_for_what_only_a_setting_or_a_link_makes_a_place() {
             "{broad}[[rules]]\naction = \"write\"\npath = \"scripts/hooks/pre-push\"\neffect = \"allow\"\n"
         ));
         write("scripts/hooks/pre-push").ends(0);
+    }
+}
+
+/// A repository in two folders, neither of which is called `.git`: `f` has a `HEAD` and says that the rest is in `e`.
+const IN_TWO_FOLDERS: [(&str, &str); 6] = [
+    ("e/objects/k", "x\n"),
+    ("e/refs/k", "x\n"),
+    ("e/config", "[core]\nrepositoryformatversion = 1\nbare = false\n[extensions]\nworktreeConfig = true\n"),
+    ("f/commondir", "../e\n"),
+    ("f/config.worktree", "[core]\nworktree = .\nfsmonitor = \"touch ../ran; false\"\n"),
+    ("f/HEAD", "ref: refs/heads/x\n"),
+];
+
+/// Whether a person's `git status` in `f` runs what was planted.
+fn runs_in_two_folders(arena: &Arena) -> bool {
+    let mut git = arena.as_this_person("/usr/bin/git");
+    drop(git.arg("status").current_dir(arena.path("work/f")).output());
+    arena.exists("work/ran")
+}
+
+#[test]
+fn l31_a_repository_in_two_folders_is_not_made_unasked_in_any_order() {
+    let broad = "[[rules]]\naction = \"*\"\npath = \"/workspace/**\"\neffect = \"allow\"\n";
+    for who in EVERYBODY {
+        // Each file comes last once.
+        for turn in 0..IN_TWO_FOLDERS.len() {
+            let mut order = IN_TWO_FOLDERS;
+            order.rotate_left(turn);
+            if who == Who::OrdinaryUser {
+                order.reverse();
+            }
+            let arena = Arena::of(who);
+            arena.configure(broad);
+            let mut asked = Vec::new();
+            for (name, content) in order {
+                let input = json!({ "file_path": name, "content": content }).to_string();
+                let ran = arena.run(&["call", "write", &input]);
+                if ran.code != 0 {
+                    ran.ends(3).says("built_in:runs_later");
+                    asked.push(name);
+                }
+            }
+            assert!(!asked.is_empty() && !runs_in_two_folders(&arena), "{who:?} {order:?}: {asked:?}");
+        }
+        let control = Arena::of(who);
+        for (name, content) in IN_TWO_FOLDERS {
+            control.write(&format!("work/{name}"), content);
+        }
+        assert!(runs_in_two_folders(&control), "{who:?}");
+    }
+}
+
+#[test]
+fn l36_a_repository_in_two_folders_that_a_command_makes_is_told_and_one_that_exists_is_kept() {
+    let make = |(name, content): (&str, &str)| {
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("mkdir -p {folder}; printf %s '{content}' > {name}; ")
+    };
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        sh(&arena, &IN_TWO_FOLDERS.map(make).concat())
+            .ends(0)
+            .warns("/workspace/f was not there before this command")
+            .warns("/workspace/e was not there before this command");
+        let files = ["f/commondir", "f/config.worktree", "e/config"].map(str::to_owned);
+        for file in &files {
+            arena.write(&format!("work/{file}"), "kept\n");
+        }
+        arena.write("work/f/commondir", "../e\n");
+        sh(&arena, &attack(&files)).ends(0);
+        assert_eq!(changed(&arena, &files[1..]), Vec::<&String>::new(), "{who:?}");
+        assert_eq!(arena.read("work/f/commondir"), "../e\n", "{who:?}");
     }
 }

@@ -34,6 +34,8 @@ const EXISTING: &[&str] = &[
     "linked/.git",
     "bare/config",
     "bare/hooks/post-update",
+    "far/commondir",
+    "far/config.worktree",
     "scripts/hooks/pre-push",
     "env/real.sh",
     "node_modules/dep/.git/config",
@@ -52,6 +54,8 @@ const APPEARING: &[(&str, &str)] = &[
     ("mkdir -p n; echo 'gitdir: ../x' > n/.git", "/workspace/n/.git"),
     ("mkdir -p o/.git/hooks; echo x > o/.git/config", "/workspace/o/.git"),
     ("mkdir -p p/objects p/refs; echo x > p/HEAD", "/workspace/p"),
+    ("mkdir s; echo ../e > s/commondir; echo 'ref: refs/heads/x' > s/HEAD", "/workspace/s"),
+    ("mkdir t2; touch t2/HEAD; mkdir u; mv t2/HEAD u/HEAD; echo ../e > u/commondir", "/workspace/u"),
     ("python3 -c \"import os; os.makedirs('q'); open('q/.husky','w')\"", "/workspace/q/.husky"),
     ("mkdir -p r; echo x > r/.bashrc", "/workspace/r/.bashrc"),
     ("mkdir -p node_modules/x/.git", "/workspace/node_modules/x/.git"),
@@ -62,7 +66,7 @@ fn arena_with_places(who: Who) -> Arena {
     for name in EXISTING {
         arena.write(&format!("work/{name}"), "kept\n");
     }
-    for name in ["deep/er/repo/.git/HEAD", "bare/HEAD", "bare/objects/x", "bare/refs/x"] {
+    for name in ["deep/er/repo/.git/HEAD", "bare/HEAD", "bare/objects/x", "bare/refs/x", "far/HEAD"] {
         arena.write(&format!("work/{name}"), "x\n");
     }
     arena.write("work/linked/.git", "gitdir: ../deep/er/repo/.git\n");
@@ -168,7 +172,7 @@ text = "done"
         let session = ran.id("sesn_");
         arena.run(&["sessions", "show", &session]).ends(0).says(told);
         let ask = ran.id("ask_");
-        arena.run(&["approvals", "show", &ask]).ends(0).says("since the last answer ").says(told);
+        arena.run(&["approvals", "show", &ask]).ends(0).says("  appeared        /workspace/.envrc was").says(told);
     }
 }
 
@@ -187,6 +191,12 @@ calls = [{ name = "write", input = { file_path = "go", content = "x" } }]
 [[turn]]
 calls = [{ name = "read", input = { file_path = "a.txt" } }]
 [[turn]]
+text = "finished"
+[[turn]]
+calls = [{ name = "write", input = { file_path = "b.txt", content = "x" } }]
+[[turn]]
+calls = [{ name = "write", input = { file_path = "c.txt", content = "x" } }]
+[[turn]]
 text = "done"
 "#,
         );
@@ -198,13 +208,52 @@ text = "done"
         let mut child = command.spawn().expect("`script` (util-linux) runs");
         let (mut keys, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         keys.write_all(b"go\r").expect("typed");
-        until(&mut out, "done");
+        until(&mut out, "finished");
         comes("the process that outlived its command has made its files", || arena.exists("work/made"));
         keys.write_all(b"/quit\r").expect("typed");
         until(&mut out, "/workspace/.envrc was not there before this command");
         drop(keys);
         assert!(child.wait().expect("it ends").success());
+
+        // It is a fact of the session, and the next ask shows it until a person has answered that ask.
+        let told = "/workspace/.envrc was not there before this command";
+        let session = arena.run(&["sessions", "list"]).ends(0).id("sesn_");
+        arena.run(&["sessions", "show", &session]).ends(0).says(told);
+        arena.run(&["sessions", "events", &session]).ends(0).says("warning: runs_later: /workspace/.envrc ");
+        arena.run(&["audit", "verify"]).ends(0);
+        let mut asks = Vec::new();
+        for _ in ["b.txt", "c.txt"] {
+            let ran = arena.run(&["run", "on", "--session", &session, "--model", &model]).ends(3);
+            let ask = ran.id("ask_");
+            asks.push(arena.run(&["approvals", "show", &ask]).ends(0).out);
+            arena.run(&["approvals", "allow", &ask]).ends(0);
+        }
+        assert!(asks[0].contains(told) && !asks[1].contains("was not there"), "{who:?}: {asks:?}");
     }
+}
+
+/// What a rule keeps from every command is told below each, and is no news to whoever answers.
+#[test]
+fn other_warnings_stand_in_no_ask() {
+    let arena = Arena::of(Who::Root);
+    arena.configure(
+        "[[rules]]\nid = \"no-env\"\naction = \"*\"\npath = \"**/.env\"\neffect = \"deny\"\n[[rules]]\naction = \"bash\"\nopaque = true\neffect = \"allow\"\n[[rules]]\naction = \"bash\"\neffect = \"allow\"\n",
+    );
+    arena.write("work/.env", "x\n");
+    let model = script(
+        &arena,
+        r#"
+[[turn]]
+calls = [{ name = "bash", input = { command = "f=.env; cat $f" } }]
+[[turn]]
+calls = [{ name = "write", input = { file_path = "a.txt", content = "x" } }]
+[[turn]]
+text = "done"
+"#,
+    );
+    let ran = arena.run(&["run", "go", "--model", &model]).ends(3).warns("path_hidden: ");
+    let shown = arena.run(&["approvals", "show", &ran.id("ask_")]).ends(0).out;
+    assert!(!shown.contains("path_hidden"), "{shown}");
 }
 
 #[test]

@@ -96,7 +96,11 @@ fn a_disk_that_is_full_when_an_answer_comes_is_not_the_models_failure() {
     let model = script(&world, &text);
     let mut child = world.command(&["run", "go", "--model", &model]).spawn().expect("starts");
     let mut out = child.stdout.take().expect("piped");
-    common::until(&mut out, "one two");
+    comes("the model is asked", || {
+        let all = world.run(&["sessions", "--json"]).out;
+        let sessions = all.split('"').filter(|word| word.starts_with("sesn_"));
+        sessions.map(|session| world.run(&["sessions", "events", session]).out).any(|log| log.contains("is asked"))
+    });
     fill(&world.home);
     let mut rest = String::new();
     out.read_to_string(&mut rest).expect("read");

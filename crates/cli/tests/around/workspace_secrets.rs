@@ -40,6 +40,12 @@ const NAMES: &[&str] = &[
     "vendor/.env",
     "node_modules/x/id_ed25519",
     ".venv/.aws/credentials",
+    ".rclone.conf",
+    ".dev.vars",
+    ".composer/auth.json",
+    ".aws/config",
+    "deploy_rsa",
+    "keys/ci_ed25519",
 ];
 
 fn arena_with_secrets(who: Who) -> Arena {

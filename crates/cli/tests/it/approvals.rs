@@ -26,6 +26,36 @@ fn an_edit_of_a_read_file_asks_and_prints_the_exact_commands_that_go_on() {
     assert_eq!(listed["asks"][0]["ask_id"], ask.as_str());
 }
 
+/// Whoever sees only what a call printed sees what it would do.
+#[test]
+fn an_ask_shows_the_first_lines_of_what_would_change_and_how_many_there_are() {
+    let world = World::with_file("a.txt", "alpha\nbeta\n");
+    let write = |name: &str, content: &str| {
+        let input = serde_json::json!({ "file_path": name, "content": content }).to_string();
+        world.run(&["call", "write", &input]).ends(3)
+    };
+    let ran = write("b.txt", "one").says("would change:").says("│ +one").says("touches: path /workspace/b.txt");
+    assert!(!ran.out.contains("in all") && !ran.out.contains("the first"), "{}", ran.out);
+    let long: String = (1..=90).map(|n| format!("line {n}\n")).collect();
+    let ran = write("c.txt", &long).says("│ +line 9\n").says("the first 20 of ");
+    assert!(!ran.out.contains("line 60"), "{}", ran.out);
+    let wide = write("d.txt", &"w".repeat(9_000)).says("… (9001 characters)");
+    assert!(wide.out.len() < 2_000, "{}", wide.out);
+    world.run(&["call", "read", READ]).ends(0);
+    let ran = world.run(&["call", "edit", &edit("a.txt", "beta", "gam\u{a0}ma")]).ends(3);
+    ran.says("│ -beta").says("│ +gam<U+00A0>ma");
+    world.run(&["sessions", "list"]).ends(0).says("requires_action");
+    let session = world.run(&["sessions", "list"]).id("sesn_");
+    world.run(&["sessions", "status", &session]).ends(0).says("requires_action");
+}
+
+#[test]
+fn an_ask_that_offers_no_rule_says_why() {
+    let world = World::new();
+    let ask = world.run(&["call", "shell_run", r#"{"command":"x=1; echo $x | sh"}"#]).ends(3).id("ask_");
+    world.run(&["approvals", "show", &ask]).ends(0).says("  only once       no rule can be offered");
+}
+
 #[test]
 fn show_prints_every_fact_and_the_diff() {
     let (world, ask) = asking();

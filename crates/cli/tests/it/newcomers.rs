@@ -124,3 +124,21 @@ fn an_ask_shows_a_command_so_that_a_shell_takes_it_as_it_is() {
     let shown = shown.says("argv sh -c 'grep -q world greet.txt && echo tests pass'");
     assert!(!shown.out.contains("written as"), "it says nothing more: {}", shown.out);
 }
+
+#[test]
+fn doctor_says_that_others_can_write_the_configuration_and_that_the_mark_is_missing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world.write("a.txt", "x");
+    world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).ends(0);
+    let file = world.configure("");
+    let quiet = world.run(&["doctor"]).ends(0);
+    assert!(!quiet.out.contains("by others") && !quiet.out.contains("is missing: an older"), "{}", quiet.out);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).expect("changed");
+    world.run(&["doctor"]).ends(0).says("can be written by others, who can change your rules").says("chmod go-w");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("changed");
+    std::os::unix::fs::chown(&file, Some(54_321), None).expect("these tests run as root");
+    world.run(&["doctor"]).ends(0).says("belongs to another user (54321)");
+    std::fs::remove_file(format!("{}-mark", world.database().display())).expect("removed");
+    world.run(&["doctor"]).ends(0).says("is missing: an older copy of the database would not be noticed");
+}

@@ -109,7 +109,9 @@ fn check15_explain_shows_decision_and_mapping_of_a_command() {
     world.run(&["policy", "explain", "bash", sort, "--json"]).ends(0).says("\"mapped\":null");
     // Neither.
     let make = r#"{"command":"make test"}"#;
-    world.run(&["policy", "explain", "bash", make]).ends(4).says("run it with shell_run");
+    let refused =
+        world.run(&["policy", "explain", "bash", make]).ends(1).says("refused (").says("run it with shell_run");
+    assert!(!refused.out.contains("deny"), "no rule denies it: {}", refused.out);
     assert!(world.run(&["policy", "explain", "shell_run", make, "--json"]).ends(3).json()["mapped"].is_null());
     let denied = world.configure("[[rules]]\nid = \"no-a\"\naction = \"read\"\npath = \"a.txt\"\neffect = \"deny\"\n");
     world.run(&["policy", "explain", "bash", cat]).ends(4).says("no-a");
@@ -187,6 +189,20 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
         ("action = \"write\"\nmcp_tool = \"x\"\neffect = \"deny\"", "is not decided by names of tools"),
         ("action = \"*\"\nhost = \"example.com\"\neffect = \"deny\"", "is not decided by hosts; nothing in this build"),
         ("action = \"sandbox_execute\"\neffect = \"ask\"", "stands for other tools"),
+        ("action = \"*\"\nproject = \"~/p\"\neffect = \"deny\"", "a home or a variable is not filled in"),
+        ("action = \"*\"\nproject = \"relative\"\neffect = \"deny\"", "with the absolute path of the workspace"),
+        ("action = \"*\"\nproject = \"/tmp/*\"\neffect = \"deny\"", "it is no pattern"),
+        ("action = \"*\"\nproject = \"/a/../a\"\neffect = \"deny\"", "shortest path"),
+        ("action = \"*\"\npath = \"$HOME/x\"\neffect = \"deny\"", "no variables"),
+        ("action = \"*\"\npath = \"!/workspace/x\"\neffect = \"deny\"", "`!` excludes nothing"),
+        ("action = \"*\"\nargv = [\"git;push\"]\neffect = \"deny\"", "write [\"git\",\"push\"]"),
+        ("action = \"*\"\nargv = [\"git\", \"\"]\neffect = \"deny\"", "one of its words is empty"),
+        (
+            "action = \"shell_run\"\nargv = [\"git\", \"push\"]\neffect = \"deny\"",
+            "does not hold for `bash` and `shell_exec`: the same words run there as well; write action = \"*\"",
+        ),
+        ("action = \"bash\"\nargv = [\"git\", \"push\"]\neffect = \"ask_pinned\"", "for `shell_exec` and `shell_run`"),
+        ("action = \"shell_*\"\nargv = [\"cat\"]\neffect = \"deny\"", "does not hold for `bash`:"),
     ];
     for (what, why) in dead {
         let file = world.configure(&rule(what));
@@ -198,7 +214,9 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
         "action = \"webfetch\"\nmcp_tool = \"webfetch\"\neffect = \"deny\"",
         "action = \"shell_run\"\npath = \"src/**\"\neffect = \"deny\"",
         "action = \"bash\"\npath = \"src/**\"\neffect = \"ask\"",
-        "action = \"shell_*\"\nargv = [\"cat\"]\neffect = \"deny\"",
+        "action = \"*\"\nargv = [\"cat\"]\neffect = \"deny\"",
+        "action = \"*\"\nproject = \"/a/w/\"\neffect = \"deny\"",
+        "action = \"shell_run\"\nargv = [\"cat\"]\neffect = \"allow\"",
         "action = \"shell_set_env\"\nmcp_tool = \"env:PATH\"\neffect = \"deny\"",
         "action = \"sandbox_execute\"\neffect = \"deny\"",
         "action = \"*\"\nargv = [\"find\", \".\", \"-name\", \"*.env\"]\neffect = \"deny\"",
@@ -207,6 +225,37 @@ fn check_and_doctor_report_every_rule_that_can_never_match() {
     ] {
         world.configure(&rule(what));
         world.run(&["policy", "check"]).ends(0).warns("1 rule checked: nothing wrong");
+    }
+}
+
+/// Three rules for three tools keep from one another what one rule keeps by itself.
+#[test]
+fn a_denied_command_is_denied_for_every_tool_that_runs_it_or_the_check_says_for_which_it_is_not() {
+    let world = World::new();
+    let rule = |action: &str| {
+        format!("[[rules]]\nid = \"{action}\"\naction = \"{action}\"\nargv = [\"git\", \"push\"]\neffect = \"deny\"\n")
+    };
+    world.configure(&["bash", "shell_run", "shell_exec"].map(rule).concat());
+    world.run(&["policy", "check"]).ends(0).warns("nothing wrong");
+    let held = |action: &str, tool: &str| {
+        world.configure(&rule(action));
+        let input = r#"{"command":"git push"}"#;
+        world.run(&["--profile", "code", "call", tool, input]).code == 4
+    };
+    assert!(!held("shell_run", "bash"), "the control");
+    assert!(held("*", "bash"));
+}
+
+#[test]
+fn a_project_with_a_slash_at_its_end_is_that_project() {
+    let world = World::new();
+    let workspace = world.run(&["sessions", "new", "--json"]).ends(0).id("sesn_");
+    let folder = world.run(&["sessions", "show", &workspace, "--json"]).ends(0).json()["workspace"].clone();
+    let folder = folder.as_str().expect("a folder").to_owned();
+    world.write("a.txt", "x");
+    for (project, code) in [(format!("{folder}/"), 4), (folder.clone(), 4), (format!("{folder}x"), 0)] {
+        world.configure(&format!("[[rules]]\naction = \"read\"\nproject = \"{project}\"\neffect = \"deny\"\n"));
+        assert_eq!(world.run(&["call", "read", r#"{"file_path":"a.txt"}"#]).code, code, "{project}");
     }
 }
 

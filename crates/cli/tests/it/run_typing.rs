@@ -240,6 +240,8 @@ fn commands_typed_while_it_works_are_no_words_and_what_is_typed_is_seen() {
     terminal.until("/cost comes when the turn is over");
     terminal.types("/what\r");
     terminal.until("there is no /what");
+    terminal.types("/compact the rest\r");
+    terminal.until("there is no /compact, and nothing was said to the model");
     terminal.types("/cost now\r");
     terminal.until("/cost stands alone on its line");
     world.write("go", "");

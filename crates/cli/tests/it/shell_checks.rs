@@ -257,7 +257,7 @@ fn a_program_that_is_not_installed_is_named_and_what_to_do() {
     assert!(!ran.err.contains("not installed"), "{}", ran.err);
     for tool in ["shell_run", "shell_exec"] {
         let ran = allowed(&world, tool, &line("no-such-program-4711")).ends(1);
-        ran.says("no-such-program-4711: command not found").warns("exit code 127");
+        ran.says("no-such-program-4711: command not found").warns("found no program of that name");
     }
 }
 

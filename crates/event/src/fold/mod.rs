@@ -23,14 +23,14 @@ pub use session::{QueuedCall, Session};
 pub use shell::{EndedCommand, PersistentShell, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
-pub use warned::Warned;
+pub use warned::{RUNS_LATER, Warned};
 
 use portcullis_base::{Digest, IntentId, canonical_json};
 
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 12;
+pub const FOLD_VERSION: u32 = 13;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

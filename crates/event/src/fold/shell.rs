@@ -277,7 +277,8 @@ mod tests {
     fn a_persistent_shell_counts_its_own_commands_and_ends_once() {
         let (shell_path, cwd) = ("/bin/bash".to_owned(), Some("/workspace".to_owned()));
         let opened = ShellOpened { shell_id: SHELL, shell_path, cwd };
-        let closed = |id| ShellClosed { shell_id: ShellId::from_u128(id), reason: "closed".to_owned() };
+        let closed =
+            |id| ShellClosed { shell_id: ShellId::from_u128(id), reason: "closed".to_owned(), warnings: Vec::new() };
         let log = Log::default().worker(&opened).worker(&finished(1, Some(SHELL))).worker(&finished(2, None));
         let log = log.worker(&closed(7));
         let state = log.shell().persistent().cloned().expect("it is known");

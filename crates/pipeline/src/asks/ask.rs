@@ -207,12 +207,13 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
     value
 }
 
-/// What calls of the session warned of since a person last answered.
+/// Files that run later and that commands of the session made since a person answered an ask that showed them.
 fn since_last_answer(session: &SessionShared) -> Option<Value> {
     let state = session.state();
-    let (newest, older) = state.warned.lines();
-    let older = (older > 0).then(|| format!("{older} earlier warnings; `sessions show` lists them"));
-    (!newest.is_empty()).then(|| json!(older.iter().chain(newest).collect::<Vec<_>>()))
+    let older = Some(state.warned.older()).filter(|older| *older > 0);
+    let older = older.map(|older| format!("{older} earlier warnings; `sessions show` lists them"));
+    let all: Vec<&str> = older.as_deref().into_iter().chain(state.warned.lines()).collect();
+    (!all.is_empty()).then(|| json!(all))
 }
 
 /// In which sandbox, and how far that goes here.

@@ -68,7 +68,7 @@ pub(crate) async fn write_shell(
             }
             ShellFact::Closed { shell_id, reason } => {
                 let reason = writing.word(&reason, ERROR_MAX);
-                writing.note(&ShellClosed { shell_id, reason });
+                writing.note(&ShellClosed { shell_id, reason, warnings: Vec::new() });
             }
             ShellFact::Finished(ended) => writing.finished(*ended, streams).await,
         }

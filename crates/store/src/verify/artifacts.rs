@@ -1,4 +1,5 @@
-//! Every artifact that an event names has its row, every row is as its event says, and its bytes have the hash of both.
+//! Every artifact that an event names has its row, every row is as its event says, and its bytes have the hash of both. Where
+//! a row says that a policy took the bytes, the operator log says so too. The content of every menu is there.
 
 use std::collections::HashSet;
 use std::io;
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use portcullis_base::{ArtifactId, Digest, SessionId, TenantId};
 
 use super::LogFault;
-use super::made::{NAMING, Named, is_made};
-use crate::{ArtifactRow, Artifacts, SessionKey, Store, StoreError};
+use super::made::{MENU, NAMING, Named, is_made};
+use crate::{ArtifactRow, Artifacts, Store, StoreError};
 
 /// Rows that are held at once.
 const PAGE: usize = 512;
@@ -40,18 +41,17 @@ pub async fn verify_artifacts(
                 faults.push(LogFault::Artifact { session: row.session, artifact: row.artifact.id, why });
                 continue;
             }
+            if row.tombstone.is_some() && !has_expired(store, tenant, named, row.artifact.id).await? {
+                let why = "its row says that a policy took it, and no event does";
+                faults.push(LogFault::Artifact { session: row.session, artifact: row.artifact.id, why });
+                continue;
+            }
             let sha256 = row.artifact.sha256;
             // Equal contents are kept once and hashed once; of what a policy took nothing is promised but the hash.
             if sound.contains(&sha256) || row.tombstone.is_some() {
                 continue;
             }
-            let why = match store.blob(tenant, sha256).await {
-                Ok(Some(bytes)) if Digest::of(&bytes) == sha256 => None,
-                Ok(Some(_)) | Err(StoreError::Corrupt(_)) => Some("its bytes have another hash"),
-                Ok(None) => large(&artifacts, tenant, sha256).await,
-                Err(error) => return Err(error),
-            };
-            match why {
+            match content(store, &artifacts, tenant, sha256).await? {
                 None => drop(sound.insert(sha256)),
                 Some(why) => {
                     faults.push(LogFault::Artifact { session: row.session, artifact: row.artifact.id, why });
@@ -65,7 +65,47 @@ pub async fn verify_artifacts(
             faults.push(LogFault::Artifact { session, artifact, why: "its row is gone, though an event names it" });
         }
     }
+    for (sha256, session) in named.menus().filter(|(sha256, _)| !sound.contains(sha256)) {
+        let Some(why) = content(store, &artifacts, tenant, sha256).await? else { continue };
+        // That of a session which was erased since went with it.
+        let now = Named::again(store, tenant, session, &[MENU]).await?;
+        if now.menus().any(|(named, _)| named == sha256) {
+            faults.push(LogFault::Menu { session, sha256, why });
+        }
+    }
     Ok(faults)
+}
+
+/// What is wrong with a content.
+async fn content(
+    store: &dyn Store,
+    artifacts: &Arc<dyn Artifacts>,
+    tenant: TenantId,
+    sha256: Digest,
+) -> Result<Option<&'static str>, StoreError> {
+    match store.blob(tenant, sha256).await {
+        Ok(Some(bytes)) if Digest::of(&bytes) == sha256 => Ok(None),
+        Ok(Some(_)) | Err(StoreError::Corrupt(_)) => Ok(Some("its bytes have another hash")),
+        Ok(None) => Ok(large(artifacts, tenant, sha256).await),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a policy took it, by the operator log as it was read or as it is now.
+async fn has_expired(
+    store: &dyn Store,
+    tenant: TenantId,
+    named: &Named,
+    artifact: ArtifactId,
+) -> Result<bool, StoreError> {
+    if named.expired(artifact) {
+        return Ok(true);
+    }
+    match Named::expired_by_now(store, tenant).await {
+        // The walk over that log has told of it.
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        now => Ok(now?.expired(artifact)),
+    }
 }
 
 /// Rows that came after their log was read are held against it now.
@@ -83,13 +123,10 @@ async fn still_named(
     session: SessionId,
     artifact: ArtifactId,
 ) -> Result<bool, StoreError> {
-    let mut now = Named::default();
-    let events = match store.of_kinds(SessionKey { tenant, session }, &NAMING).await {
-        Err(StoreError::Corrupt(_)) => return Ok(true),
-        events => events?,
-    };
-    events.iter().for_each(|event| now.take_in(session, event));
-    Ok(now.names(artifact))
+    match Named::again(store, tenant, session, &NAMING).await {
+        Err(StoreError::Corrupt(_)) => Ok(true),
+        now => Ok(now?.names(artifact)),
+    }
 }
 
 /// What is wrong with a large one; opening it hashes it.

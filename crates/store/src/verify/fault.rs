@@ -1,6 +1,6 @@
 //! What can be wrong with a log, and how much of a sound one is proved.
 
-use portcullis_base::{ArtifactId, EventId, SessionId};
+use portcullis_base::{ArtifactId, Digest, EventId, SessionId};
 use portcullis_event::{ChainFault, Event, LOCAL_TENANT, ledger_of, operator_log_of};
 
 /// How much of a log is proved.
@@ -55,6 +55,8 @@ pub enum LogFault {
     Grant { grant: String, why: &'static str },
     #[error("artifact {artifact} of session {session}: {why}")]
     Artifact { session: SessionId, artifact: ArtifactId, why: &'static str },
+    #[error("menu {sha256} of session {session}: {why}")]
+    Menu { session: SessionId, sha256: Digest, why: &'static str },
     #[error(
         "{}: event {recorded} was recorded, by the mark beside the database, and its log {}: the database is \
          older than it was",

@@ -1,26 +1,46 @@
 //! Rows of artifacts against the events that made them. A row is only a copy: what it serves must be what the log names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_base::{ArtifactId, ArtifactRef, SessionId, TenantId};
-use portcullis_event::facts::{ArtifactStored, Asked, TaskCompleted};
-use portcullis_event::{Event, EventBody as _, EventType, Observed};
+use portcullis_base::{ArtifactId, ArtifactRef, Digest, SessionId, TenantId};
+use portcullis_event::facts::{ArtifactStored, ArtifactsExpired, Asked, MenuFrozen, TaskCompleted};
+use portcullis_event::{Body, Event, EventBody as _, EventType, Observed, operator_log_of};
 
 use crate::{ArtifactRow, SessionKey, Store, StoreError, artifacts_named};
 
 /// Artifacts by id, each as its events name it and in whose log. Events of one artifact say the same of it, unless a log is
 /// older than a fact of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named(BTreeMap<ArtifactId, Vec<(SessionId, ArtifactRef)>>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Whose word it is that an artifact expired.
+    operator_log: SessionId,
+    artifacts: BTreeMap<ArtifactId, Vec<(SessionId, ArtifactRef)>>,
+    /// Menus by the hash of their content, and a log that names each.
+    menus: BTreeMap<Digest, SessionId>,
+    /// Artifacts of which the operator log says that they expired.
+    expired: BTreeSet<ArtifactId>,
+}
 
 impl Named {
+    /// Nothing yet.
+    #[must_use]
+    pub fn by_logs_of(tenant: TenantId) -> Self {
+        let operator_log = operator_log_of(tenant);
+        Self { operator_log, artifacts: BTreeMap::new(), menus: BTreeMap::new(), expired: BTreeSet::new() }
+    }
+
     /// The next event of a log.
     pub fn take_in(&mut self, session: SessionId, event: &Event) {
+        match &*event.body_ref() {
+            Body::MenuFrozen(menu) => drop(self.menus.entry(menu.hash).or_insert(session)),
+            Body::ArtifactsExpired(gone) if session == self.operator_log => self.expired.extend(&gone.artifacts),
+            _ => {}
+        }
         if !NAMING.contains(&event.kind) {
             return;
         }
         for artifact in artifacts_named(event) {
-            let named = self.0.entry(artifact.id).or_default();
+            let named = self.artifacts.entry(artifact.id).or_default();
             if !named.iter().any(|(of, known)| *of == session && *known == artifact) {
                 named.push((session, artifact));
             }
@@ -29,12 +49,40 @@ impl Named {
 
     /// Whether any event names it.
     pub(super) fn names(&self, artifact: ArtifactId) -> bool {
-        self.0.contains_key(&artifact)
+        self.artifacts.contains_key(&artifact)
+    }
+
+    /// Whether the operator log says that it expired.
+    pub(super) fn expired(&self, artifact: ArtifactId) -> bool {
+        self.expired.contains(&artifact)
+    }
+
+    /// Every menu, with a log that names it.
+    pub(super) fn menus(&self) -> impl Iterator<Item = (Digest, SessionId)> + '_ {
+        self.menus.iter().map(|(hash, session)| (*hash, *session))
+    }
+
+    /// What the logs of these say now of what may have come or gone since they were read.
+    pub(super) async fn again(
+        store: &dyn Store,
+        tenant: TenantId,
+        session: SessionId,
+        kinds: &[EventType],
+    ) -> Result<Self, StoreError> {
+        let mut now = Self::by_logs_of(tenant);
+        let events = store.of_kinds(SessionKey { tenant, session }, kinds).await?;
+        events.iter().for_each(|event| now.take_in(session, event));
+        Ok(now)
+    }
+
+    /// The same of what the operator log says.
+    pub(super) async fn expired_by_now(store: &dyn Store, tenant: TenantId) -> Result<Self, StoreError> {
+        Self::again(store, tenant, operator_log_of(tenant), &[ArtifactsExpired::KIND]).await
     }
 
     /// What is wrong with a row.
     pub(super) fn fault(&self, row: &ArtifactRow) -> Option<&'static str> {
-        match self.0.get(&row.artifact.id) {
+        match self.artifacts.get(&row.artifact.id) {
             None => Some("no event made it"),
             Some(named)
                 if named.iter().any(|(session, artifact)| (session, artifact) == (&row.session, &row.artifact)) =>
@@ -50,10 +98,13 @@ impl Named {
         &'a self,
         rows: &'a std::collections::HashSet<ArtifactId>,
     ) -> impl Iterator<Item = (SessionId, ArtifactId)> + 'a {
-        let missing = self.0.iter().filter(|(id, _)| !rows.contains(id));
+        let missing = self.artifacts.iter().filter(|(id, _)| !rows.contains(id));
         missing.filter_map(|(id, named)| Some((named.first()?.0, *id)))
     }
 }
+
+/// The type whose events name menus.
+pub(super) const MENU: EventType = MenuFrozen::KIND;
 
 /// Types whose events name artifacts.
 pub(super) const NAMING: [EventType; 4] = [ArtifactStored::KIND, Asked::KIND, Observed::KIND, TaskCompleted::KIND];

@@ -330,7 +330,7 @@ pub async fn verify_tenant_seen(
         logs: Vec::with_capacity(sessions.len() + 1),
         ledger_head: None,
         faults: Vec::new(),
-        named: Named::default(),
+        named: Named::by_logs_of(tenant),
     };
     let mut ledger = Ledger::default();
     let mut head = None;

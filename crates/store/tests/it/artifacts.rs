@@ -47,7 +47,7 @@ async fn s13_the_audit_names_artifacts_whose_bytes_were_changed_or_lost() {
     commit.artifacts.push(row(key, 4, small));
     let stored = |row: &ArtifactRow| world.draft(&ArtifactStored { artifact: row.artifact.clone(), intent_id: None });
     commit.events.extend(commit.artifacts.iter().map(stored).collect::<Vec<_>>());
-    let mut named = Named::default();
+    let mut named = Named::by_logs_of(world.tenant);
     let committed = store.commit(commit).await.expect("an append");
     committed.events.iter().for_each(|event| named.take_in(key.session, event));
     let audit =

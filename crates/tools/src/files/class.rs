@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use portcullis_base::Risk;
 use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, ToolFailure};
 use portcullis_policy::places::{self, Place};
-use portcullis_sandbox::tree::kind_at;
+use portcullis_sandbox::tree::{is_git_folder, kind_at};
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
 use portcullis_secret::file_names::{self, Look, SecretName};
 
@@ -13,9 +13,6 @@ use super::own::OwnWrites;
 use super::tracked::{self, Tracked};
 use super::{FileTools, sandbox};
 use crate::hand::Hand;
-
-/// What makes a folder a git folder, whatever it is called.
-const GIT_FOLDER: [&str; 3] = ["HEAD", "objects", "refs"];
 
 /// Bytes of a file in which a token or a key is looked for. Real ones have a few thousand.
 const LOOKED_AT: u64 = 1 << 20;
@@ -190,14 +187,12 @@ fn in_git_folder(mounts: &MountTable, resource: &Resource) -> Option<&'static Pl
     let names: Vec<&str> = beneath.iter().filter_map(|name| name.to_str()).collect();
     let mut folder = PathBuf::new();
     for (at, name) in names.iter().enumerate() {
-        let there = |mark: &&&str| kind_at(mount, &folder.join(mark)).is_some();
-        let present = GIT_FOLDER.iter().filter(there).count();
-        let completes = GIT_FOLDER.iter().filter(|mark| !there(mark)).all(|mark| mark.eq_ignore_ascii_case(name));
-        if present == GIT_FOLDER.len() {
+        let there = |mark: &str| kind_at(mount, &folder.join(mark)).is_some();
+        if is_git_folder(there) {
             if let Some(place) = Place::in_git_folder(&names[at..].join("/")) {
                 return Some(place);
             }
-        } else if present + 1 == GIT_FOLDER.len() && completes {
+        } else if is_git_folder(|mark| mark.eq_ignore_ascii_case(name) || there(mark)) {
             return Place::by_pattern(".git");
         }
         folder.push(name);

@@ -147,11 +147,13 @@ impl Seen {
             return Some(secret);
         }
         self.guarded.iter().find(|place| named.starts_with(place) || place.starts_with(&named))?;
-        let text = format!(
-            "{} is kept as it is, for it decides what runs outside of the sandbox; change it there, or give what is needed \
-             for this one command (`git -c user.name=…`)",
-            self.virtual_name(&named)
-        );
+        let name = self.virtual_name(&named);
+        let mut text =
+            format!("{name} is kept as it is, for it decides what runs outside of the sandbox; change it there");
+        // A setting can be given with a command; a hook cannot.
+        if named.file_name().is_some_and(|name| name == "config" || name == ".gitconfig" || name == "config.lock") {
+            text.push_str(", or give the setting with this one command (`git -c user.name=…`)");
+        }
         Some(Denial { reason: Reason::ReadOnlyMount, text })
     }
 
@@ -303,6 +305,9 @@ mod tests {
             let found = names(Network::Disabled, line);
             assert!(found.len() == 1 && found[0].starts_with(name), "{line}: {found:?}");
         }
+        let told = |line: &str| names(Network::Disabled, line).concat();
+        assert!(told("could not lock config file .git/config: Device or resource busy").contains("git -c"));
+        assert!(!told("touch: cannot touch '.git/hooks/x': Read-only file system").contains("git -c"));
         assert_eq!(
             names(Network::Disabled, "mv: cannot move 'a' to 'b': Device or resource busy"),
             Vec::<String>::new()

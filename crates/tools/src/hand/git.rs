@@ -115,7 +115,7 @@ pub(super) fn linked<'t>(gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path) 
                 && let Some(text) = read_small_beneath(end.mount.dir(), &end.beneath, NAME_BYTES)
                 && let Some(folder) = text.strip_prefix(b"gitdir:").map(name_in)
                 && let Some(from) = above(&end)
-                && let Some(folder) = gather.watch(&from, &folder, place)
+                && let Some(folder) = gather.expect(&from, &folder, place)
             {
                 repository(gather, &folder, Some(tree));
             }
@@ -172,7 +172,11 @@ fn named_folder<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, file: &str) -> O
     let file = gather.watch(folder, Path::new(file), place)?;
     let text = read_small_beneath(file.mount.dir(), &file.beneath, NAME_BYTES)?;
     let name = name_in(&text);
-    gather.watch(folder, &name, place).filter(|_| !name.as_os_str().is_empty())
+    if name.as_os_str().is_empty() {
+        return None;
+    }
+    // Where it does not exist yet, whatever is made there decides.
+    gather.expect(folder, &name, place)
 }
 
 /// The working trees that are linked to a repository: its settings hold in them too.
@@ -423,6 +427,11 @@ mod tests {
             (".git/config", "[core]\nattributesFile = attr\n"),
             ("w/attr", ""),
             ("w/.git", ""),
+            ("far/HEAD", HEAD),
+            ("far/commondir", "../common"),
+            ("far/config.worktree", "[core]\nworktree = .\nfsmonitor = ./far.sh\n"),
+            ("far/far.sh", ""),
+            ("common/config", ""),
         ]);
         let home = outer.path().to_owned();
         std::fs::write(home.join(".git/worktrees/w/gitdir"), home.join("w/.git").display().to_string())
@@ -443,6 +452,10 @@ mod tests {
             "c/.git",
             "m/h",
             "w/attr",
+            "far/commondir",
+            "far/config.worktree",
+            "far/far.sh",
+            "common/config",
         ];
         guards(&table, &[home], &wanted);
     }

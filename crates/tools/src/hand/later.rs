@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_contract::{ToolContext, ToolFailure};
+use portcullis_event::fold::RUNS_LATER;
 use portcullis_policy::places::{self, PLACES, Place, PlaceKind};
 use portcullis_sandbox::hand::{Guard, Hold};
 use portcullis_sandbox::host_way::{HostWay, Spot, host_way};
@@ -282,7 +283,7 @@ pub(crate) fn tell_appeared(context: &ToolContext, appeared: &[PathBuf]) {
 pub(crate) fn appeared_words(place: &Path) -> String {
     let why = places::runs_later(&place.to_string_lossy()).map(|place| format!(" ({})", place.why));
     format!(
-        "{} was not there before this command, or was another file or link{}; look at it before anything outside of the \
+        "{RUNS_LATER}{} was not there before this command, or was another file or link{}; look at it before anything outside of the \
          sandbox uses it",
         place.display(),
         why.unwrap_or_default()

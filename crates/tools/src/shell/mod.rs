@@ -35,7 +35,7 @@ use serde_json::Value;
 pub use carry::{CarryOver, carry_over};
 pub use live::{Change, LiveCommand, LiveShell, LiveView, NoLiveShell, ShellBusy};
 pub(crate) use persistent::persistent_with_env;
-pub use persistent::{ShellParts, Shells, persistent_tools, stock_bash};
+pub use persistent::{LeftBehind, ShellParts, Shells, persistent_tools, stock_bash};
 
 use crate::files::FileTools;
 use crate::hand::Hand;
@@ -136,6 +136,16 @@ fn accesses(action: &str, resolved: &Resolved, risk: Risk) -> Vec<AccessRequest>
 /// Why no shell can be started.
 pub(crate) fn no_shell() -> ToolFailure {
     ToolFailure::new("no_shell", "there is neither /bin/bash nor /bin/sh on this machine; install one of them")
+}
+
+/// How a command failed, with what shells mean by their own two codes.
+pub(crate) fn failed_words(code: i32) -> String {
+    let meaning = match code {
+        126 => ", by which a shell says that it cannot run the program",
+        127 => ", by which a shell says that it found no program of that name in the sandbox",
+        _ => "",
+    };
+    format!("the command ended with exit code {code}{meaning}")
 }
 
 /// Why the book showed nothing. The store's own words may name places on the host and stay inside.

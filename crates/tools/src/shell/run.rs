@@ -21,7 +21,7 @@ use super::around::Would;
 use super::line::{With, one_is_an_answer, streams, without_nul};
 use super::line_input::{LineInput, ran, semantics};
 use super::view::StateView;
-use super::{Brings, ShellTools, no_shell};
+use super::{Brings, ShellTools, failed_words, no_shell};
 use crate::executor;
 use crate::files::failure;
 use crate::hand::{self, Hand, Ran, Reach};
@@ -182,7 +182,7 @@ fn exit(ran: &Ran) -> (Option<i32>, Option<i32>) {
 
 fn ended_words(ran: &Ran) -> String {
     let how = match ran.ended.exit {
-        Exit::Code(code) => format!("the command ended with exit code {code}"),
+        Exit::Code(code) => failed_words(code),
         Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
     };
     match ran.denials.first() {

@@ -33,7 +33,7 @@ use crate::shell::line::{brief, one_is_an_answer};
 use crate::shell::live::{Change, LiveShell as _};
 use crate::shell::posture::{Posture, ShellView};
 use crate::shell::view::{EnvView, StateView};
-use crate::shell::{HOME, unseen};
+use crate::shell::{HOME, failed_words, unseen};
 
 /// What a call wants.
 pub(super) struct Job {
@@ -380,7 +380,7 @@ impl Persistent {
                     Ok(())
                 }
                 (status, _) => {
-                    let text = format!("the command ended with exit code {status}");
+                    let text = failed_words(i32::from(status));
                     Err(ToolFailure::command(Some(i32::from(status)), None, text))
                 }
             },

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use portcullis_contract::{BuildError, Caller, Tool, ToolName};
 
-pub use shells::{ShellParts, Shells};
+pub use shells::{LeftBehind, ShellParts, Shells};
 
 use super::{Alone, ShellTools, WithEnv};
 use crate::command::ReadHand;

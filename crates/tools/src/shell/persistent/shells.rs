@@ -58,7 +58,16 @@ struct Inner {
     /// Counts what becomes of commands, so that it can be waited for.
     ends: watch::Sender<u64>,
     /// What was found when a shell ended that no call ended: told by the next call of its session, or at the shutdown.
-    left_behind: Mutex<Vec<(SessionId, PathBuf)>>,
+    left_behind: Mutex<Vec<(SessionId, ShellId, PathBuf)>>,
+}
+
+/// What a shell left behind that no call has told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftBehind {
+    pub session: SessionId,
+    pub shell: ShellId,
+    /// One for each place that something outside of the sandbox would run.
+    pub warnings: Vec<String>,
 }
 
 /// What a call wants of its session's shell.
@@ -156,12 +165,12 @@ impl Shells {
     /// What was found when shells of a session ended, to be told now.
     fn found_later(&self, session: SessionId) -> Vec<PathBuf> {
         let mut left = self.0.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
-        left.extract_if(.., |(owner, _)| *owner == session).map(|(_, place)| place).collect()
+        left.extract_if(.., |(owner, ..)| *owner == session).map(|(.., place)| place).collect()
     }
 
     /// Ends all of them; nothing is started any more once this has begun. What they left behind and no call has told is
-    /// given back, for a person.
-    pub async fn shutdown(&self) -> Vec<(SessionId, String)> {
+    /// given back, to be written down and told to a person.
+    pub async fn shutdown(&self) -> Vec<LeftBehind> {
         // Before the map is emptied: who comes later sees it, who came earlier is in the map.
         self.0.closing.store(true, Ordering::SeqCst);
         let all: Vec<Arc<Live>> = self.live().drain().map(|(_, live)| live).collect();
@@ -169,7 +178,13 @@ impl Shells {
         self.0.tasks.close();
         self.0.tasks.wait().await;
         let left = std::mem::take(&mut *self.0.left_behind.lock().unwrap_or_else(PoisonError::into_inner));
-        left.into_iter().map(|(session, place)| (session, appeared_words(&place))).collect()
+        let mut by_shell: BTreeMap<(SessionId, ShellId), Vec<PathBuf>> = BTreeMap::new();
+        for (session, shell, place) in left {
+            by_shell.entry((session, shell)).or_default().push(place);
+        }
+        let words = |places: Vec<PathBuf>| places.iter().map(|place| appeared_words(place)).collect();
+        let all = by_shell.into_iter();
+        all.map(|((session, shell), places)| LeftBehind { session, shell, warnings: words(places) }).collect()
     }
 
     /// Takes a shell out that died of its command. If the session has another one by now, that is left alone, and
@@ -286,7 +301,7 @@ impl Shells {
             // Before the lock is given back: whoever looks next finds either these or the places themselves.
             if let Some(registry) = registry.upgrade() {
                 let mut left = registry.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
-                left.extend(appeared.into_iter().map(|place| (session, place)));
+                left.extend(appeared.into_iter().map(|place| (session, ended.start.id, place)));
             }
             *before = now;
         });
