@@ -1,20 +1,20 @@
 //! Every command that a line may run, for rules (tool-contract 13.3).
 
+use super::analysis::{Analysis, Redirected};
+use super::folders::{self, Course, Folder};
+use super::known::Reads;
+use super::marks::{self, Open};
+use super::parse::parse;
+use super::raw_word::{holds_index, openness, shown, unquoted};
+use super::unwrap::{self, Inner};
+use super::vars::Vars;
+use super::word::{self, Word};
+use super::{builtin, fed, given, hidden, inline, known, made, names, replaced, screen, stage, started_in};
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
     CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
     ProcessSubstitutionKind, RedirectList, SeparatorOperator, SimpleCommand, Word as Raw,
 };
-use portcullis_base::{OpenWord, OtherForm};
-
-use super::folders::{self, Course, Folder};
-use super::known::Reads;
-use super::marks::{self, Open};
-use super::parse::parse;
-use super::unwrap::{self, Inner};
-use super::vars::Vars;
-use super::word::{self, Unread, Word};
-use super::{builtin, fed, given, hidden, inline, known, made, names, replaced, screen, stage, started_in};
 
 /// Layers of wrappers, shells and substitutions that are followed.
 const DEPTH_MAX: usize = 8;
@@ -28,43 +28,6 @@ const GUESSED_TAILS: usize = 16;
 
 /// Bytes that are parsed for one line, with what its wrappers hand on.
 const PARSED_MAX: usize = 2 * screen::LINE_MAX;
-
-/// What a line would run, as far as its text tells.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Analysis {
-    /// Every simple command by its words, wherever in the line it stands. A word that is not literal is
-    /// given as it is written. A command that runs in two folders is there twice.
-    pub commands: Vec<Vec<String>>,
-    /// Of each of `commands`: the folder it runs in.
-    pub folders: Vec<Folder>,
-    /// Those of `commands` that the line gives input by a pipe, a here-document, a here-string or a file, and
-    /// that may do more with it than show it. Their words do not tell what they do.
-    pub fed: Vec<Vec<String>>,
-    /// Files that redirections name.
-    pub redirections: Vec<Redirected>,
-    /// What could not be told, each for one reason. If there is any, the line is opaque.
-    pub opaque: Vec<String>,
-    /// Of each of `commands`: the words that become known only when the line runs.
-    pub open: Vec<Vec<OpenWord>>,
-    /// Of each of `commands`: the same by the names of what its program is a link to; see [`Analysis::linked`].
-    pub linked: Vec<Vec<OtherForm>>,
-    /// Whether the line may run any program at all without naming it. Words that are open are not counted.
-    pub hides: bool,
-    /// Of those of `commands` that may run what they read: the text that the line gives them.
-    pub inputs: Vec<(Vec<String>, String)>,
-    /// A word about folders may mean something else than it says: folders of nested lines are unknown.
-    pub(super) unsettled: bool,
-    /// The line may put something else where a folder is that it changes into: only where it starts is known.
-    pub(super) replaced: bool,
-}
-
-/// A file that a redirection opens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redirected {
-    /// As it is written, without its quotes.
-    pub path: String,
-    pub writes: bool,
-}
 
 /// Takes a line apart. What is not understood is never left out: it makes the line opaque.
 #[must_use]
@@ -669,38 +632,4 @@ impl Walk {
             }
         }
     }
-}
-
-/// Whether a substitution stands in brackets somewhere, however it is quoted.
-fn holds_index(line: &str) -> bool {
-    let bare: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '\\' | ' ')).collect();
-    ["[$(", "[`", "[${", "[$["].iter().any(|start| bare.contains(start))
-}
-
-/// Whether a word that is not literal becomes known only when the line runs. A home is a folder whose name does not
-/// matter; braces without a list stand for themselves.
-fn openness(why: Unread, raw: &str) -> Option<Open> {
-    let expands = raw.contains(['$', '`', '*', '?']);
-    match why {
-        Unread::Tilde if !expands && raw.contains('/') => None,
-        Unread::Tilde if !expands => Some(Open::One),
-        Unread::Braces if !expands && !raw.contains(',') && !raw.contains("..") => None,
-        Unread::LookAlike(_) if !expands => None,
-        Unread::Unfinished => Some(Open::Many),
-        _ => Some(marks::spread(raw)),
-    }
-}
-
-/// A word that is not literal, without its quotes, so that `sh -c "rm $x"` is still seen to run `rm`.
-fn unquoted(raw: &str) -> String {
-    raw.replace("\\\"", "\"").chars().filter(|c| !matches!(c, '"' | '\'')).collect()
-}
-
-/// Bounded, for a sentence.
-fn shown(text: &str) -> String {
-    let mut out: String = text.chars().take(80).collect();
-    if out.len() < text.len() {
-        out.push('…');
-    }
-    out
 }

@@ -8,6 +8,7 @@
 //! understood is refused, or opaque.
 
 mod analyse;
+mod analysis;
 mod assigned;
 mod builtin;
 mod cut;
@@ -31,6 +32,7 @@ pub mod options;
 mod parse;
 pub mod place;
 mod plan;
+mod raw_word;
 mod replaced;
 mod runners;
 mod screen;
@@ -47,7 +49,8 @@ mod vars;
 pub mod verbs;
 mod word;
 
-pub use analyse::{Analysis, Redirected, analyse, forms, forms_of_line, unwrapped};
+pub use analyse::{analyse, forms, forms_of_line, unwrapped};
+pub use analysis::{Analysis, Redirected};
 pub use folders::Folder;
 pub use known::{Reads, is_known, reads};
 pub use leaves::leaves;

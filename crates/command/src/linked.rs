@@ -2,7 +2,8 @@
 
 use portcullis_base::{OpenWord, OtherForm};
 
-use crate::analyse::{Analysis, forms_in};
+use crate::analyse::forms_in;
+use crate::analysis::Analysis;
 use crate::folders::Folder;
 use crate::{hidden, marks};
 
