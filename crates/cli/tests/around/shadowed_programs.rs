@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, EVERYBODY, Who};
+use crate::common::Ran;
 
 /// Ways to have `touch` mean something else. Each makes `evil` when `touch granted` is run after it.
 const SHADOWS: [(&str, &str); 14] = [
@@ -42,14 +43,34 @@ fn arena(who: Who) -> Arena {
     arena
 }
 
+/// Ways to give a program another name in the shell. None of them names the verb `made`.
+const OTHER_NAMES: [(&str, &str); 10] = [
+    ("an alias", "alias g=touch"),
+    ("an alias by its table", "BASH_ALIASES[g]=touch"),
+    ("an alias among others", "alias ll='ls -l' g=touch"),
+    ("an alias behind a condition", "true && alias g=touch"),
+    ("an alias in a loop", "for n in g; do alias $n=touch; done"),
+    ("a remembered path", "hash -p /usr/bin/touch g"),
+    ("a remembered path by its table", "BASH_CMDS[g]=/usr/bin/touch"),
+    ("another PATH", "export PATH=/workspace/links:$PATH"),
+    ("a declared PATH", "declare -x PATH=/workspace/links:/usr/bin"),
+    ("what runs for an unknown name", "command_not_found_handle() { shift; touch \"$@\"; }"),
+];
+
 /// Runs these lines one after another in one shell, with every ask answered yes. Tells which of them were asked about.
 fn run(arena: &Arena, lines: &[&str]) -> Vec<bool> {
+    let (ran, asked) = try_run(arena, lines);
+    ran.ends(0);
+    asked
+}
+
+fn try_run(arena: &Arena, lines: &[&str]) -> (Ran, Vec<bool>) {
     let turn =
         |line: &&str| format!("[[turn]]\ncalls = [{{ name = \"bash\", input = {{ command = {} }} }}]\n", json!(line));
     let script: String = lines.iter().map(turn).chain(["[[turn]]\ntext = \"done\"\n".to_owned()]).collect();
     arena.write("home/script.toml", &script);
     let model = format!("scripted:{}", arena.path("home/script.toml").display());
-    arena.run(&["--approvals", "allow", "run", "--model", &model, "go"]).ends(0);
+    let ran = arena.run(&["--approvals", "allow", "run", "--model", &model, "go"]);
     let session = arena.run(&["sessions"]).ends(0).id("sesn_");
     let events: Vec<Value> = arena.run(&["sessions", "events", &session, "--json"]).ends(0).lines();
     let payload =
@@ -57,7 +78,8 @@ fn run(arena: &Arena, lines: &[&str]) -> Vec<bool> {
     let of = |kind: &str| -> Vec<Value> { events.iter().filter(|event| event["type"] == kind).map(payload).collect() };
     let asked = of("tool.permission.asked");
     let intents = of("tool.intent");
-    intents.iter().map(|intent| asked.iter().any(|ask| ask["intent_id"] == intent["intent_id"])).collect()
+    let was_asked = |intent: &Value| asked.iter().any(|ask| ask["intent_id"] == intent["intent_id"]);
+    (ran, intents.iter().map(was_asked).collect())
 }
 
 #[test]
@@ -80,6 +102,27 @@ fn a_rule_about_a_program_answers_where_nothing_was_changed_and_in_a_fresh_shell
             let asked = run(&arena, &[line, "touch granted"]);
             assert_eq!(asked.last(), Some(&false), "{line} as {who:?}");
             assert!(arena.exists("work/granted") && !arena.exists("work/evil"));
+        }
+    }
+}
+
+/// A line that was allowed gives a denied command another name; the next line uses that name.
+#[test]
+fn l31_under_approvals_allow_a_name_that_may_mean_a_denied_command_waits_for_a_person() {
+    let deny = "[[rules]]\nid = \"no-touch\"\naction = \"*\"\nargv = [\"touch\", \"made\"]\neffect = \"deny\"\n";
+    for who in EVERYBODY {
+        for (kind, line) in OTHER_NAMES {
+            for (rules, made) in [("", true), (deny, false)] {
+                let arena = Arena::of(who);
+                arena.configure(rules);
+                arena.write("work/links/README", "");
+                std::os::unix::fs::symlink("/usr/bin/touch", arena.path("work/links/g")).expect("linked");
+                let (ran, _) = try_run(&arena, &[line, "g made"]);
+                assert_eq!(arena.exists("work/made"), made, "{kind} as {who:?}: {}{}", ran.out, ran.err);
+                if !made {
+                    assert!(format!("{}{}", ran.out, ran.err).contains("no-touch"), "{kind}: {}{}", ran.out, ran.err);
+                }
+            }
         }
     }
 }

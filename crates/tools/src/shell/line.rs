@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_base::{EnvKey, Reason, Risk, RiskSet};
+use portcullis_base::{CommandFacts, EnvKey, Reason, Risk, RiskSet};
 use portcullis_command::{self as command, Folder};
 use portcullis_contract::{
     AccessRequest, Action, Caller, Content, Precondition, Prepared, Resolved, Resource, ResourceKind, SpoolRef,
@@ -88,7 +88,10 @@ impl ShellTools {
             }
         }
         if untold.peek().is_some() {
-            let whole = AccessRequest::new(Action::new(action), Resource::opaque(line), RiskSet::from([Risk::Execute]));
+            // Whatever a rule denies may be among it.
+            let anything =
+                Resource { command: CommandFacts { hides: true, ..CommandFacts::default() }, ..Resource::opaque(line) };
+            let whole = AccessRequest::new(Action::new(action), anything, RiskSet::from([Risk::Execute]));
             requests.push(untold.fold(whole, |whole, why| whole.fact(UNTOLD, &why.raw)));
         }
         requests
