@@ -396,7 +396,9 @@ impl Document<'_> {
     }
 
     fn unknown(&self, offset: usize, key: &str, known: &[&str]) -> anyhow::Error {
-        let near = similar::get_close_matches(key, known, 1, 0.0).first().copied().unwrap_or("rules");
+        let likeness = |known: &&&str| strsim::normalized_damerau_levenshtein(key, known);
+        let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let near = nearest.copied().unwrap_or("rules");
         self.fault(offset, &format!("unknown key `{key}`; the nearest known one is `{near}`"))
     }
 

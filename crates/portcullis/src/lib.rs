@@ -72,5 +72,5 @@ pub use portcullis_sandbox::hand;
 pub use portcullis_secret::{SealingKey, SecretText};
 pub use portcullis_store::{Artifacts, LeaseOwner, MemoryArtifacts, MemoryStore, Store, StoreError};
 pub use portcullis_tools::hand::{HandSettings, NetworkAccess};
-pub use portcullis_tools::{Profile, instead};
+pub use portcullis_tools::{Profile, instead, unified_diff};
 pub use tokio_util::sync::CancellationToken;

@@ -13,7 +13,6 @@ mod artifacts;
 mod command;
 mod count;
 mod diff;
-mod edits;
 mod files;
 mod first_look;
 pub mod hand;
@@ -30,6 +29,7 @@ mod tasks;
 
 pub use artifacts::artifact_tools;
 pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
+pub use diff::{LineChange, unified_diff};
 pub use files::{CoverageRule, FileTools, file_tools};
 pub use first_look::{FirstLook, ShellKnown, first_look};
 pub use names::is_built_in;

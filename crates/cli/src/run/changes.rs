@@ -183,9 +183,7 @@ pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
         let name = safe_line(&first.target, 200);
         match (before, after) {
             (Ok(before), Ok(after)) => {
-                let changes = similar::TextDiff::from_lines(&before, &after);
-                let unified = changes.unified_diff().header(&name, &name).to_string();
-                text.push_str(&render::diff(&unified));
+                text.push_str(&render::diff(&portcullis::unified_diff(&name, Some(&before), &after).text));
             }
             (Err(error), _) | (_, Err(error)) => text.push_str(&format!("{name}: {error}\n")),
         }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::write::{changed, not_read, report, require_values, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
-use crate::diff::unified;
+use crate::diff::unified_diff;
 use crate::let_go::LetGo;
 use crate::{diff_of, executor, on_disk, synced};
 
@@ -108,7 +108,7 @@ async fn check(
         let facts = vec![("replacements".to_owned(), edit.replacement.count.to_string())];
         let (old, new) = (edit.old, edit.replacement.after);
         let diff = diff_of(size.max(new.text().len() as u64), move || {
-            unified(shown(&place), Some(old.text()), new.text()).shown()
+            unified_diff(shown(&place), Some(old.text()), new.text()).shown()
         });
         Ok(Prepared { diff: Some(diff), facts, ..Prepared::default() })
     })
@@ -200,7 +200,7 @@ fn edit(
     let after = replacement.after.to_bytes();
     let plan = WritePlan { content: &after, expect: Expect::Sha256(before), create_parents: false };
     let after_text = String::from_utf8_lossy(&after);
-    let change = || unified(shown(&place), Some(&String::from_utf8_lossy(&old.to_bytes())), &after_text);
+    let change = || unified_diff(shown(&place), Some(&String::from_utf8_lossy(&old.to_bytes())), &after_text);
     let (mut written, change) =
         parts.writing(&place, || sandbox::write_file_while(&place, &plan, change).map_err(failure))?;
     replaced.take(std::mem::take(&mut written.replaced));

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
-use crate::diff::{Change, unified};
+use crate::diff::{LineChange, unified_diff};
 use crate::let_go::LetGo;
 use crate::{diff_of, executor, on_disk, page, synced};
 
@@ -112,7 +112,7 @@ async fn check(
     if place.kind().is_none() {
         require_values(&place, "", &input.content)?;
         let (bytes, content) = (input.content.len(), Arc::clone(&input));
-        let diff = diff_of(bytes as u64, move || unified(shown(&place), None, &content.content).shown());
+        let diff = diff_of(bytes as u64, move || unified_diff(shown(&place), None, &content.content).shown());
         return Ok(Prepared { diff: Some(diff), facts: facts(true, bytes), ..Prepared::default() });
     }
     require_file(&place).map_err(precondition)?;
@@ -134,7 +134,7 @@ async fn check(
         let bytes = new.len();
         let compare = move || {
             let old = String::from_utf8(old.to_bytes()).unwrap_or_default();
-            unified(shown(&place), Some(&old), &new).shown()
+            unified_diff(shown(&place), Some(&old), &new).shown()
         };
         Ok((diff_of(size.max(bytes as u64), compare), bytes))
     })
@@ -272,7 +272,7 @@ fn write(
     };
     let plan = WritePlan { content: content.as_bytes(), expect, create_parents: true };
     let old = before.as_deref().map(String::from_utf8_lossy);
-    let change = || unified(shown(&place), old.as_deref(), &content);
+    let change = || unified_diff(shown(&place), old.as_deref(), &content);
     let (mut written, change) =
         parts.writing(&place, || sandbox::write_file_while(&place, &plan, change).map_err(failure))?;
     replaced.take(std::mem::take(&mut written.replaced));
@@ -312,7 +312,7 @@ fn known(place: &sandbox::Resolved, baseline: &Baseline) -> Result<TextFile, Too
 
 /// What [`report`] made on the way.
 pub(super) struct Reported {
-    pub(super) change: Change,
+    pub(super) change: LineChange,
     pub(super) diff_artifact: String,
 }
 
@@ -322,7 +322,7 @@ pub(super) fn report(
     place: &sandbox::Resolved,
     written: &Written,
     after: &str,
-    change: Change,
+    change: LineChange,
 ) -> Result<Reported, ToolFailure> {
     const TEXT: &str = "text/plain";
     for dir in &written.created_dirs {
