@@ -31,6 +31,8 @@ pub struct Caller {
     pub turn_id: TurnId,
     /// The intent.
     pub intent_id: IntentId,
+    /// Of a call that was asked about: the [`crate::Around::asker_env`] of that ask, to run with. Empty for any other call.
+    pub asker_env: BTreeMap<String, String>,
 }
 
 /// The invocation was told to stop; return as soon as you can.

@@ -1,5 +1,6 @@
 //! What decides what a call does besides its input: its folder, its environment, the programs it starts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ pub struct Around {
     pub bound: Vec<Bound>,
     /// What a person is shown of it, by name.
     pub facts: Vec<(String, String)>,
+    /// Variables of this process that the call would run with, such as `PATH`. The ask keeps them in clear, so that the
+    /// approved call runs with the same ones in any process. No secrets.
+    pub asker_env: BTreeMap<String, String>,
 }
 
 /// A look at the surroundings of a call. It costs time, so the runtime looks only where somebody is asked, and once more

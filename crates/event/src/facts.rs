@@ -1,6 +1,8 @@
 //! The payloads of the facts that one intent leaves behind, in the order of the phases
 //! (tool-contract §22), and those of sessions and ledgers.
 
+use std::collections::BTreeMap;
+
 use portcullis_base::{
     AgentId, ArtifactId, ArtifactRef, AskId, Code, Digest, EventId, GrantId, IntentId, InvocationId, IsolationLevel,
     MenuId, MessageId, Reason, Recorded, RegistrationId, SessionId, SideEffects, Timestamp, TurnId,
@@ -279,6 +281,9 @@ pub struct Asked {
     /// What else decides what the call does; asks of before 0.2 have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundTo>,
+    /// Variables of the asking process that the approved call runs with, such as `PATH`; asks of before have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asker_env: BTreeMap<String, String>,
     /// What a remembered allow would answer and for whom (tool-contract 13.5); none if no rule is suggested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grantable: Option<Grantable>,

@@ -421,6 +421,7 @@ impl World {
             principal: "user:test".to_owned(),
             shown: portcullis_base::Digest::of(b"shown"),
             bound: Vec::new(),
+            asker_env: std::collections::BTreeMap::new(),
         });
         (ask_id, draft)
     }

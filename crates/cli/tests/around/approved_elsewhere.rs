@@ -2,11 +2,12 @@
 //! the approved command does; the approval must then be void, and say which thing is another one.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::{Value, json};
 
 use crate::arena::{Arena, EVERYBODY};
+use crate::common::Ran;
 
 /// One way to have an approved command do something else.
 struct Attack {
@@ -136,7 +137,7 @@ fn attacks() -> Vec<Attack> {
             input: by_value(),
             before: |_| {},
             between: |arena| set(arena, "WHICH", "other"),
-            names: "the environment is",
+            names: "the variable WHICH was not shown",
             elsewhere: "work/made-other",
         },
         Attack {
@@ -145,7 +146,7 @@ fn attacks() -> Vec<Attack> {
             input: by_value(),
             before: |arena| set(arena, "WHICH", "shown"),
             between: |arena| set(arena, "WHICH", "other"),
-            names: "the environment",
+            names: "the variable WHICH is another one",
             elsewhere: "work/made-other",
         },
         Attack {
@@ -154,7 +155,7 @@ fn attacks() -> Vec<Attack> {
             input: by_value(),
             before: |arena| set(arena, "WHICH", "shown"),
             between: |arena| drop(arena.run(&["call", "shell_unset_env", r#"{"key":"WHICH"}"#]).ends(0)),
-            names: "the environment",
+            names: "the variable WHICH was shown",
             elsewhere: "work/made-",
         },
         Attack {
@@ -345,7 +346,7 @@ fn the_script_and_the_programs_are_shown_and_no_value_of_the_environment_is_kept
     shown.says("programs: make = ");
     let session = arena.run(&["sessions"]).ends(0).id("sesn_");
     let events = arena.run(&["sessions", "events", &session, "--json"]).ends(0).out;
-    assert!(events.contains("the environment") && !events.contains("value-that-nobody-keeps"));
+    assert!(events.contains("the variable HARMLESS") && !events.contains("value-that-nobody-keeps"));
 }
 
 /// A root and a folder below it with the same names in them, each of which tells where it lies.
@@ -454,5 +455,35 @@ fn no_rule_about_words_answers_for_a_script_in_an_unknown_folder() {
     // The control: the same words in a folder that is known, and programs of the system anywhere.
     for line in ["make", "cd sub; make", "cd sub; ./go.sh", "popd; ls", "[ -d sub ] && cd sub; cargo test"] {
         assert_eq!(decision(line), "allow", "{line}");
+    }
+}
+
+/// A person answers in another terminal than the one that asked. The call runs with the `PATH` that was shown to nobody
+/// else: the asker's.
+#[test]
+fn an_approved_command_finds_the_programs_of_the_process_that_asked() {
+    for who in EVERYBODY {
+        let arena = Arena::of(who);
+        for (folder, text) in [("home/.local/bin", "asker"), ("home/other/bin", "answerer")] {
+            arena.write(&format!("{folder}/which-one"), &format!("#!/bin/sh\necho {text} > told\n"));
+            let path = arena.path(&format!("{folder}/which-one"));
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("made runnable");
+        }
+        let path = |folder: &str| format!("{}:/usr/bin:/bin", arena.path(folder).display());
+        let call = ["call", "shell_run", r#"{"command":"which-one"}"#];
+        let with = |args: &[&str], folder: &str| -> Ran {
+            let mut command = arena.command(args);
+            command.env("PATH", path(folder)).env("GOROOT", arena.path(folder));
+            command.output().expect("it runs").into()
+        };
+        let ask = with(&call, "home/.local/bin").ends(3).id("ask_");
+        with(&["approvals", "allow", &ask], "home/other/bin").ends(0);
+        assert_eq!(arena.read("work/told").trim(), "asker", "{who:?}");
+        // The control: asked from there, the other one runs.
+        fs::remove_file(arena.path("work/told")).expect("removed");
+        let ask = with(&call, "home/other/bin").ends(3).id("ask_");
+        let answered = with(&["approvals", "allow", &ask], "home/.local/bin");
+        assert!(arena.exists("work/told"), "{who:?}: {}{}", answered.out, answered.err);
+        assert_eq!(arena.read("work/told").trim(), "answerer", "{who:?}");
     }
 }

@@ -22,6 +22,8 @@ pub struct Ask {
     pub shown: Digest,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundTo>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asker_env: BTreeMap<String, String>,
     pub expires_at: Timestamp,
     pub reply: Option<Replied>,
     pub root: Option<AtRoot>,
@@ -52,6 +54,7 @@ impl Asks {
                         principal: asked.principal.clone(),
                         shown: asked.shown,
                         bound: asked.bound.clone(),
+                        asker_env: asked.asker_env.clone(),
                         expires_at: asked.expires_at,
                         reply: None,
                         root: asked.root,

@@ -30,7 +30,7 @@ use portcullis_base::{Digest, IntentId, canonical_json};
 use crate::Event;
 
 /// Snapshots of another version are thrown away: they are a cache.
-pub const FOLD_VERSION: u32 = 13;
+pub const FOLD_VERSION: u32 = 14;
 
 /// Everything the runtime knows of one session, rebuilt from its log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -107,6 +107,7 @@ pub(crate) async fn raise(
         principal: session.gate.principal.clone(),
         shown: shown(session, question),
         bound: binding::to(session, question),
+        asker_env: binding::asker_env(session, question),
         grantable,
         held_by: question.held_by,
         root,

@@ -1,6 +1,8 @@
 //! What an approval is bound to besides the input, the accesses and the diff (tool-contract 13.7): the folder by its
 //! identity, the environment, programs, scripts, network and mounts, as the tool found them.
 
+use std::collections::BTreeMap;
+
 use portcullis_contract::Around;
 use portcullis_event::facts::BoundTo;
 
@@ -10,6 +12,13 @@ use crate::sessions::session::SessionShared;
 /// The surroundings of a question as its event keeps them: words, and a keyed digest of each value.
 pub(crate) fn to(session: &SessionShared, question: &Question<'_>) -> Vec<BoundTo> {
     question.around().map(|around| of(session, around)).unwrap_or_default()
+}
+
+/// The variables of this process that the question was asked with.
+pub(crate) fn asker_env(session: &SessionShared, question: &Question<'_>) -> BTreeMap<String, String> {
+    let variables = question.around().into_iter().flat_map(|around| &around.asker_env);
+    let masked = |text: &String| session.gate.redactor.redact_text(text).into_owned();
+    variables.map(|(name, value)| (name.clone(), masked(value))).collect()
 }
 
 /// The same of one look.

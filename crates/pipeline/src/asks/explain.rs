@@ -1,6 +1,8 @@
 //! What the gate would decide about a call, without admitting it: nothing is run, recorded or opened. The checks that
 //! look at content (is a file as it was read?) come after the rules and are not made.
 
+use std::collections::BTreeMap;
+
 use portcullis_base::{Code, IntentId, MessageId, Phase, RiskSet, SessionId, TurnId};
 use portcullis_contract::{Caller, Semantics, seam};
 use portcullis_event::facts::Verdict;
@@ -78,6 +80,7 @@ impl Gate {
             call_id: "explain".to_owned(),
             turn_id: TurnId::make(&*gate.ids, now),
             intent_id: IntentId::make(&*gate.ids, now),
+            asker_env: BTreeMap::new(),
         };
         let semantics = seam::semantics(&registered.tool);
         let decoded = match guarded(|| seam::decode(&registered.tool, input)) {

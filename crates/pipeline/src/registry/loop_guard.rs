@@ -132,22 +132,28 @@ impl LoopGuard {
     }
 }
 
-/// What a model or the world could tell one end from another by; ids and times are not part of it.
+/// What a model or the world could tell one end from another by: what it was shown and what changed. Ids and times are
+/// not part of it: the summary and the structured form of a command name how long it took.
 fn end_of(observed: &Observed) -> Digest {
     if observed.code.known() == Some(Code::BackgroundStarted) {
         // All else it says is the id of its task.
         return digest(&json!(observed.code));
     }
-    let texts: Vec<_> = observed.content.iter().map(|part| part.text.as_deref().unwrap_or_default()).collect();
+    let kept: Vec<_> = observed.artifacts.iter().map(|artifact| (artifact.id.to_string(), artifact.sha256)).collect();
+    let without_ids = |text: &str| kept.iter().fold(text.to_owned(), |text, (id, _)| text.replace(id.as_str(), ""));
+    let texts: Vec<_> = observed.content.iter().filter_map(|part| part.text.as_deref()).map(without_ids).collect();
+    let in_short = texts.is_empty().then_some((&observed.summary, &observed.structured));
+    let hashes: Vec<_> = kept.iter().map(|(_, hash)| hash).collect();
     let effects = &observed.side_effects;
     let items: Vec<_> = effects.items.iter().map(|item| (&item.kind, &item.target)).collect();
     digest(&json!([
         observed.code,
         observed.reason,
         observed.exit_code,
-        observed.summary,
         texts,
-        observed.structured,
+        in_short,
+        observed.errors,
+        hashes,
         effects.state,
         items
     ]))

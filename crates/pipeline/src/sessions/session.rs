@@ -128,6 +128,7 @@ impl SessionShared {
             call_id: intent.proposal.call_id.clone(),
             turn_id: intent.turn_id,
             intent_id: intent.id,
+            asker_env: intent.ask().map(|ask| ask.asker_env.clone()).unwrap_or_default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{Note, World, acting, acts, fresh_message, happened, observed, proposal, tool};
 use portcullis_base::{Code, Phase, limits};
-use portcullis_contract::{Semantics, Tool};
+use portcullis_contract::{Content, Semantics, Tool, UserText};
 use portcullis_event::Observed;
 use portcullis_pipeline::{Append, InContext, Session};
 
@@ -98,6 +98,29 @@ async fn l47_another_end_or_another_effect_begins_anew() {
     for _ in 0..12 {
         assert!(turn(&session, true, "act", "x").await.warnings.is_empty(), "each time something else changed");
     }
+}
+
+/// A command names how long it took in its summary and its structured form. The model is shown the same text each time.
+#[tokio::test]
+async fn l47_how_long_a_call_took_is_no_other_end() {
+    let world = World::new().await;
+    let took = Arc::new(AtomicUsize::new(0));
+    let command = Tool::builder::<Note, String>("A command.")
+        .semantics(Semantics::read_only())
+        .execute(move |_, _| {
+            let took = took.fetch_add(7, Ordering::SeqCst);
+            async move { Ok(format!("{took} ms")) }
+        })
+        .to_model(|_, _| vec![Content::text("the same text")])
+        .to_user(|_, took| UserText { title: "ran".to_owned(), summary: took.to_string() })
+        .build()
+        .expect("a sound tool");
+    let process = world.process([("command", command)]);
+    let session = process.open().await;
+    for _ in 1..limits::LOOP_STOP {
+        assert!(turn(&session, true, "command", "x").await.ok);
+    }
+    assert_eq!(turn(&session, true, "command", "x").await.code.known(), Some(Code::LoopDetected));
 }
 
 #[tokio::test]

@@ -69,6 +69,7 @@ fn caller(session: SessionId) -> Caller {
         call_id: "c".to_owned(),
         turn_id: portcullis_base::TurnId::from_u128(1),
         intent_id: portcullis_base::IntentId::from_u128(1),
+        asker_env: std::collections::BTreeMap::new(),
     }
 }
 

@@ -29,7 +29,8 @@ fn placed(effects: &common::Effects, folder: &Arc<Mutex<(&'static str, &'static 
         Surroundings::by(move || {
             let (place, identity) = *folder.lock().expect("nobody panics");
             let bound = vec![Bound::new("the folder", place, identity), Bound::new("the variable X", "", SECRET)];
-            std::future::ready(Around { bound, facts: vec![("programs".to_owned(), "git = /usr/bin/git".to_owned())] })
+            let facts = vec![("programs".to_owned(), "git = /usr/bin/git".to_owned())];
+            std::future::ready(Around { bound, facts, ..Around::default() })
         })
     };
     acting(Semantics { default_policy: DefaultPolicy::Ask, ..acts() }, run)

@@ -11,6 +11,7 @@ mod fold;
 mod git;
 mod git_config;
 mod guards;
+mod host;
 mod later;
 mod launched;
 mod masks;

@@ -14,7 +14,7 @@ use portcullis_secret::SecretText;
 use super::masks::Closed;
 use super::secrets::Emptied;
 use super::view::Shown;
-use super::{Hand, Later, Masks, Reach, environment, guards, ours, programs};
+use super::{Hand, Later, Masks, Reach, environment, guards, host, ours, programs};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl Hand {
         let network = settings.network.granted(reach)?;
         let masks = Arc::new(self.masks(caller, reach).await?);
         let full = self.posture().await.virtual_paths();
-        let shown = Shown::of(self, reach, full)?;
+        let shown = Shown::of(self, caller, reach, full)?;
         let mut launch = hand::Plan::new(argv);
         launch.limits = settings.limits;
         launch.network = network;
@@ -183,10 +183,19 @@ impl Hand {
         cwd: &VirtualPath,
     ) -> Result<BTreeMap<String, SecretText>, ToolFailure> {
         let full = self.posture().await.virtual_paths();
-        let shown = Shown::of(self, Reach::Writable, full)?;
+        let shown = Shown::of(self, caller, Reach::Writable, full)?;
         let environment = environment::of(self, caller, cwd, Reach::Writable, &shown).await?;
         let text = |text: OsString| text.to_string_lossy().into_owned();
         Ok(environment.variables.into_iter().map(|(name, value)| (text(name), SecretText::new(text(value)))).collect())
+    }
+
+    /// Variables of the person's environment that decide which programs a command of this caller finds: those it was
+    /// asked about with, else those of this process.
+    pub(crate) fn asker_env(&self, caller: &Caller) -> BTreeMap<String, String> {
+        let host = host::of(self, caller);
+        let all = host.iter().flat_map(|host| &host.variables);
+        // One that is no text cannot be kept with an ask. It is bound like every other.
+        all.filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))).collect()
     }
 
     /// What stands between commands and this machine; probed where that disturbs nobody.

@@ -9,11 +9,11 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_contract::ToolFailure;
+use portcullis_contract::{Caller, ToolFailure};
 use portcullis_sandbox::Access;
 use portcullis_sandbox::hand::{self, Bind, BindAccess, Network, Source};
 
-use super::{Hand, NetworkAccess, Reach, guards};
+use super::{Hand, NetworkAccess, Reach, guards, host};
 
 /// One mount in the view.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ pub(super) struct Shown {
 const NOT_HERE: &[&str] = &["/proc", "/sys", "/dev"];
 
 impl Shown {
-    pub(super) fn of(hand: &Hand, reach: Reach, full: bool) -> Result<Self, ToolFailure> {
+    pub(super) fn of(hand: &Hand, caller: &Caller, reach: Reach, full: bool) -> Result<Self, ToolFailure> {
         let mounts = mounts(hand, reach)?;
         let (mut own, mut binds) = (Vec::new(), Vec::new());
         for (mount, source) in &mounts {
@@ -68,7 +68,7 @@ impl Shown {
             full,
         };
         if reach == Reach::Writable {
-            shown.toolchains(hand, &mut binds)?;
+            shown.toolchains(hand, caller, &mut binds)?;
         }
         if !full {
             shown.tmp_folder(hand);
@@ -81,9 +81,9 @@ impl Shown {
         Ok(shown)
     }
 
-    fn toolchains(&mut self, hand: &Hand, binds: &mut Vec<Bind>) -> Result<(), ToolFailure> {
+    fn toolchains(&mut self, hand: &Hand, caller: &Caller, binds: &mut Vec<Bind>) -> Result<(), ToolFailure> {
         let settings = hand.settings();
-        let (Some(host), Some(caches)) = (&settings.host, &settings.caches) else { return Ok(()) };
+        let (Some(host), Some(caches)) = (&host::of(hand, caller), &settings.caches) else { return Ok(()) };
         let network = if settings.network == NetworkAccess::Enabled { Network::Host } else { Network::Disabled };
         let found = hand::toolchains(host, caches, &settings.hidden, network).map_err(|error| {
             ToolFailure::new("io_error", format!("the folder for caches cannot be made: {error}")).retryable(true)

@@ -60,6 +60,7 @@ impl ShellTools {
         };
         around.bound.push(Bound::new("the folder", &would.cwd, identity(&would.cwd)));
         let env = self.environment(hand, would).await;
+        around.asker_env = hand.asker_env(&would.caller);
         self.variables(would, &env, &mut around);
         let path = env.get("PATH").map(|path| path.expose().to_owned()).unwrap_or_default();
         let analysis = command::analyse(&would.line);
@@ -123,16 +124,22 @@ impl ShellTools {
         env
     }
 
-    /// The environment as a whole, and each variable that loads code by itself.
+    /// Every variable is bound; one that loads code is shown.
     fn variables(&self, would: &Would, env: &BTreeMap<String, SecretText>, around: &mut Around) {
-        let names: Vec<&str> = env.keys().map(String::as_str).collect();
-        let all: String = env.iter().map(|(name, value)| format!("{name}={}\0", value.expose())).collect();
+        let bound = |name: &str, value: &SecretText| Bound {
+            name: format!("the variable {name}"),
+            what: String::new(),
+            value: value.clone(),
+        };
         for (name, reason) in self.code_loading(&would.caller, would.in_live_shell, &would.brings) {
-            let value = env.get(&name).cloned().unwrap_or_else(|| SecretText::new(""));
-            around.facts.push((format!("variable {name}"), format!("{} ({reason})", shown(&name, &value))));
-            around.bound.push(Bound { name: format!("the variable {name}"), what: String::new(), value });
+            let absent = SecretText::new("");
+            let value = env.get(&name).unwrap_or(&absent);
+            around.facts.push((format!("variable {name}"), format!("{} ({reason})", shown(&name, value))));
+            if !env.contains_key(&name) {
+                around.bound.push(bound(&name, value));
+            }
         }
-        around.bound.push(Bound::new("the environment", names.join(" "), all));
+        around.bound.extend(env.iter().map(|(name, value)| bound(name, value)));
     }
 
     /// Variables that somebody set and that load code, with the reason: of the session, of its live shell, and of the
