@@ -13,6 +13,7 @@ use portcullis_store::{AskFilter, Head, HostLiveness, LeaseOwner, Liveness, Live
 use serde_json::{Value, json};
 
 use crate::ask_view;
+use crate::hints;
 use crate::render::{self, Term, safe_line};
 use crate::wake;
 use crate::world::{PAGE, World, key};
@@ -48,13 +49,13 @@ impl Happened {
             Activity::Ran { cycle, session, end, state } => {
                 Some(Self { cycle, session, what: What::Ran(Box::new(end.clone()), Box::new(state.clone())) })
             }
-            Activity::Skipped { cycle, session, reason, message, again } => Some(Self {
-                cycle,
-                session,
-                what: What::Skipped { reason, message: message.map(str::to_owned), again },
-            }),
+            Activity::Skipped { cycle, session, reason, fault, again } => {
+                let message = fault.map(|fault| hints::explained(fault));
+                Some(Self { cycle, session, what: What::Skipped { reason, message, again } })
+            }
             Activity::StoreFailed { error } => {
-                store_told(term, json!({"type": "store_failed", "message": error.to_string()}));
+                let error = hints::explained(error);
+                store_told(term, json!({"type": "store_failed", "message": error}));
                 term.error(&format!("{error}; waiting until the store can be used again"));
                 None
             }
@@ -83,7 +84,8 @@ impl Happened {
             Ok(told) if term.json => told.iter().for_each(|line| drop(term.bytes(line.as_bytes()))),
             Ok(told) => told.iter().for_each(|line| drop(term.print(line))),
             Err(error) => {
-                term.error(&format!("{} was worked on; what it came to cannot be read: {error:#}", self.session))
+                let error = hints::explained_chain(&error);
+                term.error(&format!("{} was worked on; what it came to cannot be read: {error}", self.session))
             }
         }
     }
@@ -116,9 +118,11 @@ impl Happened {
             }
             Stopped::Rescheduled(at) => line(&format!("goes on at {at}"), &safe_line(&end.text, 100)),
             Stopped::Retrying { error, at } => {
-                line(&format!("failed ({}), tried again at {at}", error.failure.as_str()), &error.message)
+                line(&format!("failed ({}), tried again at {at}", error.failure.as_str()), &hints::explained(error))
             }
-            Stopped::GaveUp { error } => line(&format!("failed for good ({})", error.failure.as_str()), &error.message),
+            Stopped::GaveUp { error } => {
+                line(&format!("failed for good ({})", error.failure.as_str()), &hints::explained(error))
+            }
             Stopped::Broken => line("broken off; whoever comes next goes on", ""),
         }])
     }

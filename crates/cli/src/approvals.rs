@@ -15,6 +15,7 @@ use crate::ask::Ask;
 use crate::ask_view::{self, Whole};
 use crate::config::Settings;
 use crate::exit::{Ended, failed};
+use crate::hints;
 use crate::render::{self, Term};
 use crate::world::{World, is_there, key};
 use crate::{activity, call, person, watch};
@@ -110,7 +111,7 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
     // Everything else was shown; that the diff could not be is the store's fault.
     match whole.diff {
         Err(error) if term.json => {
-            term.error(&error.to_string());
+            term.error(&hints::explained_chain(&error));
             Ok(Ended::Broken)
         }
         diff => diff.map(|_| Ended::Done),

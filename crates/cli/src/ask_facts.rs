@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::hints;
 use crate::render::{self, YELLOW, exact, safe_in_ask, styled};
 use crate::world::quoted;
 
@@ -175,16 +176,23 @@ pub fn fact(name: &str, value: &Value) -> String {
         "project_scripts" => flag(&styled(YELLOW, "may run"), "cannot run"),
         "reversible" => flag("yes", &styled(YELLOW, "no")),
         "rule" => rule(value),
+        // The list may hold the newest alone.
+        "since_last_answer" => format!("{} ({})", plain(value), hints::ALL_WARNINGS),
         "cwd" if value.is_null() => "/workspace".to_owned(),
-        _ => match value {
-            Value::String(text) if text.contains('\n') => format!("{}\n{}", counted(text), block(text).trim_end()),
-            Value::String(text) => exact(text, WHOLE),
-            Value::Array(all) if all.iter().all(Value::is_string) => {
-                let words = all.iter().filter_map(Value::as_str).map(str::to_owned);
-                exact(&counted_once(words).join(", "), WHOLE)
-            }
-            other => exact(&other.to_string(), WHOLE),
-        },
+        _ => plain(value),
+    }
+}
+
+/// A fact whose name says nothing of how it reads.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains('\n') => format!("{}\n{}", counted(text), block(text).trim_end()),
+        Value::String(text) => exact(text, WHOLE),
+        Value::Array(all) if all.iter().all(Value::is_string) => {
+            let words = all.iter().filter_map(Value::as_str).map(str::to_owned);
+            exact(&counted_once(words).join(", "), WHOLE)
+        }
+        other => exact(&other.to_string(), WHOLE),
     }
 }
 

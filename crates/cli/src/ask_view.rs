@@ -13,6 +13,7 @@ use crate::ask::{self, Ask};
 use crate::ask_facts::{Touched, added, fact, input, is_long, resources};
 pub use crate::ask_kept::diff;
 use crate::choice::{Choice, Chooser};
+use crate::hints;
 use crate::pages::{Pages, Size};
 use crate::render::{self, BOLD, DIM, YELLOW, exact, styled};
 use crate::run::words;
@@ -132,7 +133,7 @@ pub async fn waiting(world: &World, ask: &Ask) -> String {
     let changes = match diff(world, row).await {
         Ok(None) => None,
         Ok(Some(diff)) => Some(beginning(&diff)),
-        Err(error) => Some(format!("  {}\n", exact(&error.to_string(), NAME_CHARS))),
+        Err(error) => Some(format!("  {}\n", exact(&hints::explained_chain(&error), NAME_CHARS))),
     };
     if let Some(changes) = &changes {
         text.push_str(changes);
@@ -256,7 +257,7 @@ impl Whole {
                 // It is whole or it is not shown.
                 value["diff_complete"] = json!(diff.as_ref().map(|_| true));
             }
-            Err(error) => value["diff_error"] = json!(error.to_string()),
+            Err(error) => value["diff_error"] = json!(hints::explained_chain(error)),
         }
         Ok(value)
     }
@@ -326,7 +327,8 @@ impl Whole {
                 let _ = write!(text, "\n{}", render::diff(diff));
             }
             Err(error) => {
-                let _ = writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&error.to_string(), NAME_CHARS)));
+                let _ =
+                    writeln!(text, "\n{}", styled(YELLOW.bold(), &exact(&hints::explained_chain(error), NAME_CHARS)));
             }
         }
         for rule in self.asked.suggested_rules.iter().filter(|_| pending) {

@@ -20,6 +20,7 @@ use crate::caches::Cache;
 use crate::config::{Settings, project_file};
 use crate::dead_rules::REACHES;
 use crate::exit::Ended;
+use crate::hints;
 use crate::render::{self, DIM, GREEN, RED, Term, YELLOW, safe, size, styled};
 use crate::world::{World, key, quoted, store_files, workspace};
 use crate::{audit, caches, doctor_models, loss, spinner, telemetry};
@@ -426,7 +427,7 @@ fn headroom(world: &World, findings: &mut Findings) {
 async fn chains(world: &World, findings: &mut Findings) {
     let sessions = match world.store.logs(LOCAL_TENANT).await {
         Ok(logs) => logs.iter().filter(|log| **log != ledger_of(LOCAL_TENANT)).count(),
-        Err(error) => return findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
+        Err(error) => return findings.broken("store", error.to_string(), unverified(&error)),
     };
     let newest = world.store.sessions(LOCAL_TENANT, 1).await;
     let newest = newest.ok().and_then(|all| all.first().map(|summary| summary.session_id));
@@ -441,13 +442,18 @@ async fn chains(world: &World, findings: &mut Findings) {
                 }
                 Some(fault) => findings.broken("store", fault.to_string(), "portcullis audit verify names everything"),
             },
-            Err(error) => findings.broken("store", error.to_string(), "portcullis audit verify tells more"),
+            Err(error) => findings.broken("store", error.to_string(), unverified(&error)),
         }
     }
     if sessions > 1 {
         let rest = render::count(sessions as u64 - 1, "other session");
         findings.ok("store", format!("{rest} not checked here; portcullis audit verify checks all"));
     }
+}
+
+/// What to do about a log that could not be checked.
+fn unverified(error: &StoreError) -> &'static str {
+    hints::of(error).unwrap_or("portcullis audit verify tells more")
 }
 
 /// A row that comes and goes: only a write proves that writing works.

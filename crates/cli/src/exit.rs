@@ -15,6 +15,7 @@ use portcullis_secret::KeyFileError;
 use portcullis_store::{DISK_FULL, StoreError};
 use serde_json::{Value, json};
 
+use crate::hints;
 use crate::render::{ReaderLeft, Term, safe};
 
 /// How a command ended that did what it could (cli §4).
@@ -221,7 +222,7 @@ fn to_come(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// The chain of causes on one line. Some errors print their source themselves.
+/// The chain of causes on one line, with the hint for it. Some errors print their source themselves.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -234,6 +235,7 @@ fn one_line(error: &anyhow::Error) -> String {
         }
         line.push_str(&text);
     }
+    let line = hints::followed(line, hints::of(error.as_ref()));
     safe(&line).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -37,6 +37,7 @@ mod flagged;
 mod fork;
 mod gc;
 mod grants;
+mod hints;
 mod home;
 mod home_workspace;
 mod import;

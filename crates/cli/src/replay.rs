@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
 use crate::exit::Ended;
+use crate::hints;
 use crate::render::{BOLD, DIM, Term, safe_line, styled};
 use crate::world::World;
 use crate::{rebuild, redrive};
@@ -50,7 +51,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         for event in page {
             let body = event.body();
             let intent = intents.of(&body);
-            let words = safe_line(&body.in_words(), WORDS_MAX);
+            let words = safe_line(&hints::followed(body.in_words(), hints::of_event(&body)), WORDS_MAX);
             if term.json {
                 let line =
                     json!({"seq": event.seq, "at": event.at, "type": event.kind, "intent_id": intent, "words": words});

@@ -14,6 +14,7 @@ use portcullis_store::{AskFilter, Claim, Commit, HostLiveness, Log as _, Queue a
 use serde_json::json;
 
 use crate::exit::{Ended, failed, fault, usage};
+use crate::hints;
 use crate::render::{self, Term};
 use crate::world::{World, key};
 use crate::{person, spinner, tree};
@@ -49,7 +50,7 @@ pub async fn run(
     let erased = spinner::during(term, "erasing", erase(world, session, reason)).await?;
     // The ledger's entry may wait; everything else is done.
     if let Err(error) = deliver_outbox(&*world.store).await {
-        term.note(&format!("warning: the ledger is told later: {error}"));
+        term.note(&format!("warning: the ledger is told later: {}", hints::explained(&error)));
     }
     let (files, left) = delete_files(world, contents).await?;
     if term.json {

@@ -14,6 +14,7 @@ use crate::args::Globals;
 use crate::call;
 use crate::exit::{Ended, failed, fault};
 use crate::flagged;
+use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
 use crate::run::words::claims_checked;
 use crate::signals::interruptible;
@@ -190,10 +191,16 @@ fn show(
             "it is due again at {at}: a running `portcullis worker` takes it up then, or `sessions wake`"
         )),
         Stopped::Retrying { error, at } => {
-            term.error(&format!("the model failed: {}; it is tried again at {at}", safe_line(&error.message, 300)));
+            term.error(&format!(
+                "the model failed: {}; it is tried again at {at}",
+                safe_line(&hints::explained(error), 300)
+            ));
         }
         Stopped::GaveUp { error } => {
-            term.error(&format!("the model failed, and nobody tries again: {}", safe_line(&error.message, 300)));
+            term.error(&format!(
+                "the model failed, and nobody tries again: {}",
+                safe_line(&hints::explained(error), 300)
+            ));
         }
         Stopped::Broken => term.note("left in the middle; the next wake goes on from here"),
         Stopped::Idle(_) | Stopped::RequiresAction(_) => {}

@@ -16,6 +16,7 @@ use crate::ask_sheet::Sheet;
 use crate::ask_view::{self, Whole};
 use crate::choice::{Choice, Chooser, Step};
 use crate::exit::Ended;
+use crate::hints;
 use crate::pages::{Pages, Size};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
@@ -189,7 +190,7 @@ impl Watch<'_> {
             if let Err(error) =
                 settle(self.world, &sheet.whole.ask.row, person::answer(reply, "cli", None), self.term).await
             {
-                self.term.error(&format!("{error:#}"));
+                self.term.error(&hints::explained_chain(&error));
             }
             return Ok(true);
         }

@@ -22,6 +22,7 @@ use crate::ask::Ask;
 use crate::config::Settings;
 use crate::exit::{Ended, streamed};
 use crate::flagged;
+use crate::hints;
 use crate::project::ProjectRules;
 use crate::render::{self, Term};
 use crate::run::warn_of;
@@ -206,7 +207,7 @@ struct Place {
 #[async_trait]
 impl Crew for Workspaces {
     async fn take(&self, session: SessionId) -> Result<Post, String> {
-        let place = self.place(session).await.map_err(|error| format!("{error:#}"))?;
+        let place = self.place(session).await.map_err(|error| hints::explained_chain(&error))?;
         Ok(Post { keep: Arc::clone(&place) as _, ..place.agent.post() })
     }
 }
@@ -240,7 +241,8 @@ impl Workspaces {
             flagged::answer(&self.world, &place.runtime, session, term).await
         };
         answered.await.unwrap_or_else(|error| {
-            term.error(&format!("{session}: its ask could not be answered: {error:#}"));
+            let error = hints::explained_chain(&error);
+            term.error(&format!("{session}: its ask could not be answered: {error}"));
             0
         })
     }

@@ -224,6 +224,12 @@ macro_rules! events {
                 }
             }
 
+            /// Whether the store lost or changed the content of this event.
+            #[must_use]
+            pub fn is_damaged(&self) -> bool {
+                matches!(self, Self::Unknown { kind, raw } if is_damaged(kind, raw.as_deref()))
+            }
+
             /// What it adds to the conversation with the model, if it is a part of that.
             #[must_use]
             pub fn conversation(&self) -> Option<Conversation<'_>> {

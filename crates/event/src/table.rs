@@ -336,15 +336,17 @@ fn carried(contents: &[&Carried]) -> Names {
     Names { artifacts: artifacts.collect(), ..Names::default() }
 }
 
+/// A newer version of a known type is still JSON. A known type whose stored content is not JSON is damaged.
+fn is_damaged(kind: &EventType, raw: Option<&str>) -> bool {
+    kind.is_known() && raw.is_some_and(|raw| serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err())
+}
+
 /// What a person is told of an event that this program cannot read.
 fn unknown_in_words(kind: &EventType, raw: Option<&str>) -> String {
     match raw {
         _ if !kind.is_known() => format!("{kind} (not known to this program)"),
         None => format!("{kind} (erased)"),
-        // A newer version of a known type is still JSON; what is not JSON is damaged.
-        Some(raw) if serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() => {
-            format!("{kind}: its content is missing or damaged; `portcullis audit verify` tells more")
-        }
+        Some(raw) if is_damaged(kind, Some(raw)) => format!("{kind}: its content is missing or damaged"),
         Some(_) => format!("{kind} (a version that this program does not read)"),
     }
 }
@@ -403,5 +405,8 @@ mod tests {
         assert!(words("from.the_future", Some("{}")).contains("not known"));
         assert!(words("user.message", None).contains("erased"));
         assert!(words("user.message", Some("{")).contains("damaged"));
+        let damaged = |kind: &'static str, raw| Body::decode(&EventType::known(kind), 99, raw).is_damaged();
+        assert!(damaged("user.message", Some("{")) && !damaged("user.message", None));
+        assert!(!damaged("user.message", Some("{}")) && !damaged("from.the_future", Some("{")));
     }
 }

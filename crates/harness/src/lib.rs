@@ -18,5 +18,5 @@ pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, Redriven};
 pub use settings::{Guidance, Settings};
 pub use wake::{Extras, FirstLook, Harness, KnownTalks, Limit, NoExtras, Stopped, WakeEnd, Woken};
 pub use worker::{
-    Activity, CYCLES, Crew, Journal, POLL, Post, SESSIONS_AT_ONCE, Skip, Worker, WorkerSettings, WorkerStop,
+    Activity, CYCLES, Crew, Journal, POLL, Post, SESSIONS_AT_ONCE, ServeFault, Skip, Worker, WorkerSettings, WorkerStop,
 };

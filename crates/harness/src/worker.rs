@@ -90,11 +90,40 @@ pub enum Activity<'a> {
     /// A wake ran. `state` is the session after it.
     Ran { cycle: u64, session: SessionId, end: &'a WakeEnd, state: &'a State },
     /// A session was taken up and no wake ran. `again`: when it is looked at again, where that is known.
-    Skipped { cycle: u64, session: SessionId, reason: Skip, message: Option<&'a str>, again: Option<Timestamp> },
+    Skipped { cycle: u64, session: SessionId, reason: Skip, fault: Option<&'a ServeFault>, again: Option<Timestamp> },
     /// The store cannot be asked for work now. A worker that watches looks again until it can; this is told once.
     StoreFailed { error: &'a StoreError },
     /// It can be asked again.
     StoreBack,
+}
+
+/// What stood in the way of a wake.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServeFault {
+    /// The crew could not open the session; its own words.
+    #[error("{0}")]
+    NotOpened(String),
+    /// The store refused the session or a fact of it.
+    #[error("{0}")]
+    Store(StoreError),
+    /// The task of a call ended without an answer.
+    #[error("{0}")]
+    TaskLost(String),
+}
+
+impl From<StoreError> for ServeFault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<&Halt> for ServeFault {
+    fn from(halt: &Halt) -> Self {
+        match halt {
+            Halt::FenceLost(error) | Halt::PersistFailed(error) => Self::Store(error.clone()),
+            Halt::TaskLost(_) => Self::TaskLost(halt.to_string()),
+        }
+    }
 }
 
 /// Why no wake ran.
@@ -140,7 +169,7 @@ impl Ended {
 #[derive(Default)]
 struct Known {
     /// Skips that were told.
-    told: HashMap<SessionId, (Skip, Option<String>)>,
+    told: HashMap<SessionId, (Skip, Option<ServeFault>)>,
     /// How often in a row each failed.
     streaks: HashMap<SessionId, u32>,
 }
@@ -148,7 +177,7 @@ struct Known {
 enum Outcome {
     /// None if it was told already.
     Ran(Option<Box<(WakeEnd, State)>>),
-    Skipped(Skip, Option<String>, Option<Timestamp>),
+    Skipped(Skip, Option<ServeFault>, Option<Timestamp>),
 }
 
 impl Worker {
@@ -292,10 +321,10 @@ impl Worker {
 
     /// A session that is due and that nobody may run is told of once.
     fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut Known) {
-        let skipped = (Skip::WakeFailed, Some(error.to_string()));
+        let skipped = (Skip::WakeFailed, Some(ServeFault::Store(error.clone())));
         if known.told.get(&session) != Some(&skipped) {
-            let (reason, message) = (skipped.0, skipped.1.as_deref());
-            (self.journal)(Activity::Skipped { cycle: 0, session, reason, message, again: None });
+            let (reason, fault) = (skipped.0, skipped.1.as_ref());
+            (self.journal)(Activity::Skipped { cycle: 0, session, reason, fault, again: None });
             known.told.insert(session, skipped);
         }
     }
@@ -326,14 +355,14 @@ impl Worker {
                     (self.journal)(Activity::Ran { cycle, session, end, state });
                 }
             }
-            Outcome::Skipped(reason, message, again) => {
-                let skipped = (*reason, message.clone());
+            Outcome::Skipped(reason, fault, again) => {
+                let skipped = (*reason, fault.clone());
                 if known.told.get(&session) == Some(&skipped) {
                     return failed;
                 }
                 known.told.insert(session, skipped);
-                let message = message.as_deref();
-                (self.journal)(Activity::Skipped { cycle, session, reason: *reason, message, again: *again });
+                let fault = fault.as_ref();
+                (self.journal)(Activity::Skipped { cycle, session, reason: *reason, fault, again: *again });
             }
         }
         failed
@@ -357,12 +386,12 @@ impl Worker {
             let ran = |end: &WakeEnd, state: &State| journal(Activity::Ran { cycle, session, end, state });
             let outcome = match attend(&*crew, (lease, asked), &later, &ran, &stop).await {
                 Ok(outcome) => outcome,
-                Err(message) => {
+                Err(fault) => {
                     let later = later();
                     if let Err(error) = store.defer(key, fence, later).await {
                         tracing::warn!(%session, "a session was not given back properly: {error}");
                     }
-                    Outcome::Skipped(Skip::WakeFailed, Some(message), Some(later))
+                    Outcome::Skipped(Skip::WakeFailed, Some(fault), Some(later))
                 }
             };
             Ended { cycle, session, outcome }
@@ -377,9 +406,9 @@ async fn attend(
     later: &(impl Fn() -> Timestamp + Sync),
     ran: &(impl Fn(&WakeEnd, &State) + Sync),
     stop: &CancellationToken,
-) -> Result<Outcome, String> {
-    let post = crew.take(lease.session).await?;
-    let held = post.gate.hold(lease, asked, "local").await.map_err(|error| error.to_string())?;
+) -> Result<Outcome, ServeFault> {
+    let post = crew.take(lease.session).await.map_err(ServeFault::NotOpened)?;
+    let held = post.gate.hold(lease, asked, "local").await?;
     let mut outcome = Outcome::Skipped(Skip::Idle, None, None);
     let failed = loop {
         match post.harness.wake(&held, stop).await {
@@ -411,7 +440,7 @@ async fn attend(
     if matches!(failed, Some(Halt::FenceLost(_))) {
         outcome = Outcome::Skipped(Skip::LeaseLost, None, None);
     } else if let Some(halt) = &failed {
-        outcome = Outcome::Skipped(Skip::WakeFailed, Some(halt.to_string()), Some(later()));
+        outcome = Outcome::Skipped(Skip::WakeFailed, Some(halt.into()), Some(later()));
     }
     // What the log refused it will refuse again in the next moment: never a hot loop (agent-runtime 5.7).
     let again = match &outcome {

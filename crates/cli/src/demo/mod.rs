@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{ApprovalMode, DemoArgs, Globals, ProfileName};
 use crate::config::{self, Settings};
 use crate::exit::{Ended, failed, fault, streamed, usage};
+use crate::hints;
 use crate::home::Home;
 use crate::render::{BOLD, DIM, Term, YELLOW, place as place_of, styled};
 use crate::run::drive::{Drive, Outcome};
@@ -317,7 +318,7 @@ fn told(outcome: &Outcome, screen: &Screen, stop: &Stop) -> anyhow::Result<Optio
             }
             Ok(end.checked.as_ref().map(|checked| checked.verdict))
         }
-        Outcome::Failed(error) => Err(failed(format!("the model failed: {}", error.message))),
+        Outcome::Failed(error) => Err(failed(format!("the model failed: {}", hints::explained(error)))),
         Outcome::Interrupted => Err(stop.error()),
         Outcome::Nothing | Outcome::Waits(_) | Outcome::Later(_) => Ok(None),
     }

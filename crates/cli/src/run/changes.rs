@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Work;
 use crate::exit::failed;
+use crate::hints;
 use crate::render::{self, safe_line};
 use crate::world::{World, quoted};
 
@@ -155,7 +156,7 @@ pub async fn kept(work: &Work<'_>, id: &str) -> anyhow::Result<String> {
     let gone = |why: &dyn std::fmt::Display| failed(format!("what the file held is not kept any more: {why}"));
     let id: ArtifactId = id.parse().map_err(|e| gone(&e))?;
     let shelf = ArtifactShelf::new(work.world.store.clone(), work.world.artifacts()?, LOCAL_TENANT);
-    let (_, window) = shelf.open(id, Some(work.session)).await.map_err(|e| gone(&e))?;
+    let (_, window) = shelf.open(id, Some(work.session)).await.map_err(|e| gone(&hints::explained(&e)))?;
     let bytes = window.slice(0, window.len()).map_err(|e| gone(&e))?;
     String::from_utf8(bytes.to_vec()).map_err(|_| failed("it is not text"))
 }
@@ -187,7 +188,9 @@ pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
                 let unified = changes.unified_diff().header(&name, &name).to_string();
                 text.push_str(&render::diff(&unified));
             }
-            (Err(error), _) | (_, Err(error)) => text.push_str(&format!("{name}: {error}\n")),
+            (Err(error), _) | (_, Err(error)) => {
+                text.push_str(&format!("{name}: {}\n", hints::followed(error.to_string(), hints::of(error.as_ref()))))
+            }
         }
     }
     if files.is_empty() {

@@ -32,6 +32,7 @@ use crate::args::{Globals, ProfileName, RunArgs};
 use crate::ask::Ask;
 use crate::config::Settings;
 use crate::exit::{Ended, fault, streamed, usage};
+use crate::hints;
 use crate::render::{self, BOLD, DIM, Term, safe, safe_line, styled};
 use crate::signals::Interrupts;
 use crate::world::{World, key, quoted, workspace};
@@ -299,7 +300,7 @@ impl Work<'_> {
             }
             Outcome::Waits(asks) => (Ended::Waits, self.waits(asks, &handed_over, screen).await),
             Outcome::Failed(error) => {
-                let text = format!("the model failed ({}): {}", error.failure.as_str(), error.message);
+                let text = format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(error));
                 let again = self.again(Some("go on"));
                 if !screen.is_json() {
                     self.error(&text);

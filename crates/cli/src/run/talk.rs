@@ -17,6 +17,7 @@ use super::drive::{Drive, Outcome};
 use super::typed::Typed;
 use super::{Work, changes, spent, undo, words};
 use crate::exit::Ended;
+use crate::hints;
 use crate::render::{BOLD, DIM, Term, exact, place, safe, styled};
 use crate::signals::Interrupts;
 use crate::{terminal, wake};
@@ -216,7 +217,7 @@ pub async fn talk(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<Ende
                 Ok(_) => turn(work, drive).await?,
                 Err(error) => {
                     // It stands on the prompt again.
-                    term.error(&format!("{error:#}"));
+                    term.error(&hints::explained_chain(&error));
                     if let Some(typed) = &mut drive.typed {
                         typed.set_line(words.to_owned());
                     }
@@ -237,7 +238,7 @@ pub async fn does(command: &str, work: &Work<'_>, drive: &Drive<'_>, began: Inst
         "/diff" => term.print(&changes::diff(work).await?)?,
         _ => match undo::undo(work).await {
             Ok(text) => term.note(&text),
-            Err(error) => term.error(&format!("{error:#}")),
+            Err(error) => term.error(&hints::explained_chain(&error)),
         },
     }
     Ok(())
@@ -279,7 +280,7 @@ async fn turn(work: &Work<'_>, drive: &mut Drive<'_>) -> anyhow::Result<()> {
         }
         Outcome::Nothing => {}
         Outcome::Failed(error) => {
-            term.error(&format!("the model failed ({}): {}", error.failure.as_str(), error.message))
+            term.error(&format!("the model failed ({}): {}", error.failure.as_str(), hints::explained(&error)))
         }
         Outcome::Interrupted => drive.screen.line(&styled(BOLD, "interrupted")),
         Outcome::Later(at) => drive.screen.line(&format!("it wants to go on at {at}; say something to go on sooner")),

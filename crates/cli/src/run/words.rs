@@ -6,6 +6,7 @@ use portcullis_event::Observed;
 use portcullis_event::facts::FinalChecked;
 use serde_json::{Value, json};
 
+use crate::hints;
 use crate::render::{self, DIM, GREEN, RED, YELLOW, safe_line, styled};
 
 /// Characters of an input on the line of its call.
@@ -30,7 +31,8 @@ pub fn call_line(input: &str, observed: &Observed) -> String {
     }
     line = format!("{} {}", line.trim_end(), styled(DIM, &format!("({tail})")));
     if !observed.ok && observed.exit_code.is_none() && !observed.summary.is_empty() {
-        line.push_str(&format!(": {}", safe_line(&observed.summary, SUMMARY_CHARS)));
+        let said = safe_line(&observed.summary, SUMMARY_CHARS);
+        line.push_str(&format!(": {}", hints::followed(said, hints::of_failure(observed))));
     }
     line
 }

@@ -22,7 +22,7 @@ pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
 use crate::http::HttpClient;
 use crate::request::SCRIPTED;
-use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, Scripted};
+use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, Scripted, Setting};
 
 /// Names that people know a provider by, or a server that speaks like it.
 const OTHER_NAMES: [(&str, &[&str]); 4] = [
@@ -174,11 +174,11 @@ impl<'e> Catalog<'e> {
         }
         let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key()).collect();
         let what = format!(
-            "no model is configured: give --model PROVIDER/MODEL, set one of {}, or name a server of your own with --base-url URL \
-             (docs/models.md); `portcullis demo` needs none",
+            "no model is configured: name one as PROVIDER/MODEL, set one of {}, or give the address of a server of your own \
+             (docs/models.md)",
             keys.join(", ")
         );
-        Err(ModelError::new(Failure::Config, what))
+        Err(ModelError::new(Failure::Config, what).mended_by(Setting::ModelOrServer))
     }
 
     /// The providers that are configured, in the order in which one is looked for. Nobody is asked anything.
@@ -213,8 +213,8 @@ impl<'e> Catalog<'e> {
     async fn first_listed(&self, provider: &Provider) -> Result<String, ModelError> {
         let ids = self.choices(provider.name).await?;
         ids.into_iter().next().ok_or_else(|| {
-            let what = format!("{}: the server lists no model; load one there, or name it with --model", provider.name);
-            ModelError::new(Failure::Config, what)
+            let what = format!("{}: the server lists no model; load one there, or name it", provider.name);
+            ModelError::new(Failure::Config, what).mended_by(Setting::Model)
         })
     }
 
@@ -222,7 +222,7 @@ impl<'e> Catalog<'e> {
     fn configured(&self, provider: &Provider) -> Option<String> {
         match (provider.keyless, &self.settings.base_url) {
             // An address without a model is a compatible server's. No other provider's key goes there unasked.
-            (true, Some(_)) => Some("--base-url is given".to_owned()),
+            (true, Some(_)) => Some("its address is given".to_owned()),
             (false, Some(_)) => None,
             // With a key alone the provider's own service is meant, which has a row of its own.
             (true, None) => {
@@ -240,10 +240,10 @@ impl<'e> Catalog<'e> {
             let meant = meant.or_else(near).map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
             let all = known().collect::<Vec<_>>().join(", ");
             let what = format!(
-                "{name}: there is no provider `{}`; {meant}Known: {all}. A server of your own is openai-chat/MODEL with --base-url URL",
+                "{name}: there is no provider `{}`; {meant}Known: {all}. A server of your own is openai-chat/MODEL with its address",
                 name.provider
             );
-            ModelError::new(Failure::Config, what)
+            ModelError::new(Failure::Config, what).mended_by(Setting::Server)
         })
     }
 
@@ -268,9 +268,11 @@ impl<'e> Catalog<'e> {
 }
 
 fn no_key(provider: &Provider, name: &ModelName) -> ModelError {
-    let or = match provider.base_url {
-        Some(variable) if provider.keyless => format!(", or {variable} (--base-url) for a server that needs no key"),
-        _ => String::new(),
-    };
-    ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key()))
+    let error = |or: &str| ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key()));
+    match provider.base_url {
+        Some(variable) if provider.keyless => {
+            error(&format!(", or {variable} for a server that needs no key")).mended_by(Setting::Server)
+        }
+        _ => error(""),
+    }
 }

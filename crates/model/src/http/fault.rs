@@ -63,7 +63,7 @@ impl Fault {
         // Masked before it is cut: half a key is a key that nobody finds again.
         let what = plain(&redactor.redact_text(&self.what));
         let message = redactor.redact_text(&format!("{model}: {what}{advice}")).into_owned();
-        ModelError { failure: self.failure, message, status: self.status, retry_after: self.retry_after }
+        ModelError { failure: self.failure, message, status: self.status, retry_after: self.retry_after, setting: None }
     }
 }
 

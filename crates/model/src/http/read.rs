@@ -145,7 +145,7 @@ pub(crate) async fn read_answer<E: fmt::Display>(
     }
     if first.trim_ascii_start().first() == Some(&b'<') {
         // A proxy, a login, another service: the next try would bring the same.
-        return Err(Fault::invalid("a page came (HTML), no answer of a model; check the address (--base-url)"));
+        return Err(Fault::invalid("a page came (HTML), no answer of a model; check the address"));
     }
     if matches!(first.trim_ascii_start().first(), Some(b'{' | b'[')) {
         while let Some(bytes) = source.next().await {

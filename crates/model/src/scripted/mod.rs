@@ -19,7 +19,7 @@ use self::file::{Fault, Script, Turn};
 use self::place::{Mark, Place};
 use crate::{
     Answer, AnswerPart, Call, Conversation, Delta, Failure, Heard, Message, Model, ModelError, ModelName, Opaque,
-    Request, ResultPart, Stop, ToolSpec, Usage, UserPart,
+    Request, ResultPart, Setting, Stop, ToolSpec, Usage, UserPart,
 };
 
 /// The wire format of its own parts.
@@ -55,8 +55,8 @@ impl Scripted {
     pub fn load(path: &Path) -> Result<Self, ModelError> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| {
-            let what = format!("the script {shown} cannot be read: {e}; `--model scripted:FILE` takes a TOML file");
-            ModelError::new(Failure::Config, what)
+            let what = format!("the script {shown} cannot be read: {e}; a script is a TOML file");
+            ModelError::new(Failure::Config, what).mended_by(Setting::Script)
         })?;
         Self::parse(&shown, &text)
     }
@@ -153,7 +153,7 @@ impl Scripted {
 
     fn exhausted(&self, place: &Place) -> ModelError {
         let what = format!(
-            "{}: no turn fits request {}: {} of {} turns are behind it; add a [[turn]] whose `when` holds, or leave out --strict-script",
+            "{}: no turn fits request {}: {} of {} turns are behind it; add a [[turn]] whose `when` holds",
             self.name,
             place.request,
             place.next,

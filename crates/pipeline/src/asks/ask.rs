@@ -211,7 +211,7 @@ fn ask_facts(session: &SessionShared, question: &Question<'_>, ask: &Ask, diff: 
 fn since_last_answer(session: &SessionShared) -> Option<Value> {
     let state = session.state();
     let older = Some(state.warned.older()).filter(|older| *older > 0);
-    let older = older.map(|older| format!("{older} earlier warnings; `sessions show` lists them"));
+    let older = older.map(|older| format!("{older} earlier warnings, which the log holds"));
     let all: Vec<&str> = older.as_deref().into_iter().chain(state.warned.lines()).collect();
     (!all.is_empty()).then(|| json!(all))
 }

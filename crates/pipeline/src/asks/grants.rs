@@ -28,7 +28,7 @@ const REVISION: (&str, &str) = ("grants", "revision");
 pub enum GrantError {
     #[error("ask {ask} cannot be remembered: {why}; allow it once, or write a rule")]
     NotRemembered { ask: AskId, why: &'static str },
-    #[error("there is no grant {0}; `portcullis grants` lists them")]
+    #[error("there is no grant {0}")]
     Unknown(GrantId),
     #[error("grant {id} was revoked already, by {by} at {at}")]
     Revoked { id: GrantId, by: String, at: Timestamp },

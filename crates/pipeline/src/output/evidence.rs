@@ -18,7 +18,8 @@ use crate::sessions::session::SessionShared;
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum RetainError {
     #[error(
-        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; `portcullis gc --dry-run` shows what can go, or raise `quota` under `[artifacts]` in the configuration"
+        "artifacts use {used} of {quota} bytes, and this needs {wanted} more; nothing more is kept until artifacts are removed or \
+         the quota is raised"
     )]
     OverQuota { used: u64, quota: u64, wanted: u64 },
     #[error("it could not be written: {0}; make room on the disk of the data directory")]
@@ -188,7 +189,7 @@ fn copy(artifacts: &dyn Artifacts, tenant: TenantId, window: &dyn Window) -> io:
 pub enum ShelfError {
     #[error("there is no artifact {0} that this session may see")]
     NotFound(ArtifactId),
-    #[error("the bytes of artifact {0} are lost: the store is damaged; `portcullis audit verify` tells more")]
+    #[error("the bytes of artifact {0} are lost: the store is damaged")]
     Lost(ArtifactId),
     #[error(
         "artifact {id} has expired by the retention policy: its {bytes} bytes (SHA-256 {sha256}) are no longer kept; what \

@@ -323,7 +323,7 @@ impl Outlook<'_> {
 fn elsewhere(raw: &str) -> Precondition {
     let text = format!(
         "`{raw}` cannot be named to a program at this isolation level, where mounts do not stand at their places; \
-         name it relative to the working directory, or read it with read (`portcullis doctor` says what is missing)"
+         name it relative to the working directory, or read it with read"
     );
     Precondition::failed(portcullis_base::Reason::PathEscape, text)
 }

@@ -181,8 +181,7 @@ impl Line<'_> {
                 Ok(Ready::Said { said, streams })
             }
             "df" => Err(ToolFailure::sandbox_unavailable(
-                "`df` would show the host's own mounts at this isolation level; only level `full` has others \
-                 (`portcullis doctor` says what is missing for it)",
+                "`df` would show the host's own mounts at this isolation level; only level `full` has others",
             )),
             _ => self.program(stage, outlook, streams),
         }

@@ -192,7 +192,7 @@ impl Hand {
             let all: Vec<&String> = new.iter().map(|(path, _)| path).collect();
             return Some(format!(
                 "files that hold secrets can be read by commands at this isolation level: {}; only level `full` keeps them \
-                 from commands (`portcullis doctor` says what is missing for it)",
+                 from commands",
                 listed(&all)
             ));
         }
