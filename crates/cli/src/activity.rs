@@ -7,7 +7,7 @@ use portcullis::SessionId;
 use portcullis::harness::{Activity, Skip, Stopped, WakeEnd};
 use portcullis_base::{Clock as _, EventId, SystemClock, Timestamp};
 use portcullis_event::facts::text_of;
-use portcullis_event::fold::{Input, Said};
+use portcullis_event::fold::{Input, InputContent};
 use portcullis_event::{Body, Event, LOCAL_TENANT, State};
 use portcullis_store::{AskFilter, Head, HostLiveness, LeaseOwner, Liveness, LivenessOracle as _, Log as _};
 use serde_json::{Value, json};
@@ -292,10 +292,10 @@ impl Read {
         }
         if consumed {
             let said = Input::of(event, &body).map(|input| match input.said {
-                Said::Message { content } | Said::System { content } | Said::CustomResult { content, .. } => {
-                    text_of(&content)
-                }
-                Said::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
+                InputContent::Message { content }
+                | InputContent::System { content }
+                | InputContent::CustomResult { content, .. } => text_of(&content),
+                InputContent::Interrupt { note } => format!("interrupt {}", note.unwrap_or_default()),
             });
             self.inputs.push(preview(&said.unwrap_or_else(|| event.kind.as_str().to_owned())));
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::AskState;
-use portcullis_event::facts::Asked;
+use portcullis_event::facts::PermissionAsked;
 use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
@@ -202,7 +202,7 @@ const OUTDATED: &str =
 /// An ask with everything that belongs to it.
 pub struct Whole {
     pub ask: Ask,
-    pub asked: Asked,
+    pub asked: PermissionAsked,
     /// Or why it cannot be opened.
     pub diff: Result<Option<String>, anyhow::Error>,
     /// The rules are not those it was asked under: an allow would be void (tool-contract 13.7).

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use portcullis::{AccessRequest, Action, DefaultPolicy, GrantBook, Policy, Remembered, Resource};
 use portcullis_base::{Clock as _, IntentId, SessionId, SystemClock, Timestamp};
-use portcullis_event::facts::{Decided, Touched, Verdict};
+use portcullis_event::facts::{PermissionDecided, TouchedResource, Verdict};
 use portcullis_event::{Body, LOCAL_TENANT};
 use portcullis_policy::{Asker, Decision, Grant, Layer, Rule};
 use portcullis_store::{Log as _, SessionSummary};
@@ -108,7 +108,7 @@ impl Backtest<'_> {
                         }
                     }
                     "tool.permission" => {
-                        let Body::Decided(decided) = event.body() else { continue };
+                        let Body::PermissionDecided(decided) = event.body() else { continue };
                         if let Some(at) = open.remove(&decided.intent_id) {
                             self.compare(&policy, session, &decided, at)?;
                         }
@@ -132,7 +132,7 @@ impl Backtest<'_> {
         &mut self,
         policy: &Policy,
         session: &SessionSummary,
-        decided: &Decided,
+        decided: &PermissionDecided,
         at: Timestamp,
     ) -> anyhow::Result<()> {
         self.tally.undecided -= 1;
@@ -205,7 +205,13 @@ impl Trial<'_> {
     }
 
     /// The same question, asked of the new rules at the time it was asked; `None` if it is not known whole.
-    fn again(&self, policy: &Policy, session: &SessionSummary, asked: &Decided, at: Timestamp) -> Option<Decision> {
+    fn again(
+        &self,
+        policy: &Policy,
+        session: &SessionSummary,
+        asked: &PermissionDecided,
+        at: Timestamp,
+    ) -> Option<Decision> {
         if asked.partial || asked.resources.is_empty() {
             return None;
         }
@@ -231,7 +237,7 @@ impl Trial<'_> {
     }
 }
 
-fn request(touched: &Touched) -> Option<AccessRequest> {
+fn request(touched: &TouchedResource) -> Option<AccessRequest> {
     let kind = serde_json::from_value(Value::String(touched.kind.clone())).ok()?;
     let class = touched.class.clone().and_then(|class| serde_json::from_value(class).ok());
     let resource = Resource {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use portcullis_base::{AskId, IntentId, InvocationId, SessionId};
-use portcullis_event::{Body, Event, Names};
+use portcullis_event::{Body, Event, EventRefs};
 use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
@@ -82,7 +82,7 @@ pub struct IntentsOf {
 impl IntentsOf {
     /// The intent that an event belongs to. Events come in the order of their log.
     pub fn of(&mut self, body: &Body) -> Option<IntentId> {
-        let Names { intent, ask, invocation, .. } = body.names();
+        let EventRefs { intent, ask, invocation, .. } = body.names();
         let of_ask = ask.and_then(|ask| self.asks.get(&ask).copied());
         let of_invocation = invocation.and_then(|invocation| self.invocations.get(&invocation).copied());
         let intent = intent.or(of_ask).or(of_invocation)?;

@@ -195,7 +195,7 @@ impl Wake {
             body => {
                 let Some(call) = intent.and_then(|intent| self.calls.get_mut(&intent)) else { return };
                 match body {
-                    Body::Asked(_) => call.asked = Some(at),
+                    Body::PermissionAsked(_) => call.asked = Some(at),
                     Body::Replied(_) | Body::AskClosed(_) => call.answered = call.answered.or(Some(at)),
                     Body::Scheduled(_) => call.scheduled = Some(at),
                     Body::Started(_) => call.started = Some(at),

@@ -3,7 +3,7 @@
 use super::analysis::{Analysis, Redirected};
 use super::folders::{self, Course, Folder};
 use super::known::Reads;
-use super::marks::{self, Open};
+use super::marks::{self, OpenExtent};
 use super::parse::parse;
 use super::raw_word::{holds_index, openness, shown, unquoted};
 use super::unwrap::{self, Inner};
@@ -158,7 +158,7 @@ impl Walk {
         let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
         let forms = self.forms.iter().map(|(form, _)| form);
         let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
-        let made = made::Made::of(&commands, written.map(|file| file.path.as_str()));
+        let made = made::MadeFiles::of(&commands, written.map(|file| file.path.as_str()));
         let is_run = made.is_run(&commands);
         // What the line writes to a file is read by a command that names the file.
         let readers: Vec<Vec<String>> =
@@ -484,7 +484,7 @@ impl Walk {
                 if matches!(assignment.value, AssignmentValue::Array(_)) {
                     self.opaque("an array is assigned");
                     self.substituted(&word.value, depth);
-                    argv.push(marks::mark(word.value.clone(), Open::One));
+                    argv.push(marks::mark(word.value.clone(), OpenExtent::One));
                 } else {
                     argv.push(self.word(word, depth));
                 }
@@ -493,7 +493,7 @@ impl Walk {
                 self.substitutes |= matches!(kind, ProcessSubstitutionKind::Read);
                 self.opaque("a process substitution");
                 self.subshell(|walk| walk.list(&subshell.list, depth));
-                argv.push(marks::mark(subshell.to_string(), Open::One));
+                argv.push(marks::mark(subshell.to_string(), OpenExtent::One));
             }
         }
     }
@@ -505,7 +505,7 @@ impl Walk {
             // Look-alikes are text to a shell; what they deceive is a reader, who is asked.
             Ok(Word::Glob(pattern)) => {
                 self.opaque(format!("`{}` is a pattern over file names", shown(&raw.value)));
-                marks::mark(pattern.as_str().to_owned(), Open::Many)
+                marks::mark(pattern.as_str().to_owned(), OpenExtent::Many)
             }
             Err(why) => {
                 self.opaque(format!("`{}` holds {why}", shown(&raw.value)));

@@ -9,7 +9,7 @@ use brush_parser::ast::{
     Pipeline, RedirectList, SeparatorOperator, SimpleCommand,
 };
 
-use super::word::{self, Unread, Word};
+use super::word::{self, Word, WordFault};
 
 /// Changes of folder that are followed one after the other.
 const STEPS_MAX: usize = 16;
@@ -228,7 +228,7 @@ fn literal(raw: &str) -> Option<String> {
     match word::read(raw) {
         Ok(Word::Literal(text)) => Some(text),
         // The home of somebody, which is no builtin.
-        Err(Unread::Tilde) if raw.contains('/') => Some(raw.to_owned()),
+        Err(WordFault::Tilde) if raw.contains('/') => Some(raw.to_owned()),
         Ok(Word::Glob(_)) | Err(_) => None,
     }
 }

@@ -6,7 +6,7 @@ use super::unwrap::{self, is_assignment};
 use super::{database, git, sed};
 
 /// Options whose value is a command.
-struct Runs {
+struct CommandOptions {
     names: &'static [&'static str],
     letters: &'static str,
     /// Long options; any beginning of one is taken for it.
@@ -15,11 +15,11 @@ struct Runs {
     words: &'static [&'static str],
 }
 
-const fn runs(names: &'static [&'static str], letters: &'static str, long: &'static [&'static str]) -> Runs {
-    Runs { names, letters, long, words: &[] }
+const fn runs(names: &'static [&'static str], letters: &'static str, long: &'static [&'static str]) -> CommandOptions {
+    CommandOptions { names, letters, long, words: &[] }
 }
 
-static RUNS: &[Runs] = &[
+static RUNS: &[CommandOptions] = &[
     runs(
         &["tar", "gtar", "bsdtar"],
         "IF",
@@ -59,10 +59,10 @@ static RUNS: &[Runs] = &[
     runs(&["nano", "pico"], "s", &["speller"]),
     runs(&["gpg", "gpg2"], "", &["photo-viewer", "agent-program", "dirmngr-program", "exec-path"]),
     runs(&["pandoc"], "F", &["filter", "pdf-engine"]),
-    Runs { words: &["TT"], ..runs(&["zip"], "", &["unzip-command"]) },
-    Runs { words: &["exec", "toolexec", "vettool"], ..runs(&["go"], "", &["exec", "toolexec", "vettool"]) },
-    Runs { words: &["wrapper"], ..runs(&["gcc", "g++", "cc", "c++", "clang", "clang++"], "", &["wrapper"]) },
-    Runs {
+    CommandOptions { words: &["TT"], ..runs(&["zip"], "", &["unzip-command"]) },
+    CommandOptions { words: &["exec", "toolexec", "vettool"], ..runs(&["go"], "", &["exec", "toolexec", "vettool"]) },
+    CommandOptions { words: &["wrapper"], ..runs(&["gcc", "g++", "cc", "c++", "clang", "clang++"], "", &["wrapper"]) },
+    CommandOptions {
         words: &["ex", "iex", "eval-command", "init-eval-command"],
         ..runs(&["gdb"], "", &["ex", "iex", "eval-command", "init-eval-command"])
     },

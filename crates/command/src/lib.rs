@@ -60,7 +60,7 @@ pub use marks::hides_program;
 pub use names::whole_name;
 pub use place::may_hold_secrets;
 pub use plan::{
-    Arg, Builtin, Joiner, Named, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
+    Arg, Builtin, Joiner, NamedPlace, NotReadOnly, PIPELINES_MAX, Pipeline, ReadPlan, Redirection, STAGES_MAX, Stage,
 };
 pub use screen::{LINE_MAX, deceptive, is_look_alike};
 pub use shell::is_shell;

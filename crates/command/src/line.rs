@@ -191,7 +191,7 @@ impl Reader<'_> {
 
 fn read(raw: &str) -> Result<Word, NotReadOnly> {
     word::read(raw).map_err(|why| match why {
-        word::Unread::LookAlike(_) | word::Unread::Unfinished => {
+        word::WordFault::LookAlike(_) | word::WordFault::Unfinished => {
             NotReadOnly::unparseable(format!("`{raw}` holds {why}"))
         }
         _ => {

@@ -118,7 +118,7 @@ impl ReadPlan {
     /// Every place that the words name, seen from `cwd`, without looking at the tree: links may lead
     /// elsewhere. After a `cd` both places count, for it may fail. Patterns are given as they stand.
     #[must_use]
-    pub fn reads(&self, cwd: &str) -> Vec<Named> {
+    pub fn reads(&self, cwd: &str) -> Vec<NamedPlace> {
         let mut cwds = BTreeSet::from([cwd.to_owned()]);
         let mut out = Vec::new();
         for stage in self.stages() {
@@ -126,11 +126,11 @@ impl ReadPlan {
                 for cwd in &cwds {
                     let named = match word {
                         Word::Literal(text) => {
-                            Named { place: place::join(cwd, text), raw: text.clone(), pattern: false }
+                            NamedPlace { place: place::join(cwd, text), raw: text.clone(), pattern: false }
                         }
                         Word::Glob(glob) => {
                             let text = glob.as_str();
-                            Named { place: place::join(cwd, text), raw: text.to_owned(), pattern: true }
+                            NamedPlace { place: place::join(cwd, text), raw: text.to_owned(), pattern: true }
                         }
                     };
                     if !out.contains(&named) {
@@ -173,7 +173,7 @@ impl ReadPlan {
 
 /// A place that a word of a plan names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedPlace {
     /// Absolute, without `.` and `..`.
     pub place: String,
     /// As it stands in the line.

@@ -52,7 +52,7 @@ struct Rather<I> {
 }
 
 /// What a tool may leave out, each with a default of its own.
-struct Parts<I> {
+struct OptionalParts<I> {
     resolve: Option<Resolve<I>>,
     plan_access: Option<PlanAccess<I>>,
     precheck: Option<Precheck<I>>,
@@ -66,7 +66,7 @@ struct Parts<I> {
     rather: Option<Rather<I>>,
 }
 
-impl<I> Default for Parts<I> {
+impl<I> Default for OptionalParts<I> {
     fn default() -> Self {
         Self {
             resolve: None,
@@ -92,7 +92,7 @@ pub struct ToolBuilder<I, O> {
     parts_are_intents: bool,
     has_keys: bool,
     execute: Option<Execute<I, O>>,
-    parts: Parts<I>,
+    parts: OptionalParts<I>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -113,7 +113,7 @@ where
             parts_are_intents: false,
             has_keys: false,
             execute: None,
-            parts: Parts::default(),
+            parts: OptionalParts::default(),
             output: PhantomData,
         }
     }
@@ -272,20 +272,20 @@ where
             version,
             executor: self.executor,
         };
-        let inner = Typed { shape, input, output: Arc::new(output), execute, parts: self.parts };
+        let inner = TypedTool { shape, input, output: Arc::new(output), execute, parts: self.parts };
         Ok(Tool { inner: Arc::new(inner), alias: None })
     }
 }
 
-struct Typed<I, O> {
+struct TypedTool<I, O> {
     shape: Shape,
     input: Codec,
     output: Arc<Codec>,
     execute: Execute<I, O>,
-    parts: Parts<I>,
+    parts: OptionalParts<I>,
 }
 
-impl<I, O> ErasedTool for Typed<I, O>
+impl<I, O> ErasedTool for TypedTool<I, O>
 where
     I: DeserializeOwned + Send + Sync + 'static,
     O: Serialize + Send + 'static,

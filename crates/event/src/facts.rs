@@ -27,7 +27,7 @@ pub use crate::verified::{
     VerificationVerdict,
 };
 pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, carry_on_key, retry_key};
-pub use crate::weighed::{Grantable, Touched};
+pub use crate::weighed::{Grantable, TouchedResource};
 
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
@@ -143,7 +143,7 @@ pub struct ToolUse {
 
 /// A tool that was not offered, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hidden {
+pub struct HiddenTool {
     pub name: String,
     pub reason: Recorded<Reason>,
 }
@@ -156,7 +156,7 @@ pub struct MenuFrozen {
     pub hash: Digest,
     pub count: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hidden: Vec<Hidden>,
+    pub hidden: Vec<HiddenTool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -211,7 +211,7 @@ pub struct InputError {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct InputValidated {
     pub intent_id: IntentId,
     pub stage: Stage,
     pub ok: bool,
@@ -232,7 +232,7 @@ pub enum Verdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Decided {
+pub struct PermissionDecided {
     pub intent_id: IntentId,
     pub decision: Verdict,
     pub reason: String,
@@ -242,7 +242,7 @@ pub struct Decided {
     pub grant_ids: Vec<GrantId>,
     /// What the rules were asked about, so that other rules can be asked the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<Touched>,
+    pub resources: Vec<TouchedResource>,
     /// Names in `resources` are masked, cut or left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub partial: bool,
@@ -255,7 +255,7 @@ pub struct Decided {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PermissionAsked {
     pub ask_id: AskId,
     pub intent_id: IntentId,
     /// `tool_confirmation`, `custom_tool_result`, `variables` or `question`.

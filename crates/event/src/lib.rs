@@ -22,9 +22,9 @@ mod verified;
 mod wakes;
 mod weighed;
 
-pub use body::{Asks, Body, EventBody, EventType, Names, Writers};
+pub use body::{Asks, Body, EventBody, EventRefs, EventType, Writers};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
-pub use envelope::{Actor, Draft, Event, Payload, Stamp, Typed};
+pub use envelope::{Actor, DecodedBody, Draft, Event, Payload, Stamp};
 pub use fold::{FOLD_VERSION, State};
 pub use observation::{ContentFormat, ContentPart, Earlier, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};

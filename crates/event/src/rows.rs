@@ -182,7 +182,7 @@ pub fn rows(events: &[Event]) -> Vec<RowChange> {
                 definition_version: intent.definition_version.clone(),
                 seq,
             }),
-            Body::Asked(asked) => {
+            Body::PermissionAsked(asked) => {
                 let tool_use_id = events.iter().find_map(|other| match &*other.body_ref() {
                     Body::ToolUse(used) if used.intent_id == asked.intent_id => Some(other.id),
                     _ => None,
@@ -266,7 +266,7 @@ pub fn head_change(events: &[Event], mut pending: impl FnMut(AskId) -> bool) -> 
             Body::StatusTerminated(_) | Body::SessionErased(_) => {
                 change.status = Some(SessionStatus::Terminated);
             }
-            Body::Asked(_) => change.blocked += 1,
+            Body::PermissionAsked(_) => change.blocked += 1,
             Body::Replied(_) => {
                 change.blocked -= 1;
                 change.answered = true;

@@ -54,8 +54,8 @@ pub use portcullis_base::{
 };
 pub use portcullis_contract::{
     AccessRequest, Action, Background, BuildError, Caller, Concurrency, Content, DefaultPolicy, Diff, EndedCommand,
-    Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind, Semantics,
-    ShellFact, SpoolRef, Stopped, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
+    GateStop, Interrupt, NotBackgrounded, Ownership, Precondition, Prepared, Resolved, Resource, ResourceKind,
+    Semantics, ShellFact, SpoolRef, Tool, ToolBuilder, ToolContext, ToolDefinition, ToolFailure, ToolName, UserText,
 };
 pub use portcullis_event::Observed;
 pub use portcullis_event::facts::{CustomTool, Exit, Reply, TaskCompleted};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{Asked, BY_FLAG, Replied, Reply};
+use portcullis_event::facts::{BY_FLAG, PermissionAsked, Replied, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
@@ -170,11 +170,11 @@ impl Runtime {
     }
 
     /// What the log says was asked: a row is only a copy of it.
-    async fn asked(&self, row: &AskRow) -> Result<Box<Asked>, RuntimeError> {
+    async fn asked(&self, row: &AskRow) -> Result<Box<PermissionAsked>, RuntimeError> {
         let key = self.key(row.session_id);
         let page = self.gate.store().read(key, row.asked_seq.saturating_sub(1), 1).await?;
         match page.first().map(Event::body) {
-            Some(Body::Asked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
+            Some(Body::PermissionAsked(asked)) if asked.ask_id == row.ask_id => Ok(asked),
             _ => Err(StoreError::NoAsk(row.ask_id).into()),
         }
     }

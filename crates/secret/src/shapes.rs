@@ -17,12 +17,12 @@ enum Body {
     /// A name in any letter case, up to [`SEPARATORS`] characters such as `": "`, and then a run. The value alone is masked.
     Named(Run),
     /// Lines up to the one that ends the block. Each of them is masked by itself, so that there are as many as before.
-    Block(Ending),
+    Block(BlockEnding),
 }
 
 /// How the last line of a block begins, and what ends that line.
 #[derive(Clone, Copy)]
-enum Ending {
+enum BlockEnding {
     /// `-----END …-----`
     Dashes,
     /// `Private-MAC: …` of a key file of PuTTY.
@@ -177,12 +177,12 @@ static SHAPES: &[Shape] = &[
             "-----BEGIN ENCRYPTED PRIVATE KEY-----",
             "-----BEGIN PGP PRIVATE KEY BLOCK-----",
         ],
-        body: Body::Block(Ending::Dashes),
+        body: Body::Block(BlockEnding::Dashes),
     },
     Shape {
         label: "private key",
         starts: &["PuTTY-User-Key-File-2: ", "PuTTY-User-Key-File-3: "],
-        body: Body::Block(Ending::Mac),
+        body: Body::Block(BlockEnding::Mac),
     },
 ];
 
@@ -308,8 +308,8 @@ fn judge(shape: &Shape, text: &[u8], start: usize, prefix: usize, ahead: Option<
                 _ => value(text, value_at, value_at, run, ended),
             }
         }
-        Body::Block(Ending::Dashes) => block(text, start, body, ended),
-        Body::Block(Ending::Mac) => putty(text, start, body, ended),
+        Body::Block(BlockEnding::Dashes) => block(text, start, body, ended),
+        Body::Block(BlockEnding::Mac) => putty(text, start, body, ended),
     }
 }
 

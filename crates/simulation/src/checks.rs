@@ -233,12 +233,12 @@ impl Log<'_> {
                         self.breach("S7", format!("{} was proposed twice", intent.intent_id));
                     }
                 }
-                Body::Checked(checked) => all.entry(checked.intent_id).or_default().validated |= checked.ok,
-                Body::Decided(decided) => {
+                Body::InputValidated(checked) => all.entry(checked.intent_id).or_default().validated |= checked.ok,
+                Body::PermissionDecided(decided) => {
                     let told = all.entry(decided.intent_id).or_default();
                     told.allowed |= decided.decision == Verdict::Allow;
                 }
-                Body::Asked(asked) => {
+                Body::PermissionAsked(asked) => {
                     asks.insert(asked.ask_id, asked.intent_id);
                     all.entry(asked.intent_id).or_default().asked = true;
                 }

@@ -3,7 +3,7 @@
 //! of the same in the same words, so that together they pack to a fraction of what each would.
 
 use portcullis_base::{AppendId, Digest, EventId, SessionId, TurnId, WakeId, WorkerId};
-use portcullis_event::{Actor, Event, EventType, Payload, Typed, first_prev_hash};
+use portcullis_event::{Actor, DecodedBody, Event, EventType, Payload, first_prev_hash};
 use portcullis_store::SessionKey;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -308,7 +308,7 @@ fn event(row: &Row<'_>, run: &Run, prev_hash: Digest) -> rusqlite::Result<Event>
         },
         prev_hash,
         hash: digest_at(row, 6)?,
-        typed: Typed::default(),
+        typed: DecodedBody::default(),
     })
 }
 

@@ -9,9 +9,9 @@ use portcullis_base::{
     WorkerId,
 };
 use portcullis_event::facts::{
-    Asked, AtRoot, Checked, Completed, Decided, Exit, IntentProposed, LookedUp, Plan, Priority, Replied, Reply,
-    Scheduled, SessionCreated, Stage, Started, ToolQueued, ToolUse, Touched, Verdict, WakeCancelled, WakeConsumed,
-    WakeQueued,
+    AtRoot, Completed, Exit, InputValidated, IntentProposed, LookedUp, PermissionAsked, PermissionDecided, Plan,
+    Priority, Replied, Reply, Scheduled, SessionCreated, Stage, Started, ToolQueued, ToolUse, TouchedResource, Verdict,
+    WakeCancelled, WakeConsumed, WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -328,7 +328,7 @@ impl World {
         let (intent_id, intent) = self.intent();
         let (invocation_id, started) = self.started(intent_id);
         let checked = |stage| {
-            self.draft(&Checked {
+            self.draft(&InputValidated {
                 intent_id,
                 stage,
                 ok: true,
@@ -347,13 +347,13 @@ impl World {
             }),
             checked(Stage::Schema),
             checked(Stage::Resolve),
-            self.draft(&Decided {
+            self.draft(&PermissionDecided {
                 intent_id,
                 decision: Verdict::Allow,
                 reason: "reads are allowed".to_owned(),
                 policy_ids: vec!["builtin:auto/read".to_owned()],
                 grant_ids: Vec::new(),
-                resources: vec![Touched {
+                resources: vec![TouchedResource {
                     action: "read".to_owned(),
                     kind: "path".to_owned(),
                     name: "/workspace/src/main.rs".to_owned(),
@@ -399,7 +399,7 @@ impl World {
     #[must_use]
     pub fn asked(&self, intent_id: IntentId) -> (AskId, Draft) {
         let ask_id = AskId::make(&*self.ids, self.now());
-        let draft = self.draft(&Asked {
+        let draft = self.draft(&PermissionAsked {
             grantable: None,
             held_by: None,
             // As a descendant would ask: nothing of an ask may be lost on the way into its row.

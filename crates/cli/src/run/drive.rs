@@ -8,7 +8,7 @@ use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
 use portcullis_event::facts::{BY_FLAG, StopReason};
-use portcullis_event::fold::Said;
+use portcullis_event::fold::InputContent;
 use portcullis_event::{AskState, Body};
 use portcullis_pipeline::{Progress, folded};
 use portcullis_store::{Log as _, StoreError};
@@ -207,7 +207,7 @@ impl Drive<'_> {
     /// Whether somebody said something that no wake has taken up.
     async fn words_wait(&self) -> anyhow::Result<bool> {
         let state = folded(&*self.world.store, key(self.session)).await?;
-        Ok(state.inbox.pending().iter().any(|input| matches!(input.said, Said::Message { .. })))
+        Ok(state.inbox.pending().iter().any(|input| matches!(input.said, InputContent::Message { .. })))
     }
 
     /// Asks of this session that wait.

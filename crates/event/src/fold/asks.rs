@@ -38,7 +38,7 @@ pub struct Asks {
 impl Asks {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
-            Body::Asked(asked) => {
+            Body::PermissionAsked(asked) => {
                 self.live.insert(
                     asked.ask_id,
                     Ask {

@@ -85,7 +85,7 @@ impl Intents {
                 intent.executor_id.clone_from(&found.executor_id);
             }),
             // One that is held live changes nothing of its call: it has started, whatever is answered (R3).
-            Body::Asked(asked) if asked.held_by.is_none() => self.change(asked.intent_id, |intent| {
+            Body::PermissionAsked(asked) if asked.held_by.is_none() => self.change(asked.intent_id, |intent| {
                 intent.state = IntentState::Parked;
                 intent.ask_id = Some(asked.ask_id);
             }),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use asks::{Ask, Asks};
 pub use baselines::{Baseline, Baselines, Coverage};
-pub use inbox::{Inbox, Input, Said};
+pub use inbox::{Inbox, Input, InputContent};
 pub use intents::{Intent, Intents};
 pub use progress::{CustomRequest, OpenRequest, OpenWake, Progress};
 pub use session::{QueuedCall, Session};

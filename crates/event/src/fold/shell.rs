@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
     use crate::facts::{CommandRecord, SessionUpdated, ShellClosed, ShellOpened, VariableDeleted, VariableSet};
-    use crate::{Actor, EventBody, State, Typed};
+    use crate::{Actor, DecodedBody, EventBody, State};
 
     const SHELL: ShellId = ShellId::from_u128(1);
 
@@ -215,7 +215,7 @@ mod tests {
                 payload: Some(payload.into()),
                 prev_hash: Digest::of(b""),
                 hash: Digest::of(b""),
-                typed: Typed::default(),
+                typed: DecodedBody::default(),
             });
             self
         }

@@ -29,7 +29,7 @@ pub struct Warned {
 impl Warned {
     pub(super) fn apply(&mut self, event: &Event, body: &Body) {
         match body {
-            Body::Asked(asked) => self.asked(event.seq, asked.ask_id),
+            Body::PermissionAsked(asked) => self.asked(event.seq, asked.ask_id),
             Body::Replied(replied) => self.answered(replied.ask_id, &replied.channel),
             Body::AskClosed(closed) => drop(self.shown_by.remove(&closed.ask_id)),
             Body::Observed(observed) => self.add(event.seq, &observed.warnings),

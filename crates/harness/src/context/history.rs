@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use portcullis_base::{EventId, IntentId, MessageId, QueuedWakeId, SessionId};
 use portcullis_event::facts::{Block, Carried, WakeQueued};
-use portcullis_event::fold::{Input, Said};
+use portcullis_event::fold::{Input, InputContent};
 use portcullis_event::{Conversation, Event};
 use portcullis_model::{AnswerPart, Call, UserPart};
 use portcullis_pipeline::{ArtifactShelf, Halt, Session};
@@ -99,7 +99,7 @@ impl Reader<'_> {
             }
             Conversation::InputConsumed(consumed) => {
                 for input in consumed.event_ids.iter().filter_map(|id| self.folded.said.remove(id)) {
-                    if let Said::Interrupt { note } = &input.said {
+                    if let InputContent::Interrupt { note } = &input.said {
                         self.folded.context.digested.interrupted(input.event_id, note.as_deref());
                     }
                     self.folded.context.unshown.inputs.push(input);
@@ -147,7 +147,9 @@ impl Reader<'_> {
             Added::Text(text) => Some(UserPart::Text(text)),
             Added::Said(event) => {
                 let taken = self.folded.context.unshown.inputs.iter().find(|input| input.event_id == event)?;
-                let (Said::Message { content } | Said::System { content }) = &taken.said else { return None };
+                let (InputContent::Message { content } | InputContent::System { content }) = &taken.said else {
+                    return None;
+                };
                 self.folded.context.digested.said(event, content);
                 Some(said(content))
             }

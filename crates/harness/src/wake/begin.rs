@@ -5,7 +5,7 @@ use portcullis_event::facts::{
     Activation, ActivationKind, InputConsumed, Priority, SpanStarted, StatusRunning, StopReason, WakeCancelled,
     WakeConsumed, WakeQueued,
 };
-use portcullis_event::fold::{Input, OpenRequest, Said};
+use portcullis_event::fold::{Input, InputContent, OpenRequest};
 use portcullis_event::{SessionStatus, State};
 use portcullis_pipeline::{Append, Disposition, Halt, Session};
 use tokio_util::sync::CancellationToken;
@@ -246,10 +246,10 @@ impl<'a> Wake<'a> {
         self.show(inputs);
         for input in inputs {
             match &input.said {
-                Said::Interrupt { note } => self.stop_note.clone_from(note),
+                InputContent::Interrupt { note } => self.stop_note.clone_from(note),
                 // What a person says is work of its own.
-                Said::Message { .. } => (self.requests, self.loops, self.limit) = (0, Default::default(), None),
-                Said::System { .. } | Said::CustomResult { .. } => {}
+                InputContent::Message { .. } => (self.requests, self.loops, self.limit) = (0, Default::default(), None),
+                InputContent::System { .. } | InputContent::CustomResult { .. } => {}
             }
         }
         let event_ids: Vec<_> = inputs.iter().map(|input| input.event_id).collect();
@@ -261,18 +261,18 @@ impl<'a> Wake<'a> {
     fn show(&mut self, inputs: &[Input]) {
         for input in inputs {
             match &input.said {
-                Said::Message { content } | Said::System { content } => {
+                InputContent::Message { content } | InputContent::System { content } => {
                     self.said.insert(input.event_id, content.clone());
                     self.added.push(Added::Said(input.event_id));
                 }
-                Said::Interrupt { note } => {
+                InputContent::Interrupt { note } => {
                     self.context.digested.interrupted(input.event_id, note.as_deref());
                     self.added.push(Added::Text(interrupted(note.as_deref())));
                 }
                 // It stands where the result of its call stands.
-                Said::CustomResult { custom_tool_use_id, .. }
+                InputContent::CustomResult { custom_tool_use_id, .. }
                     if self.context.handed_over.contains(custom_tool_use_id) => {}
-                Said::CustomResult { custom_tool_use_id, content, is_error } => {
+                InputContent::CustomResult { custom_tool_use_id, content, is_error } => {
                     let words = portcullis_event::facts::text_of(content);
                     let how = if *is_error { "failed" } else { "answered" };
                     let line = format!("[custom-tool-result] {custom_tool_use_id} {how}");
@@ -335,7 +335,7 @@ impl<'a> Wake<'a> {
 
 /// Whether an input asks for nothing: an interrupt, or a client's result, which the interrupt made void (H26).
 fn is_no_word(input: &Input) -> bool {
-    matches!(input.said, Said::Interrupt { .. } | Said::CustomResult { .. })
+    matches!(input.said, InputContent::Interrupt { .. } | InputContent::CustomResult { .. })
 }
 
 fn activation(found: &Found) -> Activation {

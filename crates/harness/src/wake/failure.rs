@@ -6,7 +6,7 @@ use portcullis_base::{Entropy, QueuedWakeId};
 use portcullis_event::facts::{
     Disposition, ErrorFact, Priority, SessionError, SpanResult, StatusRescheduled, StopReason, WakeQueued, retry_key,
 };
-use portcullis_event::fold::Said;
+use portcullis_event::fold::InputContent;
 use portcullis_model::ModelError;
 use portcullis_pipeline::Halt;
 
@@ -77,9 +77,9 @@ impl Wake<'_> {
     pub(super) async fn interrupted(&mut self) -> Result<WakeEnd, Halt> {
         self.cut_short().await?;
         let pending = self.session.with_state(|state| state.inbox.pending().to_vec());
-        let interrupts = pending
-            .into_iter()
-            .filter(|input| matches!(input.said, Said::Interrupt { .. }) && !self.processed.contains(&input.event_id));
+        let interrupts = pending.into_iter().filter(|input| {
+            matches!(input.said, InputContent::Interrupt { .. }) && !self.processed.contains(&input.event_id)
+        });
         let interrupts: Vec<_> = interrupts.collect();
         if !interrupts.is_empty() {
             self.consume(&interrupts);

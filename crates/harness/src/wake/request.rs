@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portcullis_base::{EventId, MessageId, TurnId};
 use portcullis_event::facts::{AgentMessage, ModelRequestEnd, ModelRequestStart, ModelUsage, text_of};
-use portcullis_event::fold::Said;
+use portcullis_event::fold::InputContent;
 use portcullis_model::{Answer, AnswerPart, Call, Delta, Failure, ModelError, Request, Stop, ToolSpec, UserPart};
 use portcullis_pipeline::{Append, Halt, Turn};
 use portcullis_store::StoreError;
@@ -38,7 +38,7 @@ impl Wake<'_> {
         let refused = self.stop_wished();
         self.heeded = refused.unwrap_or(self.heeded);
         let fresh: Vec<_> = inputs.into_iter().filter(|input| !self.processed.contains(&input.event_id)).collect();
-        if interrupted && fresh.iter().any(|input| matches!(input.said, Said::Interrupt { .. })) {
+        if interrupted && fresh.iter().any(|input| matches!(input.said, InputContent::Interrupt { .. })) {
             return Ok(true);
         }
         // Who speaks as well is heard.

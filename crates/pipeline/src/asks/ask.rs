@@ -1,8 +1,8 @@
 //! Raising an ask (tool-contract 13.4): facts a person can judge by, not "allow bash?".
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, AskId, Digest, InvocationId, RiskSet, limits};
-use portcullis_contract::{AccessRequest, Around, Diff, seam};
-use portcullis_event::facts::{Asked, Grantable, ToolUse};
+use portcullis_contract::{AccessRequest, Diff, SurroundingFacts, seam};
+use portcullis_event::facts::{Grantable, PermissionAsked, ToolUse};
 use portcullis_policy::{Ask, Policy};
 use portcullis_store::ArtifactRow;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ impl<'a> Question<'a> {
     }
 
     /// What else decides what the call does. An access that was found midway is one of a call that runs already.
-    pub(crate) fn around(&self) -> Option<&'a Around> {
+    pub(crate) fn around(&self) -> Option<&'a SurroundingFacts> {
         Some(&self.validated.around).filter(|_| self.held_by.is_none())
     }
 
@@ -92,7 +92,7 @@ pub(crate) async fn raise(
         project: session.gate.project.clone(),
         agent: session.agent.clone(),
     });
-    let asked = Asked {
+    let asked = PermissionAsked {
         ask_id,
         intent_id: intent.id,
         kind: "tool_confirmation".to_owned(),

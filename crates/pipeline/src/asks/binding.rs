@@ -1,7 +1,7 @@
 //! What an approval is bound to besides the input, the accesses and the diff (tool-contract 13.7): the folder by its
 //! identity, the environment, programs, scripts, network and mounts, as the tool found them.
 
-use portcullis_contract::Around;
+use portcullis_contract::SurroundingFacts;
 use portcullis_event::facts::BoundTo;
 
 use crate::asks::ask::Question;
@@ -13,7 +13,7 @@ pub(crate) fn to(session: &SessionShared, question: &Question<'_>) -> Vec<BoundT
 }
 
 /// The same of one look.
-pub(crate) fn of(session: &SessionShared, around: &Around) -> Vec<BoundTo> {
+pub(crate) fn of(session: &SessionShared, around: &SurroundingFacts) -> Vec<BoundTo> {
     let masked = |text: &str| session.gate.redactor.redact_text(text).into_owned();
     let bound = around.bound.iter().map(|bound| {
         let label = format!("bound:{}:{}\0{}", session.key.session, bound.name, bound.what);

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{AppendId, AskId, Digest, GrantId, SessionId, TenantId, Timestamp};
-use portcullis_event::facts::{Asked, GrantCreated, GrantRevoked, Reply};
+use portcullis_event::facts::{GrantCreated, GrantRevoked, PermissionAsked, Reply};
 use portcullis_event::{Body, Draft, Event, EventBody as _, Stamp, operator_log_of};
 use portcullis_policy::{Grant, GrantScope, RuleId, Satisfies, SuggestedRule};
 use portcullis_store::{Commit, Record, RecordWrite, SessionKey, Store, StoreError};
@@ -158,7 +158,7 @@ impl GrantBook {
     /// If the ask is pinned, or suggested no rule.
     pub fn given(
         &self,
-        asked: &Asked,
+        asked: &PermissionAsked,
         session: SessionId,
         id: GrantId,
         terms: &Terms<'_>,

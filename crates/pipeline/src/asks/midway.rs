@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use portcullis_base::{AskId, limits};
-use portcullis_contract::{AccessRequest, Stopped, seam};
+use portcullis_contract::{AccessRequest, GateStop, seam};
 use portcullis_event::facts::Closing;
 use portcullis_event::{AskState, IntentState, fold};
 use portcullis_policy::Decision;
@@ -31,7 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A question of a running call, and where its answer goes.
 pub(crate) struct Inquiry {
     request: AccessRequest,
-    answer: oneshot::Sender<Result<(), Stopped>>,
+    answer: oneshot::Sender<Result<(), GateStop>>,
 }
 
 /// The call's end of the line to the gate.
@@ -41,11 +41,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) async fn ask(&self, request: AccessRequest) -> Result<(), Stopped> {
-        let Some(questions) = &self.questions else { return Err(Stopped::NotDeclared) };
+    pub(crate) async fn ask(&self, request: AccessRequest) -> Result<(), GateStop> {
+        let Some(questions) = &self.questions else { return Err(GateStop::NotDeclared) };
         let (answer, told) = oneshot::channel();
-        questions.send(Inquiry { request, answer }).await.map_err(|_| Stopped::Ended)?;
-        told.await.unwrap_or(Err(Stopped::Ended))
+        questions.send(Inquiry { request, answer }).await.map_err(|_| GateStop::Ended)?;
+        told.await.unwrap_or(Err(GateStop::Ended))
     }
 }
 
@@ -103,12 +103,12 @@ impl Midway {
         session: &SessionShared,
         invocation: &Invocation,
         request: AccessRequest,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), GateStop> {
         if self.stop.is_some() {
-            return Err(Stopped::ByGate);
+            return Err(GateStop::ByGate);
         }
         if self.asked == limits::GATE_REQUESTS {
-            return Err(Stopped::TooOften);
+            return Err(GateStop::TooOften);
         }
         self.asked += 1;
         let access = [seam::aliased(&invocation.tool, request)];
@@ -119,7 +119,7 @@ impl Midway {
             Ok(Err(refusal)) => Some(Stop::Refused(Box::new(refusal))),
             Err(halt) => Some(Stop::Unrecorded(halt)),
         };
-        Err(Stopped::ByGate)
+        Err(GateStop::ByGate)
     }
 
     /// False once the log would not take a decision.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, CatchUnwind};
 use portcullis_base::{SideEffect, limits};
-use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reported, Reports, StopSignal};
+use portcullis_contract::seam::{self, ContextParts, Executed, Host as _, Reports, StopSignal, ToolReport};
 use portcullis_contract::{Background, Concurrency, Interrupt, StopCause, ToolContext};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ pub(crate) enum Outcome {
 pub(crate) struct RawResult {
     pub(crate) invocation: Invocation,
     pub(crate) outcome: Outcome,
-    pub(crate) reported: Reported,
+    pub(crate) reported: ToolReport,
     pub(crate) streams: Vec<Captured>,
     /// Without the time it was held.
     pub(crate) duration: Duration,

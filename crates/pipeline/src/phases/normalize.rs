@@ -5,7 +5,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects};
-use portcullis_contract::seam::{self, FailureParts, Kept};
+use portcullis_contract::seam::{self, FailureParts, KeptEvidence};
 use portcullis_contract::{Content, ShellFact, UserText};
 use portcullis_event::facts::{Capture, Completed, Exit};
 use portcullis_event::{EventBody as _, Observed, Permission, SandboxFact};
@@ -27,7 +27,7 @@ pub(crate) struct Settled {
     /// What the model is to see, whole. `None`: the structured value is its channel (R9).
     pub(crate) content: Option<Vec<Content>>,
     pub(crate) streams: Vec<Captured>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) kept: Vec<KeptEvidence>,
     /// Pieces of evidence over the limit, which were not taken.
     pub(crate) refused: usize,
     /// What became of the session's shell. It stands however the call ended.

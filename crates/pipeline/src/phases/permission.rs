@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use portcullis_base::{AskId, Code};
-use portcullis_contract::{AccessRequest, Around, DefaultPolicy, Prepared, seam};
-use portcullis_event::facts::{AskClosed, Closing, Decided, Verdict};
+use portcullis_contract::{AccessRequest, DefaultPolicy, Prepared, SurroundingFacts, seam};
+use portcullis_event::facts::{AskClosed, Closing, PermissionDecided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
@@ -72,11 +72,11 @@ pub(crate) async fn permission(
 }
 
 /// What a person is shown of a call besides its input, made by the tool's own code.
-async fn look(prepared: &Prepared) -> Result<Around, Box<dyn Any + Send>> {
+async fn look(prepared: &Prepared) -> Result<SurroundingFacts, Box<dyn Any + Send>> {
     guarded(|| prepared.diff.as_ref().map(|diff| diff.text().len()))?;
     match &prepared.around {
         Some(surroundings) => AssertUnwindSafe(async { surroundings.look().await }).catch_unwind().await,
-        None => Ok(Around::default()),
+        None => Ok(SurroundingFacts::default()),
     }
 }
 
@@ -167,7 +167,7 @@ impl Denied {
     }
 
     pub(crate) fn note(&self, session: &SessionShared, intent: &Intent, facts: &mut Append) {
-        let fact = Decided {
+        let fact = PermissionDecided {
             intent_id: intent.id,
             decision: Verdict::Deny,
             reason: session.tidy(&self.deny.reason, SUMMARY_MAX),
@@ -211,7 +211,7 @@ fn decided(
     let visible = &question.validated.visible;
     let intent = &visible.intent;
     let Weighed { resources, partial, default_policy } = Weighed::of(session, question.access, default_policy(visible));
-    let fact = Decided {
+    let fact = PermissionDecided {
         intent_id: intent.id,
         decision,
         reason: session.tidy(reason, SUMMARY_MAX),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use portcullis_base::{
     AskId, Code, IntentId, Phase, Reason, Recorded, SessionId, SideEffects, TenantId, TurnId, WorkerId,
 };
-use portcullis_event::facts::{Checked, Closing, InputConsumed, InputError, Recovered, Stage};
+use portcullis_event::facts::{Closing, InputConsumed, InputError, InputValidated, Recovered, Stage};
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
 use portcullis_store::{Before, HostLiveness, LockKey, StoreError};
@@ -245,8 +245,13 @@ impl Session {
         let rule = Reason::ContextUnavailable.as_str().to_owned();
         let errors = vec![InputError { path: String::new(), rule, message: text.to_owned() }];
         let mut facts = Append::new();
-        let checked =
-            Checked { intent_id: intent.intent_id, stage: Stage::Recheck, ok: false, errors, resolved: Vec::new() };
+        let checked = InputValidated {
+            intent_id: intent.intent_id,
+            stage: Stage::Recheck,
+            ok: false,
+            errors,
+            resolved: Vec::new(),
+        };
         shared.note(&mut facts, entry.turn_id, &checked);
         let observed = refuse_and_void(shared, &entry, refusal, &mut facts);
         self.finish(intent, *observed, facts).await

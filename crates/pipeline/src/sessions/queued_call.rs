@@ -43,7 +43,7 @@ impl Sought {
             Body::IntentProposed(fact) if self.intent.is_none() && self.queued.as_ref() == Some(&fact.call_id) => {
                 self.intent = Some(fact.intent_id);
             }
-            Body::Asked(fact) if self.queued.is_some() && self.intent == Some(fact.intent_id) => {
+            Body::PermissionAsked(fact) if self.queued.is_some() && self.intent == Some(fact.intent_id) => {
                 self.ask = Some(fact.ask_id);
             }
             Body::Observed(fact) if self.intent == Some(fact.intent_id) => {

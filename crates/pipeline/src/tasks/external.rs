@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use portcullis_base::{Code, IntentId, Recorded, Recovery, SideEffects};
-use portcullis_contract::seam::{self, Reported};
+use portcullis_contract::seam::{self, ToolReport};
 use portcullis_contract::{Content, ExecutorKind, Tool, ToolFailure, ToolName};
 use portcullis_event::facts::{CustomTool, CustomToolUse, text_of};
 use portcullis_event::{Body, fold};
@@ -68,7 +68,7 @@ impl Arrived {
         RawResult {
             invocation,
             outcome: Outcome::Done(executed),
-            reported: Reported::default(),
+            reported: ToolReport::default(),
             streams: Vec::new(),
             duration: Duration::ZERO,
             stop: None,

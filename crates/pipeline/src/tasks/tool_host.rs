@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use portcullis_base::{ArtifactId, Clock, IdGen, TaskId};
 use portcullis_contract::seam::{Host, SpoolSink};
-use portcullis_contract::{AccessRequest, Background, NotBackgrounded, Stopped};
+use portcullis_contract::{AccessRequest, Background, GateStop, NotBackgrounded};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -123,7 +123,7 @@ impl Host for InvocationHost {
         Ok(id)
     }
 
-    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), Stopped>> {
+    fn gate(&self, request: AccessRequest) -> BoxFuture<'_, Result<(), GateStop>> {
         self.line.ask(request).boxed()
     }
 }

@@ -178,9 +178,9 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
         let found = match event.body() {
             Body::IntentProposed(b) => Some((b.intent_id, 'i')),
             Body::LookedUp(b) => Some((b.intent_id, 'l')),
-            Body::Checked(b) => Some((b.intent_id, 'v')),
-            Body::Decided(b) => Some((b.intent_id, 'p')),
-            Body::Asked(b) => {
+            Body::InputValidated(b) => Some((b.intent_id, 'v')),
+            Body::PermissionDecided(b) => Some((b.intent_id, 'p')),
+            Body::PermissionAsked(b) => {
                 asks.insert(b.ask_id, b.intent_id);
                 Some((b.intent_id, 'a'))
             }
@@ -353,7 +353,7 @@ async fn answer_held(world: &World, tool: usize) {
     loop {
         tokio::time::sleep(Duration::from_millis(700)).await;
         for event in world.events().await {
-            if let Body::Asked(asked) = event.body()
+            if let Body::PermissionAsked(asked) = event.body()
                 && asked.held_by.is_some()
                 && answered.insert(asked.ask_id)
             {
@@ -562,7 +562,7 @@ fn foreign(world: &World, kind: &str, v: u32, payload: &str) -> Draft {
         v,
         payload: payload.into(),
         payload_hash: Digest::of(payload.as_bytes()),
-        typed: portcullis_event::Typed::default(),
+        typed: portcullis_event::DecodedBody::default(),
     }
 }
 

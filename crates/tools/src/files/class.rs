@@ -7,7 +7,7 @@ use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, Tool
 use portcullis_policy::places::{self, Place};
 use portcullis_sandbox::tree::{is_git_folder, kind_at};
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
-use portcullis_secret::file_names::{self, Look, SecretName};
+use portcullis_secret::file_names::{self, ContentCheck, SecretName};
 
 use super::own::OwnWrites;
 use super::tracked::{self, Tracked};
@@ -106,10 +106,10 @@ impl Candidate {
         let counts = match (kind, found.look) {
             (Kind::Directory, _) => found.pattern.ends_with('/'),
             (Kind::Other, _) => false,
-            (Kind::File, Look::NameTells) => true,
+            (Kind::File, ContentCheck::NameTells) => true,
             // What cannot be read cannot be shown to be public.
-            (Kind::File, Look::RegistryToken) => content(mount, beneath).is_none_or(|text| holds_token(&text)),
-            (Kind::File, Look::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
+            (Kind::File, ContentCheck::RegistryToken) => content(mount, beneath).is_none_or(|text| holds_token(&text)),
+            (Kind::File, ContentCheck::PrivateKey) => content(mount, beneath).is_none_or(|text| !is_public(&text)),
         };
         let class = ResourceClass::Secret(found.pattern.to_owned());
         counts.then(|| Self { path, class, host: mount.host_place().map(|host| host.join(beneath)) })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use portcullis_base::{EnvKey, loads_code};
 use portcullis_command::{self as command, PlacedCommand};
-use portcullis_contract::{Around, Bound, Caller, Resolved, Surroundings};
+use portcullis_contract::{Bound, Caller, Resolved, SurroundingFacts, Surroundings};
 use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 
@@ -51,8 +51,8 @@ impl ShellTools {
         })
     }
 
-    async fn around(&self, hand: &Hand, would: &Would) -> Around {
-        let mut around = Around::default();
+    async fn around(&self, hand: &Hand, would: &Would) -> SurroundingFacts {
+        let mut around = SurroundingFacts::default();
         let identity = |path: &str| {
             let found = self.files.mounts.resolve(path).and_then(|place| sandbox::identity(&place));
             // What cannot be looked at cannot be run in either; that it could not be is bound as well.
@@ -124,7 +124,7 @@ impl ShellTools {
     }
 
     /// The environment as a whole, and each variable that loads code by itself.
-    fn variables(&self, would: &Would, env: &BTreeMap<String, SecretText>, around: &mut Around) {
+    fn variables(&self, would: &Would, env: &BTreeMap<String, SecretText>, around: &mut SurroundingFacts) {
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         let all: String = env.iter().map(|(name, value)| format!("{name}={}\0", value.expose())).collect();
         for (name, reason) in self.code_loading(&would.caller, would.in_live_shell, &would.brings) {
@@ -166,7 +166,7 @@ impl ShellTools {
 }
 
 /// Shows a script and binds it, once.
-fn quote(script: Quoted, around: &mut Around) {
+fn quote(script: Quoted, around: &mut SurroundingFacts) {
     if !around.bound.iter().any(|known| known.name == script.name) {
         around.bound.push(Bound::new(script.name.clone(), "", script.whole));
         around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));

@@ -60,8 +60,8 @@ async fn l07_every_record_carries_the_ids_the_runner_gave() {
                 b.intent_id
             }
             Body::LookedUp(b) => b.intent_id,
-            Body::Checked(b) => b.intent_id,
-            Body::Decided(b) => b.intent_id,
+            Body::InputValidated(b) => b.intent_id,
+            Body::PermissionDecided(b) => b.intent_id,
             Body::Scheduled(b) => {
                 invocations.push(b.plan.invocation_id);
                 b.intent_id
@@ -208,9 +208,9 @@ async fn l21_l22_phases_tell_the_truth() {
             .map(Event::body)
             .filter(|body| match body {
                 Body::Started(b) => b.intent_id == id,
-                Body::Decided(b) => b.intent_id == id,
-                Body::Checked(b) => b.intent_id == id,
-                Body::Asked(b) => b.intent_id == id,
+                Body::PermissionDecided(b) => b.intent_id == id,
+                Body::InputValidated(b) => b.intent_id == id,
+                Body::PermissionAsked(b) => b.intent_id == id,
                 _ => false,
             })
             .collect()
@@ -229,8 +229,8 @@ async fn l21_l22_phases_tell_the_truth() {
         if has_started {
             started += 1;
             assert!(matches!(phase, Phase::Execute | Phase::Normalize | Phase::Bound | Phase::WriteBack), "{code}");
-            assert!(facts.iter().any(|b| matches!(b, Body::Checked(c) if c.ok)), "{code}: validated");
-            assert!(facts.iter().any(|b| matches!(b, Body::Decided(_))), "{code}: decided");
+            assert!(facts.iter().any(|b| matches!(b, Body::InputValidated(c) if c.ok)), "{code}: validated");
+            assert!(facts.iter().any(|b| matches!(b, Body::PermissionDecided(_))), "{code}: decided");
         } else {
             assert_eq!(seen.side_effects, SideEffects::none(), "{code}");
             assert!(!seen.ok, "{code}");
