@@ -8,7 +8,7 @@ use portcullis_base::{ArtifactId, Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_event::facts::ArtifactsExpired;
 use portcullis_store::{
-    ArtifactRow, Held, Leftover, LocalArtifacts, Log as _, Retain, StoreError, Why, grace, unreferenced,
+    ArtifactRow, Held, Leftover, LocalArtifacts, Log as _, Retain, RetentionLimit, StoreError, grace, unreferenced,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ struct Found {
     /// Files that nothing names.
     unreferenced: Vec<Leftover>,
     /// Artifacts over a limit of the policy.
-    expired: Vec<(ArtifactRow, Why)>,
+    expired: Vec<(ArtifactRow, RetentionLimit)>,
     /// Contents of tombstones whose grace is over.
     buried: Vec<ArtifactRow>,
     /// The largest that stay.
@@ -137,7 +137,10 @@ fn free(artifacts: &Arc<LocalArtifacts>, found: Vec<Leftover>) -> anyhow::Result
 }
 
 /// The rows become tombstones, durably; only a later run takes the bytes.
-async fn bury(world: &World, expired: Vec<(ArtifactRow, Why)>) -> anyhow::Result<Vec<(ArtifactRow, Why)>> {
+async fn bury(
+    world: &World,
+    expired: Vec<(ArtifactRow, RetentionLimit)>,
+) -> anyhow::Result<Vec<(ArtifactRow, RetentionLimit)>> {
     let mut buried = Vec::new();
     for some in expired.chunks(BURIED_AT_ONCE) {
         let ids: Vec<ArtifactId> = some.iter().map(|(row, _)| row.artifact.id).collect();

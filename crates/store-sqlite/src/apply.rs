@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use portcullis_base::{AskId, Digest, IntentId, Timestamp};
 use portcullis_event::IntentState;
 use portcullis_store::{
-    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, Planned, SessionKey, StoreError, Writer, conflicts,
+    ArtifactRow, AskNow, Blob, Commit, Committed, Head, Plan, PlannedCommit, SessionKey, StoreError, Writer, conflicts,
     lingers, lingers_until, plan,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -27,7 +27,7 @@ pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
 pub(crate) fn commit_by(
     tx: &Tx<'_>,
     commit: &Commit,
-    decide: fn(&Commit, Plan<'_>) -> Result<Planned, StoreError>,
+    decide: fn(&Commit, Plan<'_>) -> Result<PlannedCommit, StoreError>,
     first: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<Committed, Fail> {
     let head = heads::read(tx.conn, commit.key)?;
@@ -179,7 +179,7 @@ pub(crate) fn insert_blobs(conn: &Connection, key: SessionKey, blobs: &[Blob]) -
 pub(crate) fn write(
     tx: &Tx<'_>,
     commit: &Commit,
-    (before, planned): (Option<&Head>, Planned),
+    (before, planned): (Option<&Head>, PlannedCommit),
     now: Timestamp,
 ) -> Result<Committed, Fail> {
     let (key, conn) = (commit.key, tx.conn);

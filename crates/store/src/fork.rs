@@ -64,7 +64,7 @@ pub fn fork(events: &[Event], fork: &Fork<'_>) -> Result<Forked, ForkError> {
     let Quiet { at, state, open } = quiet(events, asked);
     let shared = &events[..at];
     let renamed = renamed(shared, fork);
-    let mut log = Growing { head: Head::new(fork.to.session, fork.clock.now()), events: Vec::with_capacity(at + 4) };
+    let mut log = GrowingLog { head: Head::new(fork.to.session, fork.clock.now()), events: Vec::with_capacity(at + 4) };
     for event in shared {
         log.push(copy(event, fork, &renamed), event.append_id, event);
     }
@@ -254,12 +254,12 @@ fn closing(state: &State, fork: &Fork<'_>, names: &HashMap<String, String>, at: 
 }
 
 /// A log under construction.
-struct Growing {
+struct GrowingLog {
     head: Head,
     events: Vec<Event>,
 }
 
-impl Growing {
+impl GrowingLog {
     fn push(&mut self, draft: Draft, append: AppendId, from: &Event) {
         self.take(seal(&draft, append, from.worker_id, from.fence, &self.head));
     }

@@ -43,9 +43,9 @@ pub use locks::{LockKey, conflicts, lingers, lingers_until};
 pub use memory::MemoryStore;
 pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
-pub use plan::{AskNow, Plan, Planned, plan};
+pub use plan::{AskNow, Plan, PlannedCommit, plan};
 pub use queue::{Due, Fairness, Swept, by_urgency, fair_share, urgency};
-pub use retention::{Held, Retain, Retention, Why};
+pub use retention::{Held, Retain, Retention, RetentionLimit};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,
 };
@@ -54,6 +54,6 @@ pub use sweep::Leftover;
 pub use traits::{Log, Notices, Queue, Records, Search, Store};
 pub use variables::{VARIABLE, variable_id, variable_ids};
 pub use verify::{
-    Audit, Erased, LogFault, Named, Proof, Seen, Verified, is_made, verify_artifacts, verify_session,
-    verify_session_seen, verify_tenant, verify_tenant_seen,
+    Audit, Erased, LogFault, NamedArtifacts, Proof, Verified, VerifyProgress, is_made, verify_artifacts,
+    verify_session, verify_session_seen, verify_tenant, verify_tenant_seen,
 };

@@ -11,7 +11,7 @@ use crate::{ArtifactRow, SessionKey, Store, StoreError, artifacts_named};
 /// Artifacts by id, each as its events name it and in whose log. Events of one artifact say the same of it, unless a log is
 /// older than a fact of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedArtifacts {
     /// Whose word it is that an artifact expired.
     operator_log: SessionId,
     artifacts: BTreeMap<ArtifactId, Vec<(SessionId, ArtifactRef)>>,
@@ -21,7 +21,7 @@ pub struct Named {
     expired: BTreeSet<ArtifactId>,
 }
 
-impl Named {
+impl NamedArtifacts {
     /// Nothing yet.
     #[must_use]
     pub fn by_logs_of(tenant: TenantId) -> Self {

@@ -16,7 +16,7 @@ use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType,
 pub use artifacts::verify_artifacts;
 pub use erased::Erased;
 pub use fault::{LogFault, Proof};
-pub use made::{Named, is_made};
+pub use made::{NamedArtifacts, is_made};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 
@@ -47,7 +47,7 @@ pub struct Audit {
     /// Everything that does not hold, the faults in `logs` included.
     pub faults: Vec<LogFault>,
     /// Artifacts as the logs name them, to hold their rows against ([`verify_artifacts`]).
-    pub named: Named,
+    pub named: NamedArtifacts,
 }
 
 impl Audit {
@@ -87,14 +87,14 @@ pub async fn verify_session_seen(
     store: &dyn Store,
     key: SessionKey,
     checkpoint_key: Option<&CheckpointKey>,
-    seen: Seen<'_>,
+    seen: VerifyProgress<'_>,
 ) -> Result<Verified, StoreError> {
     let walked = walk(store, key, checkpoint_key, &[], &mut |_| seen(1)).await?;
     Ok(walked.verified)
 }
 
 /// Hears how many events more were verified.
-pub type Seen<'a> = &'a (dyn Fn(u64) + Sync);
+pub type VerifyProgress<'a> = &'a (dyn Fn(u64) + Sync);
 
 struct Walked {
     verified: Verified,
@@ -317,7 +317,7 @@ pub async fn verify_tenant_seen(
     tenant: TenantId,
     checkpoint_key: Option<&CheckpointKey>,
     against: Option<(u64, Digest)>,
-    seen: Seen<'_>,
+    seen: VerifyProgress<'_>,
 ) -> Result<Audit, StoreError> {
     let ledger_id = ledger_of(tenant);
     let key = |session| SessionKey { tenant, session };
@@ -330,7 +330,7 @@ pub async fn verify_tenant_seen(
         logs: Vec::with_capacity(sessions.len() + 1),
         ledger_head: None,
         faults: Vec::new(),
-        named: Named::by_logs_of(tenant),
+        named: NamedArtifacts::by_logs_of(tenant),
     };
     let mut ledger = Ledger::default();
     let mut head = None;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_base::Risk;
 use portcullis_contract::{AccessRequest, Resolved, Resource, ResourceClass, ToolFailure};
-use portcullis_policy::places::{self, Place};
+use portcullis_policy::places::{self, LaterPlace};
 use portcullis_sandbox::tree::{is_git_folder, kind_at};
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
 use portcullis_secret::file_names::{self, ContentCheck, SecretName};
@@ -182,18 +182,18 @@ fn beneath<'m>(mounts: &'m MountTable, canonical: &str) -> Option<(&'m Mount, Pa
 }
 
 /// The place of git that a path is, if it lies in a git folder with a name of its own, or makes one.
-fn in_git_folder(mounts: &MountTable, resource: &Resource) -> Option<&'static Place> {
+fn in_git_folder(mounts: &MountTable, resource: &Resource) -> Option<&'static LaterPlace> {
     let (mount, beneath) = beneath(mounts, &resource.canonical)?;
     let names: Vec<&str> = beneath.iter().filter_map(|name| name.to_str()).collect();
     let mut folder = PathBuf::new();
     for (at, name) in names.iter().enumerate() {
         let there = |mark: &str| kind_at(mount, &folder.join(mark)).is_some();
         if is_git_folder(there) {
-            if let Some(place) = Place::in_git_folder(&names[at..].join("/")) {
+            if let Some(place) = LaterPlace::in_git_folder(&names[at..].join("/")) {
                 return Some(place);
             }
         } else if is_git_folder(|mark| mark.eq_ignore_ascii_case(name) || there(mark)) {
-            return Place::by_pattern(".git");
+            return LaterPlace::by_pattern(".git");
         }
         folder.push(name);
     }
@@ -206,10 +206,10 @@ pub(crate) fn with_places(mut request: AccessRequest) -> AccessRequest {
         return request;
     }
     let told = |resource: &Resource| match &resource.class {
-        Some(ResourceClass::RunsLater(pattern)) => Place::by_pattern(pattern),
+        Some(ResourceClass::RunsLater(pattern)) => LaterPlace::by_pattern(pattern),
         _ => places::runs_later(&resource.canonical),
     };
-    let found: Vec<(String, &Place)> =
+    let found: Vec<(String, &LaterPlace)> =
         request.resources().filter_map(|one| told(one).map(|place| (one.canonical.clone(), place))).collect();
     for (path, place) in found {
         request = request.fact("runs later", format!("{path}: {}", place.why));

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_policy::places::Place;
+use portcullis_policy::places::LaterPlace;
 use portcullis_sandbox::host_way::Spot;
 use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, read_small_beneath};
@@ -47,8 +47,8 @@ pub(super) struct Seen {
 }
 
 /// The place with this pattern. Every pattern that this file names is in the list, which its tests prove.
-fn place(pattern: &str) -> Option<&'static Place> {
-    Place::by_pattern(pattern)
+fn place(pattern: &str) -> Option<&'static LaterPlace> {
+    LaterPlace::by_pattern(pattern)
 }
 
 /// What decides in the git folder at `folder`, and in those of its submodules and working trees. `tree` is the working tree
@@ -99,7 +99,7 @@ pub(super) fn unseen<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>) {
     place(".git").into_iter().for_each(|place| gather.add(folder, place, false));
 }
 
-fn in_git_folder(name: &str) -> Option<&'static Place> {
+fn in_git_folder(name: &str) -> Option<&'static LaterPlace> {
     place(&format!(".git/{name}")).or_else(|| place(&format!(".git/{name}/")))
 }
 
@@ -137,7 +137,7 @@ pub(super) fn of_a_home<'t>(gather: &mut Gather<'t>, end: &Spot<'t>, home: &Spot
 }
 
 /// What the links in a folder of hooks lead to.
-pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, place: &'static Place) {
+pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, place: &'static LaterPlace) {
     let Ok(entries) = folder.mount.dir().read_dir(&folder.beneath) else { return };
     let links = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
     let names: Vec<OsString> = links.map(|entry| entry.file_name()).collect();
@@ -147,7 +147,7 @@ pub(super) fn hooks<'t>(gather: &mut Gather<'t>, folder: &Spot<'t>, place: &'sta
 }
 
 /// Guards a file that something runs. A folder of that name is none.
-fn run<'t>(gather: &mut Gather<'t>, from: &Spot<'t>, name: &Path, place: &'static Place) {
+fn run<'t>(gather: &mut Gather<'t>, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) {
     // What has no slash in it is looked for in the folders of programs, or is a word like any other.
     let is_path = name.components().count() > 1;
     let end = if is_path { gather.expect(from, name, place) } else { gather.watch(from, name, place) };
@@ -279,7 +279,7 @@ impl<'t> Settings<'_, 't> {
         }
     }
 
-    fn path(&self, gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path, place: &'static Place) {
+    fn path(&self, gather: &mut Gather<'t>, tree: &Spot<'t>, name: &Path, place: &'static LaterPlace) {
         let Some(end) = gather.expect(tree, name, place) else { return };
         let around = |spot: &Spot<'t>| at(spot).0 == at(&end).0 && spot.beneath.starts_with(&end.beneath);
         // The working tree itself cannot be kept, or nobody could work.
@@ -293,7 +293,7 @@ impl<'t> Settings<'_, 't> {
         }
     }
 
-    fn words(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static Place, counts: fn(&[u8]) -> bool) {
+    fn words(&self, gather: &mut Gather<'t>, value: &[u8], place: &'static LaterPlace, counts: fn(&[u8]) -> bool) {
         let home =
             |value: &[u8]| String::from_utf8_lossy(value).replace("${HOME}", "~").replace("$HOME", "~").into_bytes();
         let value = if value.contains(&b'$') { home(value) } else { value.to_owned() };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use portcullis_contract::{ToolContext, ToolFailure};
 use portcullis_event::fold::RUNS_LATER;
-use portcullis_policy::places::{self, PLACES, Place, PlaceKind};
+use portcullis_policy::places::{self, LaterPlace, PLACES, PlaceKind};
 use portcullis_sandbox::hand::{Guard, Hold};
 use portcullis_sandbox::host_way::{HostWay, Spot, host_way};
 use portcullis_sandbox::tree::{Object, Sighted, object_at};
@@ -35,7 +35,7 @@ pub(super) type At = (String, PathBuf);
 pub(crate) struct Later {
     found: HashMap<At, Found>,
     /// Where nothing stands yet to which a link or a setting leads.
-    unmade: HashMap<At, &'static Place>,
+    unmade: HashMap<At, &'static LaterPlace>,
     /// How many were not looked for, because there are too many.
     over: usize,
 }
@@ -46,7 +46,7 @@ struct Found {
     object: Object,
     /// Not a git folder as a whole: git writes in it, so only what decides in it is guarded.
     guarded: bool,
-    place: &'static Place,
+    place: &'static LaterPlace,
 }
 
 /// Whether a name begins a place, for the index of the tree.
@@ -136,7 +136,7 @@ impl Later {
     }
 
     /// What a path is by what exists, or by a setting or a link that leads to it; also if it lies in such a folder.
-    pub(crate) fn place_at(&self, mount: &str, beneath: &Path) -> Option<&'static Place> {
+    pub(crate) fn place_at(&self, mount: &str, beneath: &Path) -> Option<&'static LaterPlace> {
         beneath.ancestors().filter(|part| !part.as_os_str().is_empty()).find_map(|part| {
             let at = (mount.to_owned(), part.to_owned());
             let found = self.found.get(&at).filter(|found| found.guarded).map(|found| found.place);
@@ -221,14 +221,14 @@ impl<'t> Gather<'t> {
     }
 
     /// Guards what a path leads to, and watches each link on the way. Gives what stands at its end.
-    pub(super) fn follow(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+    pub(super) fn follow(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> Option<Spot<'t>> {
         let end = self.expect(from, name, place)?;
         self.add(&end, place, true);
         Some(end)
     }
 
     /// The same without a guard.
-    pub(super) fn expect(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+    pub(super) fn expect(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> Option<Spot<'t>> {
         let (end, would_be) = self.go(from, name, place);
         if let Some(spot) = would_be {
             self.later.unmade.insert(at(&spot), place);
@@ -237,11 +237,11 @@ impl<'t> Gather<'t> {
     }
 
     /// The same where nothing is expected if nothing is there.
-    pub(super) fn watch(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> Option<Spot<'t>> {
+    pub(super) fn watch(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> Option<Spot<'t>> {
         self.go(from, name, place).0
     }
 
-    fn go(&mut self, from: &Spot<'t>, name: &Path, place: &'static Place) -> (Option<Spot<'t>>, Option<Spot<'t>>) {
+    fn go(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> (Option<Spot<'t>>, Option<Spot<'t>>) {
         let HostWay { links, end, would_be } = host_way(self.table, from, name);
         for link in &links {
             self.add(link, place, false);
@@ -256,7 +256,7 @@ impl<'t> Gather<'t> {
         path.to_str().is_some_and(|path| self.table.resolve(path).is_err())
     }
 
-    pub(super) fn add(&mut self, spot: &Spot<'t>, place: &'static Place, guarded: bool) {
+    pub(super) fn add(&mut self, spot: &Spot<'t>, place: &'static LaterPlace, guarded: bool) {
         let Some(object) = object_at(spot.mount, &spot.beneath) else { return };
         let found = self.later.found.entry(at(spot)).or_insert(Found { object, guarded, place });
         if guarded && !found.guarded {
