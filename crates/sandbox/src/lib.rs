@@ -53,4 +53,4 @@ pub use small_file::{read_small, read_small_beneath};
 pub use text::{LineEnding, NotText, TextFile};
 pub use vpath::VirtualPath;
 pub use walk::{Entry, PassedOver, Visitor, Walk};
-pub use write::{Expect, Replaced, WritePlan, Written, write_file, write_file_while};
+pub use write::{Expect, Replaced, WritePlan, WrittenFile, write_file, write_file_while};

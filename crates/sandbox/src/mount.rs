@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::handle::Identity;
-use crate::hidden::Hidden;
+use crate::hidden::HiddenPlaces;
 use crate::{FileError, Name, Resolved, VirtualPath};
 
 /// Configuration and rules of a workspace: readable, never the agent's to change.
@@ -185,7 +185,7 @@ impl fmt::Debug for Mount {
 #[derive(Debug, Clone, Default)]
 pub struct MountTable {
     mounts: Vec<Arc<Mount>>,
-    hidden: Hidden,
+    hidden: HiddenPlaces,
 }
 
 impl MountTable {
@@ -238,7 +238,7 @@ impl MountTable {
         crate::resolve::resolve(self, raw)
     }
 
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &HiddenPlaces {
         &self.hidden
     }
 

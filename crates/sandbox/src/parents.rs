@@ -41,10 +41,10 @@ pub(crate) struct Parents<'r> {
     mount: &'r Mount,
     names: &'r [Name],
     identity: Identity,
-    made: Vec<Made>,
+    made: Vec<MadeFolder>,
 }
 
-struct Made {
+struct MadeFolder {
     above: Dir,
     name: Name,
     path: VirtualPath,
@@ -101,7 +101,7 @@ impl<'r> Parents<'r> {
         match rustix::fs::mkdirat(&self.dir, name.as_str(), mode) {
             Ok(()) => {
                 let above = self.dir.try_clone().map_err(|e| FileError::io(path, e))?;
-                self.made.push(Made { above, name: name.clone(), path: path.clone() });
+                self.made.push(MadeFolder { above, name: name.clone(), path: path.clone() });
                 Ok(())
             }
             // Another writer made it first; it is theirs to keep.

@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use rustix::io::Errno;
 
 use crate::handle::{Entry, Identity, kind_of, look, open_child_dir};
-use crate::hidden::Hidden;
+use crate::hidden::HiddenPlaces;
 use crate::name::{Step, steps};
 use crate::parents::open_beneath;
 use crate::vpath::WORKSPACE;
@@ -36,7 +36,7 @@ pub struct Resolved {
     /// The object, if it is a file with more than one name.
     linked: Option<(u64, u64)>,
     also: Vec<VirtualPath>,
-    hidden: Hidden,
+    hidden: HiddenPlaces,
 }
 
 impl Resolved {
@@ -78,7 +78,7 @@ impl Resolved {
         &self.also
     }
 
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &HiddenPlaces {
         &self.hidden
     }
 

@@ -13,9 +13,9 @@ use super::disk::{Disks, FreeSpace, Statvfs};
 use super::plan::{Bind, BindAccess, Hold, Output, Plan, Source, Stdin, Tmp};
 use super::posture::Layers;
 use super::probe::{self, Probed};
-use super::running::{Running, Watched};
-use super::spawn::{self, Outputs, Ready};
-use super::wire::{From, LimitOrders, MountKind, MountOrder, Orders, Report, Step, path_bytes};
+use super::running::{Running, WatchedGuard};
+use super::spawn::{self, Outputs, PreparedLaunch};
+use super::wire::{BindSource, LimitOrders, MountKind, MountOrder, Orders, Report, Step, path_bytes};
 use super::{CannotHold, LaunchError, Layer, Posture, Unheld, is_init};
 
 /// Starts commands. Clones share what was probed.
@@ -168,7 +168,8 @@ impl Launcher {
         let stdout = given(&plan.stdout).map_err(launcher("its output"))?;
         let stderr = given(&plan.stderr).map_err(launcher("its output"))?;
         let outputs = Outputs { stdout, stderr };
-        let ready = Ready::new(self.program()?, &orders, &fds, outputs).map_err(launcher("sending its orders"))?;
+        let ready =
+            PreparedLaunch::new(self.program()?, &orders, &fds, outputs).map_err(launcher("sending its orders"))?;
         drop(fds);
         let spawned = spawn::spawn(ready).await.map_err(launcher("posix_spawn"))?;
         let cgroup = cgroup.map(|(group, _)| group);
@@ -267,7 +268,7 @@ fn unheld(plan: &Plan, layers: Layers) -> Result<Vec<Unheld>, CannotHold> {
 }
 
 /// The guarded places that do not exist, to be looked for later. One handle a bind, however many there are.
-fn watched(plan: &Plan) -> Vec<Watched> {
+fn watched(plan: &Plan) -> Vec<WatchedGuard> {
     let view = &plan.view;
     let mut roots: Vec<(&Path, Arc<OwnedFd>)> = Vec::new();
     let mut all = Vec::new();
@@ -284,7 +285,7 @@ fn watched(plan: &Plan) -> Vec<Watched> {
                 root
             }
         };
-        all.push(Watched { place: guard.place.clone(), root, rest });
+        all.push(WatchedGuard { place: guard.place.clone(), root, rest });
     }
     all.retain(|one| !one.is_there());
     all
@@ -300,12 +301,12 @@ fn orders(plan: &Plan, layers: Layers, has_cgroup: bool) -> (Orders, Vec<Arc<Own
     let mut handles: Vec<Arc<OwnedFd>> = Vec::new();
     let mut mounts = Vec::new();
     let mut from = |source: &Source| match source {
-        Source::Path(path) => From::Path(path_bytes(path)),
+        Source::Path(path) => BindSource::Path(path_bytes(path)),
         Source::Handle(fd) => {
             let index = handles.len();
             handles.push(Arc::clone(fd));
-            // Invariant: `Ready::new` refuses far fewer handles than would not fit.
-            From::Handle(u32::try_from(index).unwrap_or(u32::MAX))
+            // Invariant: `PreparedLaunch::new` refuses far fewer handles than would not fit.
+            BindSource::Handle(u32::try_from(index).unwrap_or(u32::MAX))
         }
     };
     if let Tmp::Folder(source) = &plan.view.tmp {
@@ -320,7 +321,8 @@ fn orders(plan: &Plan, layers: Layers, has_cgroup: bool) -> (Orders, Vec<Arc<Own
         let place = path_bytes(&bind.place);
         mounts.push(MountOrder { kind, optional: bind.optional, from: from(&bind.source), place });
     }
-    let bare = |kind, place: &Path| MountOrder { kind, optional: false, from: From::Nothing, place: path_bytes(place) };
+    let bare =
+        |kind, place: &Path| MountOrder { kind, optional: false, from: BindSource::Nothing, place: path_bytes(place) };
     mounts.extend(plan.view.guards.iter().map(|guard| bare(MountKind::Guard, &guard.place)));
     // Before the masks: a folder is pinned with what stands in it.
     mounts.extend(plan.view.pinned.iter().map(|place| bare(MountKind::Pin, place)));

@@ -42,7 +42,7 @@ pub use error::{CannotHold, LaunchError, Unheld};
 pub use launcher::Launcher;
 pub use plan::{Bind, BindAccess, Guard, Hold, Limits, Network, Output, Plan, Source, Stdin, Tmp, View};
 pub use posture::{Layer, Missing, Posture};
-pub use running::{Ended, Exit, Running, Target};
+pub use running::{Exit, ProcessEnd, Running, Target};
 pub use rustix::process::Signal;
 pub use toolchain::{Host, Toolchains, toolchains};
 pub use way::{Step, can_change, way_to};

@@ -10,7 +10,7 @@ use rustix::net::RecvFlags;
 
 use super::plan::{Limits, Network, TMP_BYTES};
 use super::posture::Layers;
-use super::spawn::{self, Outputs, Ready};
+use super::spawn::{self, Outputs, PreparedLaunch};
 use super::wire::{LimitOrders, Orders, REPORT_BYTES, Report, Step};
 use super::{Layer, Missing, Posture, cgroup, filter};
 
@@ -73,13 +73,13 @@ pub(crate) fn orders(layers: Layers, network: Network) -> Orders {
         cwd: b"/".to_vec(),
         mounts: Vec::new(),
         limits: LimitOrders::of(&Limits::default(), false),
-        filters: filter::filters(network, filter::Around::of(layers)).to_vec(),
+        filters: filter::filters(network, filter::Exposure::of(layers)).to_vec(),
     }
 }
 
 fn try_once(program: &Path, layers: Layers) -> io::Result<Report> {
     let orders = Orders { probe: true, ..orders(layers, Network::Disabled) };
-    let spawned = spawn::spawn_blocking(Ready::new(program, &orders, &[], Outputs::default())?)?;
+    let spawned = spawn::spawn_blocking(PreparedLaunch::new(program, &orders, &[], Outputs::default())?)?;
     let mut end = [PollFd::new(&spawned.socket, PollFlags::IN)];
     let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
     if rustix::event::poll(&mut end, Some(&patience))? == 0 {

@@ -44,7 +44,7 @@ pub(crate) struct Outputs {
 }
 
 /// Everything made beforehand, so that the launcher finds its orders waiting.
-pub(crate) struct Ready {
+pub(crate) struct PreparedLaunch {
     program: PathBuf,
     start: Start,
 }
@@ -56,7 +56,7 @@ enum Start {
     Fresh { ours: OwnedFd, theirs: OwnedFd, outputs: Outputs },
 }
 
-impl Ready {
+impl PreparedLaunch {
     /// `handles` in the order that [`Orders`] names: cgroup, stdin, binds, extra.
     pub(crate) fn new(
         program: &Path,
@@ -167,21 +167,21 @@ impl Drop for Spawned {
         self.kill_tree();
         // Nobody awaits it any more, and a destructor must not wait.
         if let Ok(pidfd) = self.pidfd.try_clone() {
-            let ending = Ending { pidfd, since: Instant::now(), killed: false, _cgroup: self.cgroup.take() };
+            let ending = EndingLauncher { pidfd, since: Instant::now(), killed: false, _cgroup: self.cgroup.take() };
             let _ = on_the_thread(Job::Reap(ending));
         }
     }
 }
 
 /// A launcher that was let go and has not ended yet.
-pub(super) struct Ending {
+pub(super) struct EndingLauncher {
     pidfd: OwnedFd,
     since: Instant,
     killed: bool,
     _cgroup: Option<Cgroup>,
 }
 
-impl Ending {
+impl EndingLauncher {
     fn is_over(&mut self) -> bool {
         if !self.killed && self.since.elapsed() > PATIENCE {
             // Stuck before its init listens. Init dies with it.
@@ -200,7 +200,7 @@ const REAP_EVERY: Duration = Duration::from_millis(20);
 
 pub(super) enum Job {
     Spawn(Box<dyn FnOnce() + Send>),
-    Reap(Ending),
+    Reap(EndingLauncher),
 }
 
 /// Does it on the thread that never ends.
@@ -216,7 +216,7 @@ pub(super) fn on_the_thread(job: Job) -> io::Result<()> {
 }
 
 fn serve(jobs: &mpsc::Receiver<Job>) {
-    let mut endings: Vec<Ending> = Vec::new();
+    let mut endings: Vec<EndingLauncher> = Vec::new();
     loop {
         let job = if endings.is_empty() {
             jobs.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
@@ -233,7 +233,7 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
     }
 }
 
-pub(crate) async fn spawn(ready: Ready) -> io::Result<Spawned> {
+pub(crate) async fn spawn(ready: PreparedLaunch) -> io::Result<Spawned> {
     let program = ready.program.clone();
     let spawned = match ready.start {
         Start::Stood(stood) => stood,
@@ -254,7 +254,7 @@ pub(super) fn stand_by(program: &Path) -> io::Result<Spawned> {
     start(program, ours, theirs, Outputs::default())
 }
 
-pub(crate) fn spawn_blocking(ready: Ready) -> io::Result<Spawned> {
+pub(crate) fn spawn_blocking(ready: PreparedLaunch) -> io::Result<Spawned> {
     let (tell, told) = mpsc::channel();
     on_the_thread(Job::Spawn(Box::new(move || drop(tell.send(ready.spawn())))))?;
     told.recv().map_err(io::Error::other)?

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::ignored::{self, Ignores};
 use super::list::Item;
 use crate::handle::{Identity, kind_of, reopen_dir};
-use crate::hidden::Hidden;
+use crate::hidden::HiddenPlaces;
 use crate::parents::open_beneath;
 use crate::read::FileStat;
 use crate::{FileError, Kind, Mount, MountTable, Name, Resolved, VirtualPath};
@@ -23,7 +23,7 @@ pub(super) struct WalkDir {
     /// From the start to it, with a `/` at the end; nothing for the start itself.
     relative: String,
     depth: usize,
-    hidden: Hidden,
+    hidden: HiddenPlaces,
     /// The rules of `.gitignore` files above it and in it, nearest first.
     pub(super) ignores: Option<Arc<Ignores>>,
 }
@@ -42,7 +42,7 @@ impl WalkDir {
         &self.relative
     }
 
-    pub(super) fn hidden(&self) -> &Hidden {
+    pub(super) fn hidden(&self) -> &HiddenPlaces {
         &self.hidden
     }
 

@@ -14,7 +14,7 @@ use super::PassedOver;
 use super::entry::WalkDir;
 use super::list::Item;
 use crate::handle::{Identity, kind_of, open_child_dir};
-use crate::hidden::Hidden;
+use crate::hidden::HiddenPlaces;
 use crate::{Kind, Name, Resolved};
 
 const FILE: &str = ".gitignore";
@@ -92,7 +92,7 @@ pub(super) fn filter(dir: &mut WalkDir, mut items: Vec<Item>, over: &mut impl Fn
 
 /// The rules in the `.gitignore` of this directory. A link is not followed; a line that is no rule is
 /// passed over, as git does.
-fn read(dir: &impl AsFd, hidden: &Hidden) -> Option<Gitignore> {
+fn read(dir: &impl AsFd, hidden: &HiddenPlaces) -> Option<Gitignore> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(dir, FILE, flags, Mode::empty()).ok()?;
     let stat = rustix::fs::fstat(&fd).ok()?;

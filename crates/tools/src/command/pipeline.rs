@@ -34,7 +34,7 @@ impl StageEnd {
         Self { code, signal: None, out_of_memory: false }
     }
 
-    fn of(ended: sandbox::hand::Ended) -> Self {
+    fn of(ended: sandbox::hand::ProcessEnd) -> Self {
         let out_of_memory = ended.out_of_memory;
         match ended.exit {
             Exit::Code(code) => Self { out_of_memory, ..Self::code(code) },

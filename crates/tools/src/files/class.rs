@@ -42,8 +42,8 @@ impl FileTools {
     pub(super) fn writing<T>(
         &self,
         place: &sandbox::Resolved,
-        write: impl FnOnce() -> Result<(sandbox::Written, T), ToolFailure>,
-    ) -> Result<(sandbox::Written, T), ToolFailure> {
+        write: impl FnOnce() -> Result<(sandbox::WrittenFile, T), ToolFailure>,
+    ) -> Result<(sandbox::WrittenFile, T), ToolFailure> {
         let canonical = place.path().as_str();
         let open = file_names::secret(canonical).is_some() && self.secret_at(canonical).is_none();
         let (written, made) = write()?;

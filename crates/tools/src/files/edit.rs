@@ -8,7 +8,7 @@ use portcullis_contract::{
 };
 use portcullis_event::fold::Baseline;
 use portcullis_sandbox::{
-    self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, Written, replace_literal,
+    self as sandbox, EditError, Expect, Replacement, TextFile, WritePlan, WrittenFile, replace_literal,
 };
 use portcullis_secret::markers;
 use schemars::JsonSchema;
@@ -226,13 +226,13 @@ fn edit(
 fn fact(
     place: &sandbox::Resolved,
     before: Digest,
-    written: &Written,
+    written: &WrittenFile,
     total_lines: u64,
     hunks: Vec<Hunk>,
     full: bool,
 ) -> FileFact {
     let path = place.path().as_str().to_owned();
-    let Written { sha256, size, mtime, .. } = *written;
+    let WrittenFile { sha256, size, mtime, .. } = *written;
     if hunks.len() <= HUNKS_MAX {
         FileFact::Edited { path, before, sha256, size, mtime, total_lines, hunks }
     } else if full {

@@ -4,7 +4,7 @@
 use portcullis_base::Reason;
 use portcullis_contract::{Caller, Precondition, Resolved, Resource};
 use portcullis_policy::{DeniedPath, PathPattern};
-use portcullis_sandbox::matching::{self, Linked, Wanted};
+use portcullis_sandbox::matching::{self, Linked, PlaceMatcher};
 
 use super::FileTools;
 
@@ -23,7 +23,7 @@ impl Patterns {
     }
 }
 
-impl Wanted for Patterns {
+impl PlaceMatcher for Patterns {
     fn is(&self, path: &str) -> Option<usize> {
         self.all.iter().position(|pattern| pattern.matches(path))
     }

@@ -9,7 +9,7 @@ use portcullis_contract::{
     BuildError, Caller, Content, Precondition, Prepared, Resolved, Semantics, Tool, ToolContext, ToolFailure, UserText,
 };
 use portcullis_event::fold::Baseline;
-use portcullis_sandbox::{self as sandbox, Expect, FileError, Kind, LineEnding, TextFile, WritePlan, Written};
+use portcullis_sandbox::{self as sandbox, Expect, FileError, Kind, LineEnding, TextFile, WritePlan, WrittenFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -320,7 +320,7 @@ pub(super) struct Reported {
 pub(super) fn report(
     context: &ToolContext,
     place: &sandbox::Resolved,
-    written: &Written,
+    written: &WrittenFile,
     after: &str,
     change: Change,
 ) -> Result<Reported, ToolFailure> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use portcullis_contract::{Caller, ToolFailure};
 use portcullis_policy::{DeniedPath, DeniedProgram, PathPattern};
 use portcullis_sandbox::MountTable;
-use portcullis_sandbox::matching::{self, Found};
+use portcullis_sandbox::matching::{self, MatchedPlace};
 
 use super::fold::{FOLDED_FROM, PLACES_MAX, fold};
 use super::view::Shown;
@@ -36,13 +36,13 @@ pub(super) struct Closed {
 /// What is closed to a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Masks {
-    found: Vec<Found>,
+    found: Vec<MatchedPlace>,
     /// The rule of each number in `found`; `None` = hidden by the runtime.
     rules: Vec<Option<String>>,
     /// The pattern of each of those rules.
     patterns: Vec<Option<PathPattern>>,
     /// What lies in folders that are closed as one.
-    folded: Vec<Found>,
+    folded: Vec<MatchedPlace>,
     /// Programs that no command may run.
     pub(super) programs: Vec<DeniedProgram>,
 }
@@ -55,16 +55,16 @@ impl Masks {
 
     /// The same of what the runtime hides.
     pub(super) fn hidden_is_all_in(&self, others: &Self) -> bool {
-        let hidden = |found: &&Found| self.rules.get(found.which).is_some_and(Option::is_none);
+        let hidden = |found: &&MatchedPlace| self.rules.get(found.which).is_some_and(Option::is_none);
         others.have_all(self.found.iter().filter(hidden))
     }
 
-    fn have_all<'f>(&self, found: impl IntoIterator<Item = &'f Found>) -> bool {
+    fn have_all<'f>(&self, found: impl IntoIterator<Item = &'f MatchedPlace>) -> bool {
         let mine: HashSet<_> = self.all().map(|found| (&found.mount, &found.beneath, found.object)).collect();
         found.into_iter().all(|found| mine.contains(&(&found.mount, &found.beneath, found.object)))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Found> {
+    fn all(&self) -> impl Iterator<Item = &MatchedPlace> {
         self.found.iter().chain(&self.folded)
     }
 
@@ -93,7 +93,7 @@ impl Masks {
     fn tidy(&mut self) {
         let outer: HashSet<(String, PathBuf)> =
             self.found.iter().map(|found| (found.mount.clone(), found.beneath.clone())).collect();
-        let inside = |found: &Found| {
+        let inside = |found: &MatchedPlace| {
             let mut around = found.beneath.ancestors().skip(1);
             around.any(|folder| outer.contains(&(found.mount.clone(), folder.to_owned())))
         };
@@ -124,11 +124,12 @@ impl Masks {
     /// Places of the view that are closed by where they are: a command that moves a folder on the way to one would
     /// open it for the next command.
     pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
-        let by_place = |found: &&Found| {
+        let by_place = |found: &&MatchedPlace| {
             let pattern = self.patterns.get(found.which).and_then(Option::as_ref);
             !pattern.is_some_and(|pattern| pattern.outlasts_renames_beneath(&found.mount))
         };
-        let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
+        let writable =
+            |found: &&MatchedPlace| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
         let found = self.found.iter().filter(writable).filter(by_place);
         found.flat_map(move |found| shown.places_of(&found.mount, &found.beneath))
     }
@@ -161,7 +162,9 @@ impl Hand {
             let from = masks.rules.len();
             masks.rules.extend(found.rules);
             masks.patterns.extend(found.patterns);
-            masks.found.extend(found.found.into_iter().map(|found| Found { which: found.which + from, ..found }));
+            masks
+                .found
+                .extend(found.found.into_iter().map(|found| MatchedPlace { which: found.which + from, ..found }));
         }
         masks.programs = self.0.rules.denied_programs(caller, RUNNING);
         let mounts = Arc::clone(self.mounts());
@@ -181,7 +184,7 @@ impl Hand {
             for mount in self.mounts().mounts() {
                 let Some(host) = mount.host_place() else { continue };
                 let Ok(beneath) = real.strip_prefix(&host) else { continue };
-                masks.found.push(Found {
+                masks.found.push(MatchedPlace {
                     mount: mount.root().as_str().to_owned(),
                     beneath: beneath.to_owned(),
                     which: 0,

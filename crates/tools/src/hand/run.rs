@@ -10,7 +10,7 @@ use std::time::Duration;
 use portcullis_base::{SideEffect, limits};
 use portcullis_contract::{Spool, SpoolRef, ToolContext, ToolFailure};
 use portcullis_sandbox::VirtualPath;
-use portcullis_sandbox::hand::{Ended, Exit, Posture, Running, Signal, Target, Unheld};
+use portcullis_sandbox::hand::{Exit, Posture, ProcessEnd, Running, Signal, Target, Unheld};
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
@@ -31,7 +31,7 @@ const CHUNK: usize = 64 << 10;
 /// A command that ended, or was ended.
 #[derive(Debug)]
 pub struct Ran {
-    pub ended: Ended,
+    pub ended: ProcessEnd,
     /// It ran longer than its call may, and was ended for that.
     pub timed_out: bool,
     pub duration: Duration,
@@ -231,7 +231,7 @@ async fn see_through(
     context: &ToolContext,
     running: &mut Running,
     streams: &mut Streams,
-) -> io::Result<(Ended, Option<LaunchedFailure>)> {
+) -> io::Result<(ProcessEnd, Option<LaunchedFailure>)> {
     let disk = running.disk_since_launch();
     let mut stopped = None;
     let mut reading = true;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use portcullis_contract::{Caller, Resource, ToolFailure};
-use portcullis_sandbox::matching::{self, Found, Wanted};
+use portcullis_sandbox::matching::{self, MatchedPlace, PlaceMatcher};
 use portcullis_sandbox::tree::Sighted;
 use portcullis_secret::file_names;
 
@@ -31,9 +31,9 @@ const SESSIONS: usize = 1_024;
 /// What is shown empty.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Emptied {
-    found: Vec<Found>,
+    found: Vec<MatchedPlace>,
     /// What lies in folders that are shown empty as a whole.
-    folded: Vec<Found>,
+    folded: Vec<MatchedPlace>,
 }
 
 /// What a find is: shown empty, or closed.
@@ -54,7 +54,7 @@ impl Exactly {
     }
 }
 
-impl Wanted for Exactly {
+impl PlaceMatcher for Exactly {
     fn is(&self, path: &str) -> Option<usize> {
         self.paths.get(path).copied()
     }
@@ -78,11 +78,12 @@ impl Emptied {
     /// Places of a view that hold secrets only where they are, or only by the link that leads there: a command that moves a
     /// folder on the way to one would open it for the next command.
     pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
-        let stays = |found: &&Found| {
+        let stays = |found: &&MatchedPlace| {
             let name = found.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
             file_names::outlasts_renames(name)
         };
-        let writable = |found: &&Found| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
+        let writable =
+            |found: &&MatchedPlace| shown.mounts.iter().any(|mount| mount.root == found.mount && mount.writable);
         let found = self.found.iter().filter(writable).filter(move |found| !stays(found));
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }
@@ -94,7 +95,8 @@ impl Emptied {
 
     /// Virtual paths, sorted, each with what it is.
     fn paths(&self) -> Vec<(String, usize)> {
-        let path = |found: &Found| (join(found.mount.as_ref(), &found.beneath).display().to_string(), found.which);
+        let path =
+            |found: &MatchedPlace| (join(found.mount.as_ref(), &found.beneath).display().to_string(), found.which);
         let mut all: Vec<(String, usize)> = self.found.iter().chain(&self.folded).map(path).collect();
         all.sort();
         all
@@ -112,7 +114,7 @@ impl Hand {
         sighted: Arc<Vec<Sighted>>,
     ) -> Result<bool, ToolFailure> {
         let now = self.emptied(caller, masks, &[], sighted).await?;
-        let key = |one: &Found| (one.mount.clone(), one.beneath.clone(), one.object);
+        let key = |one: &MatchedPlace| (one.mount.clone(), one.beneath.clone(), one.object);
         let known: HashSet<_> = since.found.iter().chain(&since.folded).map(key).collect();
         Ok(!now.found.iter().all(|one| known.contains(&key(one))))
     }

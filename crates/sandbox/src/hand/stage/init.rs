@@ -63,14 +63,14 @@ pub(super) fn run(socket: &OwnedFd, orders: &Orders, handles: Handles) -> Staged
     drop(low);
     let me = rustix::process::getpid();
     let main = match sys::fork().map_err(Failure::at(Step::ForkProgram))? {
-        sys::Forked::Child => {
+        sys::ForkSide::Child => {
             drop(told);
             let failure = program::become_it(orders, me, stdin, extra);
             let bytes = Report::Failed { step: failure.step, errno: failure.errno.raw_os_error(), index: 0 }.to_bytes();
             let _ = rustix::io::write(&tell, &bytes);
             exit(127);
         }
-        sys::Forked::Parent(pid) => pid,
+        sys::ForkSide::Parent(pid) => pid,
     };
     drop((tell, stdin, extra));
     // The other end is closed by a successful exec, or it tells what went wrong.

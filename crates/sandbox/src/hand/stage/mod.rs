@@ -95,12 +95,12 @@ fn launch(socket: &OwnedFd) -> Staged<Never> {
     let (life, held) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(Failure::at(Step::ForkInit))?;
     match sys::fork().map_err(Failure::at(Step::ForkInit))? {
-        sys::Forked::Child => {
+        sys::ForkSide::Child => {
             drop(held);
             init::tie_to(&life)?;
             init::run(socket, &orders, handles)
         }
-        sys::Forked::Parent(pid) => {
+        sys::ForkSide::Parent(pid) => {
             drop(handles);
             // The pipes of the program's output must not stay open here. The socket does: that it closes
             // says that the whole tree is gone.

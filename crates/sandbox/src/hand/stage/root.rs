@@ -18,7 +18,7 @@ use rustix::mount::{
 };
 
 use super::super::posture::Layer;
-use super::super::wire::{From, MountKind, MountOrder, Orders, Step, as_path};
+use super::super::wire::{BindSource, MountKind, MountOrder, Orders, Step, as_path};
 use super::{Failure, Staged, etc, proc, sys};
 
 /// The system, read-only. What is a link on the host is the same link here.
@@ -111,15 +111,15 @@ fn sources(orders: &Orders, handles: &[OwnedFd]) -> Staged<Vec<Option<OwnedFd>>>
 pub(super) fn open_source(order: &MountOrder, handles: &[OwnedFd]) -> Result<Option<OwnedFd>, Errno> {
     let open = |path: &Path| rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     match &order.from {
-        From::Nothing => Ok(None),
-        From::Path(path) => {
+        BindSource::Nothing => Ok(None),
+        BindSource::Path(path) => {
             let fd = open(as_path(path))?;
             if is(&rustix::fs::fstat(&fd)?, FileType::Symlink) {
                 return Err(Errno::LOOP);
             }
             Ok(Some(fd))
         }
-        From::Handle(index) => {
+        BindSource::Handle(index) => {
             let handle = handles.get(*index as usize).ok_or(Errno::BADF)?;
             // A handle from another mount namespace cannot be bound. Its path as it is now is opened
             // here instead, and must be the very same object.
