@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::{AccessRequest, Action, DefaultPolicy, GrantBook, Policy, Remembered, Resource};
+use portcullis::{AccessRequest, Action, DefaultPolicy, GrantBook, Policy, RememberedGrant, Resource};
 use portcullis_base::{Clock as _, IntentId, SessionId, SystemClock, Timestamp};
 use portcullis_event::facts::{PermissionDecided, TouchedResource, Verdict};
 use portcullis_event::{Body, LOCAL_TENANT};
@@ -174,7 +174,7 @@ struct Trial<'a> {
     rules: Vec<Rule>,
     file: &'a Path,
     policies: BTreeMap<Option<PathBuf>, Arc<Policy>>,
-    grants: &'a [Remembered],
+    grants: &'a [RememberedGrant],
 }
 
 impl Trial<'_> {
@@ -229,7 +229,7 @@ impl Trial<'_> {
         if self.grants.is_empty() || !matches!(&decision, Decision::Ask(ask) if !ask.pinned) {
             return Some(decision);
         }
-        let stood = |found: &&Remembered| {
+        let stood = |found: &&RememberedGrant| {
             found.grant.created_at <= at && found.revoked.as_ref().is_none_or(|taken| at < taken.at)
         };
         let grants: Vec<Grant> = self.grants.iter().filter(stood).map(|found| found.grant.clone()).collect();

@@ -1,6 +1,6 @@
 //! `grants`: remembered allows, what each reaches, and taking one back.
 
-use portcullis::{GrantBook, Remembered};
+use portcullis::{GrantBook, RememberedGrant};
 use portcullis_base::{Clock as _, GrantId, SystemClock, SystemIds, Timestamp};
 use portcullis_event::{Actor, LOCAL_TENANT, Stamp};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<Ended
     let now = SystemClock::new().now();
     grants.retain(|found| all || found.in_force(now));
     if term.json {
-        let document = |found: &Remembered| -> anyhow::Result<Value> {
+        let document = |found: &RememberedGrant| -> anyhow::Result<Value> {
             let mut value = serde_json::to_value(found)?;
             value["in_force"] = json!(found.in_force(now));
             Ok(value)
@@ -47,7 +47,7 @@ async fn list(globals: &Globals, all: bool, term: &Term) -> anyhow::Result<Ended
     Ok(Ended::Done)
 }
 
-fn row(found: &Remembered, now: Timestamp) -> Vec<String> {
+fn row(found: &RememberedGrant, now: Timestamp) -> Vec<String> {
     let grant = &found.grant;
     let scope = match grant.scope.session {
         Some(session) => session.to_string(),

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use portcullis::{GrantBook, Remembered};
+use portcullis::{GrantBook, RememberedGrant};
 use portcullis_base::{AppendId, Clock as _, Digest, GrantId, SessionId, SystemClock, Timestamp, WorkerId};
 use portcullis_event::facts::{GrantCreated, SessionErased};
 use portcullis_event::{Actor, Body, EventBody as _, LOCAL_TENANT, Stamp, ledger_of, operator_log_of};
@@ -119,7 +119,7 @@ impl Stays {
             })
             .await?;
         let now = SystemClock::new().now();
-        let of_it = |found: &Remembered| {
+        let of_it = |found: &RememberedGrant| {
             (given.contains(&found.grant.id) || found.grant.scope.session == Some(session)) && found.in_force(now)
         };
         let grants = GrantBook::new(world.store.clone(), LOCAL_TENANT).all().await?;

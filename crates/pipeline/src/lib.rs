@@ -23,7 +23,7 @@ mod tasks;
 
 pub use admission::Admission;
 pub use asks::explain::Explained;
-pub use asks::grants::{GrantBook, GrantError, NewGrant, Remembered, Revocation, Terms};
+pub use asks::grants::{GrantBook, GrantError, NewGrant, RememberedGrant, Revocation, Terms};
 pub use asks::path_rules::{OpenPaths, PathRules};
 pub use calls::{Scheduling, Stopping, TurnEnd};
 pub use gate::{Approvals, Disposition, Gate, GateParts, Opened};

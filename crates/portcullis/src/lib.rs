@@ -63,7 +63,7 @@ pub use portcullis_harness as harness;
 pub use portcullis_model as model;
 pub use portcullis_pipeline::{
     Approvals, Attended, Disposition, GrantBook, GrantError, Halt, Observation, Offer, Progress, Registrar,
-    RegistrationError, RegistrationGuard, Remembered, Revocation,
+    RegistrationError, RegistrationGuard, RememberedGrant, Revocation,
 };
 pub use portcullis_policy::{
     Grant, GrantRule, GrantScope, Layer, Policy, PolicyBuilder, PolicyError, Rule, parse_rules,

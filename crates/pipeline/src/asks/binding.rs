@@ -4,11 +4,11 @@
 use portcullis_contract::SurroundingFacts;
 use portcullis_event::facts::BoundTo;
 
-use crate::asks::ask::Question;
+use crate::asks::ask::PermissionQuestion;
 use crate::sessions::session::SessionShared;
 
 /// The surroundings of a question as its event keeps them: words, and a keyed digest of each value.
-pub(crate) fn to(session: &SessionShared, question: &Question<'_>) -> Vec<BoundTo> {
+pub(crate) fn to(session: &SessionShared, question: &PermissionQuestion<'_>) -> Vec<BoundTo> {
     question.around().map(|around| of(session, around)).unwrap_or_default()
 }
 

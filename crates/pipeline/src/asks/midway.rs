@@ -15,7 +15,7 @@ use portcullis_policy::Decision;
 use portcullis_store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::asks::ask::Question;
+use crate::asks::ask::PermissionQuestion;
 use crate::phases::permission::{Denied, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
 use crate::phases::refuse::Refusal;
 use crate::phases::schedule::Invocation;
@@ -35,12 +35,12 @@ pub(crate) struct Inquiry {
 }
 
 /// The call's end of the line to the gate.
-pub(crate) struct Line {
+pub(crate) struct InquirySender {
     /// None if its tool does not say that it finds accesses midway.
     questions: Option<mpsc::Sender<Inquiry>>,
 }
 
-impl Line {
+impl InquirySender {
     pub(crate) async fn ask(&self, request: AccessRequest) -> Result<(), GateStop> {
         let Some(questions) = &self.questions else { return Err(GateStop::NotDeclared) };
         let (answer, told) = oneshot::channel();
@@ -67,9 +67,9 @@ pub(crate) enum Stop {
 }
 
 /// Both ends, for a tool that is declared so or not.
-pub(crate) fn line(declared: bool) -> (Line, Midway) {
+pub(crate) fn line(declared: bool) -> (InquirySender, Midway) {
     let (sender, receiver) = declared.then(|| mpsc::channel(INQUIRIES)).unzip();
-    (Line { questions: sender }, Midway { questions: receiver, asked: 0, stop: None })
+    (InquirySender { questions: sender }, Midway { questions: receiver, asked: 0, stop: None })
 }
 
 impl Midway {
@@ -113,7 +113,7 @@ impl Midway {
         self.asked += 1;
         let access = [seam::aliased(&invocation.tool, request)];
         let validated = &invocation.authorized.validated;
-        let question = Question { validated, access: &access, held_by: Some(invocation.id) };
+        let question = PermissionQuestion { validated, access: &access, held_by: Some(invocation.id) };
         self.stop = match decide(session, invocation, &question).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(refusal)) => Some(Stop::Refused(Box::new(refusal))),
@@ -137,7 +137,7 @@ impl Midway {
 async fn decide(
     session: &SessionShared,
     invocation: &Invocation,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
 ) -> Result<Result<(), Refusal>, Halt> {
     let visible = &question.validated.visible;
     let (policy, decision) = weigh(session, visible, question.access, true).await;

@@ -11,13 +11,13 @@ const MOST: usize = 64;
 
 /// What a decision was about.
 #[derive(Default)]
-pub(crate) struct Weighed {
+pub(crate) struct DecisionSubject {
     pub(crate) resources: Vec<TouchedResource>,
     pub(crate) partial: bool,
     pub(crate) default_policy: String,
 }
 
-impl Weighed {
+impl DecisionSubject {
     pub(crate) fn of(session: &SessionShared, access: &[AccessRequest], default: DefaultPolicy) -> Self {
         let mut weighed = Self { default_policy: default.as_str().to_owned(), ..Self::default() };
         for request in access {

@@ -13,10 +13,10 @@ use portcullis_event::facts::{AskClosed, Closing, PermissionDecided, Verdict};
 use portcullis_event::{AskState, Permission, fold};
 use portcullis_policy::{Allow, Ask, Asker, Decision, Deny, Policy};
 
-use crate::asks::ask::{self, Question};
+use crate::asks::ask::{self, PermissionQuestion};
 use crate::asks::binding as bound;
 use crate::asks::grants;
-use crate::asks::rule_requests::Weighed;
+use crate::asks::rule_requests::DecisionSubject;
 use crate::gate::Approvals;
 use crate::output::evidence::no_room;
 use crate::phases::intent::Intent;
@@ -58,13 +58,13 @@ pub(crate) async fn permission(
     }
     match decision {
         Decision::Allow(allow) => {
-            let permission = allowed(session, &Question::of(&validated), allow, facts);
+            let permission = allowed(session, &PermissionQuestion::of(&validated), allow, facts);
             Step::Next(Authorized { validated, permission })
         }
         Decision::Deny(deny) => {
-            Denied::late(deny, session, &Question::of(&validated)).refuse(session, &validated.visible, facts)
+            Denied::late(deny, session, &PermissionQuestion::of(&validated)).refuse(session, &validated.visible, facts)
         }
-        Decision::Ask(ask) => match raise(session, &Question::of(&validated), ask, &policy, facts).await {
+        Decision::Ask(ask) => match raise(session, &PermissionQuestion::of(&validated), ask, &policy, facts).await {
             Ok(ask) => Step::Parked(ask),
             Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
         },
@@ -103,7 +103,7 @@ pub(crate) async fn weigh(
 /// Records an allow by rules and grants.
 pub(crate) fn allowed(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     allow: Allow,
     facts: &mut Append,
 ) -> Permission {
@@ -124,7 +124,7 @@ pub(crate) fn allowed(
 pub(crate) fn precheck_denies(session: &SessionShared, visible: &Visible, access: &[AccessRequest]) -> Option<Denied> {
     let policy = session.gate.policy();
     let asker = asker(session, visible);
-    let weighed = || Weighed::of(session, access, asker.default);
+    let weighed = || DecisionSubject::of(session, access, asker.default);
     policy.denies(access, &asker).map(|deny| Denied { deny, precheck: true, weighed: weighed() })
 }
 
@@ -147,7 +147,7 @@ fn default_policy(visible: &Visible) -> DefaultPolicy {
 pub(crate) struct Denied {
     deny: Deny,
     precheck: bool,
-    weighed: Weighed,
+    weighed: DecisionSubject,
 }
 
 impl Denied {
@@ -161,8 +161,8 @@ impl Denied {
     }
 
     /// Found when everything that is asked was decided.
-    pub(crate) fn late(deny: Deny, session: &SessionShared, question: &Question<'_>) -> Self {
-        let weighed = Weighed::of(session, question.access, default_policy(&question.validated.visible));
+    pub(crate) fn late(deny: Deny, session: &SessionShared, question: &PermissionQuestion<'_>) -> Self {
+        let weighed = DecisionSubject::of(session, question.access, default_policy(&question.validated.visible));
         Self { deny, precheck: false, weighed }
     }
 
@@ -201,7 +201,7 @@ impl Denied {
 
 fn decided(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     decision: Verdict,
     reason: &str,
     policy_ids: &[String],
@@ -210,7 +210,8 @@ fn decided(
 ) {
     let visible = &question.validated.visible;
     let intent = &visible.intent;
-    let Weighed { resources, partial, default_policy } = Weighed::of(session, question.access, default_policy(visible));
+    let DecisionSubject { resources, partial, default_policy } =
+        DecisionSubject::of(session, question.access, default_policy(visible));
     let fact = PermissionDecided {
         intent_id: intent.id,
         decision,
@@ -228,7 +229,7 @@ fn decided(
 /// Records that a person must say, and asks if anybody can be asked.
 pub(crate) async fn raise(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     ask: Ask,
     policy: &Policy,
     facts: &mut Append,
@@ -309,12 +310,16 @@ fn answered(
 ) -> Step<Authorized> {
     let intent = &validated.visible.intent;
     if let Decision::Deny(deny) = decision {
-        return Denied::late(deny, session, &Question::of(&validated)).refuse(session, &validated.visible, facts);
+        return Denied::late(deny, session, &PermissionQuestion::of(&validated)).refuse(
+            session,
+            &validated.visible,
+            facts,
+        );
     }
     if !allows(ask) {
         return Step::Refused(refuse(session, intent, unanswered_or_denied(ask)));
     }
-    if let Some(refusal) = difference(session, &Question::of(&validated), ask, policy) {
+    if let Some(refusal) = difference(session, &PermissionQuestion::of(&validated), ask, policy) {
         return Step::Refused(refuse_and_void(session, intent, refusal, facts));
     }
     let permission = Permission {
@@ -331,7 +336,7 @@ fn answered(
 /// Why an approval does not count for `question` any more: it was given for something else.
 pub(crate) fn difference(
     session: &SessionShared,
-    question: &Question<'_>,
+    question: &PermissionQuestion<'_>,
     ask: &fold::Ask,
     policy: &Policy,
 ) -> Option<Refusal> {

@@ -14,7 +14,7 @@ use portcullis_event::facts::{InputError, InputValidated, Stage};
 
 use crate::phases::execute::words;
 use crate::phases::lookup::Visible;
-use crate::phases::masked_names::Names;
+use crate::phases::masked_names::CallRedactor;
 use crate::phases::permission::precheck_denies;
 use crate::phases::refuse::{Refusal, SUMMARY_MAX, refuse_and_void, tidy_error};
 use crate::phases::step::Step;
@@ -34,7 +34,7 @@ pub(crate) struct Validated {
     /// What else decides what it does. Looked for only where somebody is or was asked.
     pub(crate) around: SurroundingFacts,
     pub(crate) caller: Arc<Caller>,
-    pub(crate) names: Names,
+    pub(crate) names: CallRedactor,
 }
 
 pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, facts: &mut Append) -> Step<Validated> {
@@ -88,7 +88,7 @@ pub(crate) async fn validate(session: &SessionShared, mut visible: Visible, fact
         Err(panic) => Step::Refused(broken(session, &visible, &*panic, facts)),
         Ok(Ok(prepared)) => {
             checked(session, &visible, stage(Stage::Runtime), &resolved, facts);
-            let names = Names::of(session, visible.tool(), &input);
+            let names = CallRedactor::of(session, visible.tool(), &input);
             Step::Next(Validated {
                 visible,
                 input,

@@ -33,7 +33,7 @@ pub struct Offer {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct MenuLine<'a> {
     name: &'a ToolName,
     definition_version: &'a DefinitionVersion,
     executor_id: &'a ExecutorId,
@@ -64,9 +64,9 @@ impl Offer {
             };
             entries.insert(name.clone(), entry);
         }
-        let lines: Vec<Line<'_>> = entries
+        let lines: Vec<MenuLine<'_>> = entries
             .iter()
-            .map(|(name, entry)| Line {
+            .map(|(name, entry)| MenuLine {
                 name,
                 definition_version: &entry.definition.version,
                 executor_id: &entry.executor_id,

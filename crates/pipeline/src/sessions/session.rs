@@ -20,7 +20,7 @@ use crate::phases::step::Halt;
 use crate::registry::loop_guard::LoopGuard;
 use crate::registry::registrations::RegistrationGuard;
 use crate::sessions::append::Append;
-use crate::sessions::fold_cache::Folded;
+use crate::sessions::fold_cache::FoldedSession;
 use crate::sessions::running_calls::AtWork;
 use crate::tasks::running_tasks::TaskList;
 
@@ -75,7 +75,7 @@ impl SessionShared {
         agent: String,
     ) -> Result<Self, StoreError> {
         let (state, snapshot_seq) = match gate.known.take(key) {
-            Some(Folded { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
+            Some(FoldedSession { state, snapshot_seq }) => (caught_up(&*gate.store, key, state).await?, snapshot_seq),
             None => load_state(&*gate.store, key).await?,
         };
         check_fold(&*gate.store, key, &state, &lease).await?;
@@ -301,7 +301,9 @@ impl Drop for SessionShared {
     fn drop(&mut self) {
         // Who panicked in a fold step may have left half of it.
         if let Ok(state) = self.state.get_mut().map(std::mem::take) {
-            self.gate.known.keep(self.key, Folded { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
+            self.gate
+                .known
+                .keep(self.key, FoldedSession { state, snapshot_seq: self.snapshot_seq.load(Ordering::Relaxed) });
         }
     }
 }

@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use crate::gate::{Disposition, write_back};
 use crate::phases::bound::{bound, shown_bytes};
-use crate::phases::execute::{Away, Outcome, Running};
+use crate::phases::execute::{DetachedCall, Outcome, Running};
 use crate::phases::normalize::normalize;
 use crate::phases::refuse::{SUMMARY_MAX, blank};
 use crate::phases::schedule::Invocation;
@@ -25,7 +25,7 @@ use crate::sessions::append::Append;
 use crate::sessions::session::{Session, SessionShared};
 use crate::spans;
 use crate::tasks::running_tasks::TaskPlace;
-use crate::tasks::tool_host::Asked;
+use crate::tasks::tool_host::BackgroundRequest;
 
 /// A task on its way to its end.
 struct Task {
@@ -41,8 +41,8 @@ struct Task {
 }
 
 /// Settles the intent and lets its call go on. The lane is free once this is durable; the keys are the task's.
-pub(crate) fn go_on(session: &Arc<SessionShared>, away: Away, mut facts: Append) -> (Append, Disposition) {
-    let Away { mut invocation, running, ended, asked: Asked { place, how } } = away;
+pub(crate) fn go_on(session: &Arc<SessionShared>, away: DetachedCall, mut facts: Append) -> (Append, Disposition) {
+    let DetachedCall { mut invocation, running, ended, asked: BackgroundRequest { place, how } } = away;
     let semantics = seam::semantics(&invocation.tool);
     let keys_freed = semantics.interrupt == Interrupt::Detach;
     let longest = Duration::from_millis(semantics.timeout.max_ms);

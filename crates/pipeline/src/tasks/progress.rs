@@ -35,7 +35,7 @@ pub(crate) struct Words {
     pub(crate) invocation_id: InvocationId,
     pub(crate) redactor: Arc<Redactor>,
     /// `None`: nothing of them is kept.
-    pub(crate) newest: Option<Arc<Newest>>,
+    pub(crate) newest: Option<Arc<LatestProgress>>,
 }
 
 impl Words {
@@ -88,12 +88,12 @@ fn within(text: &str, most: usize) -> String {
 
 /// The newest words that are not in the log yet: of those between two checkpoints only the last counts.
 #[derive(Default)]
-pub(crate) struct Newest {
+pub(crate) struct LatestProgress {
     text: Mutex<Option<String>>,
     told: Notify,
 }
 
-impl Newest {
+impl LatestProgress {
     fn put(&self, text: String) {
         *self.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         self.told.notify_one();
@@ -115,7 +115,7 @@ impl Newest {
 /// none can come after the end of its call.
 pub(crate) async fn write_checkpoints(
     session: Arc<SessionShared>,
-    newest: Arc<Newest>,
+    newest: Arc<LatestProgress>,
     turn_id: TurnId,
     invocation_id: InvocationId,
     done: CancellationToken,
