@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
 use portcullis::harness::{Settings, Stopped, Unwatched, Woken};
 use portcullis::model::{
-    Answer, AnswerPart, Call, Heard, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
+    Answer, AnswerPart, Call, DeltaSink, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
 };
 use portcullis::{AgentParts, CancellationToken, Layer, PolicyBuilder, Profile, Reply, Runtime, parse_rules};
 use portcullis_base::SystemIds;
@@ -80,7 +80,7 @@ impl Model for AtOnce {
         Ok(())
     }
 
-    async fn ask(&self, _request: &Request<'_>, _heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, _request: &Request<'_>, _heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         let now = Instant::now();
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(said) = said.take() {

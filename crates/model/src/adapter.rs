@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::http::{HttpClient, HttpSettings};
 use crate::protocol::{Endpoint, Protocol, Quirks, Style, WireFormat};
 use crate::wire::{Body, Ids, Origin, Sending, told_of};
-use crate::{Answer, Failure, Heard, Message, Model, ModelError, ModelName, Request, ToolSpec};
+use crate::{Answer, DeltaSink, Failure, Message, Model, ModelError, ModelName, Request, ToolSpec};
 
 /// Told once of a model: a server that does not count this time does not count the next time.
 const UNCOUNTED: &str = "the provider did not count the tokens";
@@ -78,7 +78,7 @@ impl HttpModel {
     }
 
     /// Sends one request and reads its answer.
-    async fn send(&self, request: &Request<'_>, heard: Heard<'_>, style: &Style) -> Result<Answer, ModelError> {
+    async fn send(&self, request: &Request<'_>, heard: DeltaSink<'_>, style: &Style) -> Result<Answer, ModelError> {
         let Self { name, settings, origin, protocol, .. } = self;
         let head = protocol.head(&name.id, &settings.extra, request, style);
         let body = Bytes::from(body(self.endpoint, &**protocol, head, request, style));
@@ -161,7 +161,7 @@ impl Model for HttpModel {
         self.protocol.dialect().check(&self.name, tools)
     }
 
-    async fn ask(&self, request: &Request<'_>, heard: Heard<'_>) -> Result<Answer, ModelError> {
+    async fn ask(&self, request: &Request<'_>, heard: DeltaSink<'_>) -> Result<Answer, ModelError> {
         self.fits(&request.tools)?;
         let mut style = self.style(request);
         let before = style.media;

@@ -7,7 +7,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 
 use crate::catalog::Listing;
-use crate::http::{Place, Reader};
+use crate::http::{ProviderAddress, Reader};
 use crate::wire::{Body, Dialect, Ids, Origin, Sending};
 use crate::{HttpSettings, Message, ModelError, ModelName, Request, anthropic, gemini, openai};
 
@@ -51,7 +51,7 @@ impl WireFormat {
 pub(crate) struct Endpoint {
     /// The format's name.
     pub wire: &'static str,
-    pub place: Place,
+    pub place: ProviderAddress,
     /// Where servers list their models.
     pub listing: Option<Listing>,
     /// Whether the settings lead to the provider's own server, which answers nobody without a key.

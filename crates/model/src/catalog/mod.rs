@@ -16,8 +16,8 @@ use portcullis_secret::SecretText;
 use serde_json::{Map, Value};
 
 pub use self::destination::Destination;
-use self::listing::Listed;
 pub(crate) use self::listing::Listing;
+use self::listing::ListingModel;
 pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
 use crate::http::HttpClient;
@@ -89,7 +89,7 @@ impl ModelSettings {
 }
 
 /// A model that was taken because none was named.
-pub struct Chosen {
+pub struct ChosenModel {
     pub model: Arc<dyn Model>,
     /// Why this one, for a person: `ANTHROPIC_API_KEY is set`.
     pub because: String,
@@ -132,7 +132,7 @@ impl<'e> Catalog<'e> {
         }
         let model = HttpModel::new(provider.format, name.clone(), settings)?;
         Ok(match provider.format.endpoint().listing {
-            Some(listing) => Arc::new(Listed { model, listing }),
+            Some(listing) => Arc::new(ListingModel { model, listing }),
             None => Arc::new(model),
         })
     }
@@ -162,7 +162,7 @@ impl<'e> Catalog<'e> {
     ///
     /// # Errors
     /// [`Failure::Config`] if none is, saying what to set; whatever a server answers that was asked for its models.
-    pub async fn first(&self) -> Result<Chosen, ModelError> {
+    pub async fn first(&self) -> Result<ChosenModel, ModelError> {
         for provider in PROVIDERS {
             let Some(because) = self.configured(provider) else { continue };
             let id = match provider.default_model {
@@ -170,7 +170,7 @@ impl<'e> Catalog<'e> {
                 None => self.first_listed(provider).await?,
             };
             let model = self.open(&ModelName { provider: provider.name.to_owned(), id })?;
-            return Ok(Chosen { model, because });
+            return Ok(ChosenModel { model, because });
         }
         let keys: Vec<&str> = PROVIDERS.iter().filter(|p| !p.keyless).map(|provider| provider.key()).collect();
         let what = format!(

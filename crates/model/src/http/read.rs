@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use sse_stream::SseStream;
 
-use super::lines::{Lines, whole_characters};
+use super::lines::{EventStreamFilter, whole_characters};
 use super::{Fault, HttpLimits};
-use crate::{Answer, Delta, Failure, Heard};
+use crate::{Answer, Delta, DeltaSink, Failure};
 
 /// What is left of a stream after its last event is usually there already. Who reads it may use the connection again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
@@ -48,10 +48,10 @@ pub(crate) enum Flow {
 /// Hears one answer and puts it together.
 pub(crate) trait Reader: Send {
     /// One event of the stream. Events without data are not told.
-    fn event(&mut self, name: Option<&str>, data: &str, heard: Heard<'_>) -> Result<Flow, Fault>;
+    fn event(&mut self, name: Option<&str>, data: &str, heard: DeltaSink<'_>) -> Result<Flow, Fault>;
 
     /// The answer as one JSON document, from a server that does not stream.
-    fn whole(&mut self, body: &str, heard: Heard<'_>) -> Result<(), Fault>;
+    fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault>;
 
     /// Whether the answer is whole by now. A server that then neither says more nor hangs up is not waited for.
     fn enough(&self) -> Enough {
@@ -128,7 +128,7 @@ pub(crate) async fn read_answer<E: fmt::Display>(
     source: impl Stream<Item = Result<Bytes, E>> + Unpin,
     limits: HttpLimits,
     mut reader: Box<dyn Reader>,
-    heard: Heard<'_>,
+    heard: DeltaSink<'_>,
 ) -> Result<Answer, Fault> {
     let alive = |bytes| {
         heard(Delta::Alive);
@@ -167,7 +167,7 @@ pub(crate) async fn read_answer<E: fmt::Display>(
         Ok(Bytes::from_static(b"\n\n"))
     });
     let bytes = stream::once(async { Ok(Bytes::from(first)) }).chain(source).chain(last_line);
-    let mut lines = Lines::default();
+    let mut lines = EventStreamFilter::default();
     let bytes = bytes.map(|bytes| bytes.map(|bytes| Bytes::from(lines.pass(&bytes))));
     let mut events = pin!(SseStream::from_bytes_stream(bytes));
     loop {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     impl Reader for Collect {
-        fn event(&mut self, name: Option<&str>, data: &str, _heard: Heard<'_>) -> Result<Flow, Fault> {
+        fn event(&mut self, name: Option<&str>, data: &str, _heard: DeltaSink<'_>) -> Result<Flow, Fault> {
             if data == "bad" {
                 return Err(Fault::invalid("bad"));
             }
@@ -242,7 +242,7 @@ mod tests {
             Ok(if self.done { Flow::Done } else { Flow::More })
         }
 
-        fn whole(&mut self, body: &str, _heard: Heard<'_>) -> Result<(), Fault> {
+        fn whole(&mut self, body: &str, _heard: DeltaSink<'_>) -> Result<(), Fault> {
             self.told.push(format!("whole={body}"));
             self.done = true;
             Ok(())
