@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use portcullis::harness::{Settings, Stopped, Unwatched, Woken};
+use portcullis::harness::{Settings, Unwatched, WakeStop, Woken};
 use portcullis::model::{
     Answer, AnswerPart, Call, DeltaSink, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
 };
@@ -142,7 +142,7 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     let size = on_disk(&database)?;
     // A wake pauses at every ask, and goes on when it is answered.
     while let Woken::Executed(end) = agent.wake(session, &CancellationToken::new()).await?
-        && matches!(end.stop, Stopped::RequiresAction(_))
+        && matches!(end.stop, WakeStop::RequiresAction(_))
     {
         let waiting = AskFilter { session: Some(session), pending: true };
         for ask in store.asks(runtime.gate().tenant(), waiting).await? {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use portcullis::SessionId;
-use portcullis::harness::{Activity, Skip, Stopped, WakeEnd};
+use portcullis::harness::{Activity, Skip, WakeEnd, WakeStop};
 use portcullis_base::{Clock as _, EventId, SystemClock, Timestamp};
 use portcullis_event::facts::text_of;
 use portcullis_event::fold::{Input, InputContent};
@@ -69,7 +69,7 @@ impl Happened {
 
     /// The session, if it waits for somebody to answer.
     pub fn waiting(&self) -> Option<SessionId> {
-        let waits = |end: &WakeEnd| matches!(end.stop, Stopped::RequiresAction(_));
+        let waits = |end: &WakeEnd| matches!(end.stop, WakeStop::RequiresAction(_));
         matches!(&self.what, What::Ran(end, _) if waits(end)).then_some(self.session)
     }
 
@@ -104,8 +104,8 @@ impl Happened {
             }
         };
         Ok(vec![match &end.stop {
-            Stopped::RequiresAction(_) => return self.waits(world, state).await,
-            Stopped::Idle(reason) => {
+            WakeStop::RequiresAction(_) => return self.waits(world, state).await,
+            WakeStop::Idle(reason) => {
                 let verdict = end.checked.as_ref().map(|checked| checked.verdict.as_str());
                 let verdict = verdict.map(|verdict| format!(", fact-check: {verdict}")).unwrap_or_default();
                 let how = format!("done ({}{verdict})", render::word(&json!(reason)["type"]));
@@ -116,14 +116,14 @@ impl Happened {
                     None => line(&how, &text),
                 }
             }
-            Stopped::Rescheduled(at) => line(&format!("goes on at {at}"), &safe_line(&end.text, 100)),
-            Stopped::Retrying { error, at } => {
+            WakeStop::Rescheduled(at) => line(&format!("goes on at {at}"), &safe_line(&end.text, 100)),
+            WakeStop::Retrying { error, at } => {
                 line(&format!("failed ({}), tried again at {at}", error.failure.as_str()), &hints::explained(error))
             }
-            Stopped::GaveUp { error } => {
+            WakeStop::GaveUp { error } => {
                 line(&format!("failed for good ({})", error.failure.as_str()), &hints::explained(error))
             }
-            Stopped::Broken => line("broken off; whoever comes next goes on", ""),
+            WakeStop::Broken => line("broken off; whoever comes next goes on", ""),
         }])
     }
 
@@ -239,8 +239,8 @@ pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::
         last = after;
     }
     let requeue = match &end.stop {
-        Stopped::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
-        Stopped::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),
+        WakeStop::Rescheduled(at) => json!({"reason": "queued_wake", "due_at": at}),
+        WakeStop::Retrying { at, .. } => json!({"reason": "retry", "due_at": at}),
         _ => Value::Null,
     };
     read.inputs.reverse();

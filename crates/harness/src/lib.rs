@@ -13,10 +13,10 @@ mod wake;
 mod worker;
 
 pub use context::BASE_PROMPT;
-pub use live::{Live, Unwatched, Watcher};
+pub use live::{LiveEvent, Unwatched, Watcher};
 pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, Redriven};
 pub use settings::{Guidance, Settings};
-pub use wake::{Extras, FirstLook, Harness, KnownTalks, Limit, NoExtras, Stopped, WakeEnd, Woken};
+pub use wake::{Extras, Harness, KnownTalks, Limit, NoExtras, SuggestedCall, WakeEnd, WakeStop, Woken};
 pub use worker::{
     Activity, CYCLES, Crew, Journal, POLL, Post, SESSIONS_AT_ONCE, ServeFault, Skip, Worker, WorkerSettings, WorkerStop,
 };

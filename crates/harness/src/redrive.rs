@@ -77,14 +77,14 @@ pub struct Redriven {
 
 /// A line of a stored menu, as far as a model is told of it.
 #[derive(Deserialize)]
-struct Line {
+struct StoredMenuLine {
     name: String,
     definition_version: String,
-    definition: Shown,
+    definition: StoredDefinition,
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct StoredDefinition {
     description: String,
     input_schema: Value,
 }
@@ -293,7 +293,7 @@ impl Driving<'_> {
                 window.slice(0, window.len()).map_err(|_| RedriveError::MenuGone(hash))?
             }
         };
-        let lines: Vec<Line> = serde_json::from_slice(&bytes).map_err(|_| RedriveError::MenuGone(hash))?;
+        let lines: Vec<StoredMenuLine> = serde_json::from_slice(&bytes).map_err(|_| RedriveError::MenuGone(hash))?;
         let versions = lines.iter().map(|line| (line.name.clone(), line.definition_version.clone())).collect();
         let tools = lines
             .into_iter()

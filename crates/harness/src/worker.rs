@@ -17,7 +17,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::wake::backoff;
-use crate::{Harness, Settings, Stopped, WakeEnd, Woken};
+use crate::{Harness, Settings, WakeEnd, WakeStop, Woken};
 
 /// Sessions that one process runs at once. A wake waits for its model most of the time; what its calls may use together is
 /// bounded elsewhere. More would only make each of them slower.
@@ -153,13 +153,13 @@ pub struct Worker {
 }
 
 /// What one session came to.
-struct Ended {
+struct ServedSession {
     cycle: u64,
     session: SessionId,
     outcome: Outcome,
 }
 
-impl Ended {
+impl ServedSession {
     fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Skipped(Skip::WakeFailed, ..))
     }
@@ -167,7 +167,7 @@ impl Ended {
 
 /// What a worker remembers of sessions that it could not run.
 #[derive(Default)]
-struct Known {
+struct SkipMemory {
     /// Skips that were told.
     told: HashMap<SessionId, (Skip, Option<ServeFault>)>,
     /// How often in a row each failed.
@@ -195,7 +195,7 @@ impl Worker {
         stop.cancel();
         let settle = async {
             while let Some(ended) = running.join_next().await {
-                self.tell(ended, &mut Known::default());
+                self.tell(ended, &mut SkipMemory::default());
             }
         };
         if tokio::time::timeout(limits::SHUTDOWN, settle).await.is_err() {
@@ -205,11 +205,15 @@ impl Worker {
         looped
     }
 
-    async fn looped(&self, running: &mut JoinSet<Ended>, stop: &CancellationToken) -> Result<WorkerStop, StoreError> {
+    async fn looped(
+        &self,
+        running: &mut JoinSet<ServedSession>,
+        stop: &CancellationToken,
+    ) -> Result<WorkerStop, StoreError> {
         let settings = &self.settings;
         let most = settings.max_cycles.unwrap_or(if settings.watch { u64::MAX } else { CYCLES });
         let mut changes = self.store.changes();
-        let mut known = Known::default();
+        let mut known = SkipMemory::default();
         // A session that could not be run is no cycle: else a few broken ones would keep the others from being served.
         let (mut cycle, mut failed, mut swept) = (0u64, 0u64, None::<Duration>);
         let mut busy = self.clock.monotonic();
@@ -277,7 +281,7 @@ impl Worker {
         &self,
         room: usize,
         swept: &mut Option<Duration>,
-        known: &mut Known,
+        known: &mut SkipMemory,
     ) -> Result<Vec<(Lease, Duration)>, StoreError> {
         let now = self.clock.monotonic();
         if swept.is_none_or(|at| now.saturating_sub(at) >= SWEEP_EVERY) {
@@ -288,7 +292,7 @@ impl Worker {
     }
 
     /// Leases of due sessions, with the monotonic time from before each was asked for.
-    async fn claim(&self, room: usize, known: &mut Known) -> Result<Vec<(Lease, Duration)>, StoreError> {
+    async fn claim(&self, room: usize, known: &mut SkipMemory) -> Result<Vec<(Lease, Duration)>, StoreError> {
         if room == 0 {
             return Ok(Vec::new());
         }
@@ -320,7 +324,7 @@ impl Worker {
     }
 
     /// A session that is due and that nobody may run is told of once.
-    fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut Known) {
+    fn tell_damaged(&self, session: SessionId, error: &StoreError, known: &mut SkipMemory) {
         let skipped = (Skip::WakeFailed, Some(ServeFault::Store(error.clone())));
         if known.told.get(&session) != Some(&skipped) {
             let (reason, fault) = (skipped.0, skipped.1.as_ref());
@@ -330,7 +334,7 @@ impl Worker {
     }
 
     /// Tells of it; of a skip only once for a session until its reason changes. Gives whether it could not be run.
-    fn tell(&self, ended: Result<Ended, JoinError>, known: &mut Known) -> bool {
+    fn tell(&self, ended: Result<ServedSession, JoinError>, known: &mut SkipMemory) -> bool {
         let ended = match ended {
             Ok(ended) => ended,
             // Its lease runs out, and whoever comes next settles what it left.
@@ -342,7 +346,7 @@ impl Worker {
             }
         };
         let failed = ended.failed();
-        let Ended { cycle, session, outcome } = ended;
+        let ServedSession { cycle, session, outcome } = ended;
         if failed {
             *known.streaks.entry(session).or_default() += 1;
         } else {
@@ -376,7 +380,7 @@ impl Worker {
         cycle: u64,
         streak: u32,
         stop: CancellationToken,
-    ) -> impl Future<Output = Ended> + Send + 'static {
+    ) -> impl Future<Output = ServedSession> + Send + 'static {
         let (crew, store, clock) = (Arc::clone(&self.crew), Arc::clone(&self.store), Arc::clone(&self.clock));
         let journal = Arc::clone(&self.journal);
         let (session, fence) = (lease.session, lease.fence);
@@ -394,7 +398,7 @@ impl Worker {
                     Outcome::Skipped(Skip::WakeFailed, Some(fault), Some(later))
                 }
             };
-            Ended { cycle, session, outcome }
+            ServedSession { cycle, session, outcome }
         }
     }
 }
@@ -412,7 +416,7 @@ async fn attend(
     let mut outcome = Outcome::Skipped(Skip::Idle, None, None);
     let failed = loop {
         match post.harness.wake(&held, stop).await {
-            Ok(Woken::Executed(end)) if !(held.lost().is_cancelled() && end.stop == Stopped::Broken) => {
+            Ok(Woken::Executed(end)) if !(held.lost().is_cancelled() && end.stop == WakeStop::Broken) => {
                 outcome = Outcome::Ran(match held.has_tasks() {
                     // What it left may hold the session for long.
                     true => {

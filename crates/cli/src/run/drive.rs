@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis::harness::{Stopped, WakeEnd, Woken};
+use portcullis::harness::{WakeEnd, WakeStop, Woken};
 use portcullis::model::ModelError;
 use portcullis::{Agent, Runtime, RuntimeError, SessionId};
 use portcullis_base::{Clock as _, SystemClock, Timestamp};
@@ -105,15 +105,15 @@ impl Drive<'_> {
                 },
             };
             match end.stop {
-                Stopped::Idle(StopReason::Interrupted) | Stopped::Broken => return Ok(Outcome::Interrupted),
-                Stopped::Idle(_) => return Ok(Outcome::Done(end)),
-                Stopped::Rescheduled(at) => return Ok(Outcome::Later(at)),
-                Stopped::GaveUp { error } => return Ok(Outcome::Failed(error)),
-                Stopped::Retrying { error, at } if self.typed.is_none() && is_far(at) => {
+                WakeStop::Idle(StopReason::Interrupted) | WakeStop::Broken => return Ok(Outcome::Interrupted),
+                WakeStop::Idle(_) => return Ok(Outcome::Done(end)),
+                WakeStop::Rescheduled(at) => return Ok(Outcome::Later(at)),
+                WakeStop::GaveUp { error } => return Ok(Outcome::Failed(error)),
+                WakeStop::Retrying { error, at } if self.typed.is_none() && is_far(at) => {
                     return Ok(Outcome::Failed(too_far(error)));
                 }
-                Stopped::Retrying { error, at } => stopped |= !self.wait_for_retry(&error, at).await?,
-                Stopped::RequiresAction(_) => {
+                WakeStop::Retrying { error, at } => stopped |= !self.wait_for_retry(&error, at).await?,
+                WakeStop::RequiresAction(_) => {
                     let asks = self.pending().await?;
                     match self.answer(asks).await? {
                         Next::On => {}

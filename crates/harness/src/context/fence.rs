@@ -42,7 +42,7 @@ pub struct Fenced {
 
 /// What [`shown`] wrote, read back.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shown {
+pub struct FencedObservation {
     pub facts: Value,
     pub contents: Vec<Fenced>,
 }
@@ -96,7 +96,7 @@ fn enclosed(mut out: String, contents: &[Fenced]) -> String {
     out
 }
 
-impl Shown {
+impl FencedObservation {
     /// The same text again, or that of what was changed in it.
     pub(crate) fn to_text(&self) -> String {
         enclosed(one_line(&self.facts), &self.contents)
@@ -105,7 +105,7 @@ impl Shown {
 
 /// Reads back what [`shown`] wrote; `None` if it is anything else.
 #[must_use]
-pub fn parse(shown: &str) -> Option<Shown> {
+pub fn parse(shown: &str) -> Option<FencedObservation> {
     let (facts, mut rest) = shown.split_once('\n').map_or((shown, None), |(facts, rest)| (facts, Some(rest)));
     let facts: Value = serde_json::from_str(facts).ok()?;
     facts.as_object()?;
@@ -130,7 +130,7 @@ pub fn parse(shown: &str) -> Option<Shown> {
             more => Some(more.strip_prefix('\n')?),
         };
     }
-    Some(Shown { facts, contents })
+    Some(FencedObservation { facts, contents })
 }
 
 /// Everything of the observation that is not a fact.

@@ -17,7 +17,7 @@ use super::{Added, Context, Unshown, verifies};
 const PAGE: usize = 1_000;
 
 /// A log folded up to a place: the conversation that its next request begins with, and what it takes to go on from there.
-pub(crate) struct Folded {
+pub(crate) struct FoldedConversation {
     pub(crate) context: Context,
     /// The last event that is in it.
     seq: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Folded {
     intents: HashMap<IntentId, MessageId>,
 }
 
-impl Folded {
+impl FoldedConversation {
     /// Of nothing.
     pub(crate) fn new() -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Folded {
 
 struct Reader<'a> {
     session: &'a Session,
-    folded: &'a mut Folded,
+    folded: &'a mut FoldedConversation,
 }
 
 impl Reader<'_> {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::budget::ContextBudget;
-use super::notes::{Facts, notes};
+use super::notes::{NoteFacts, notes};
 use super::{Digested, Prompted, guided, interrupted, system_prompt, wake_message, woken_by};
 
 #[path = "../../tests/words/fixtures.rs"]
@@ -122,8 +122,8 @@ proptest! {
     #[test]
     fn l67_no_name_makes_a_line_of_a_note_or_of_the_prompt(cwd in named(), other in named(), id in named(), text in named()) {
         let budget = ContextBudget::default();
-        let look = crate::FirstLook { intent: "cwd_check", tool: "look", input: serde_json::json!({"cwd": cwd}) };
-        let facts = Facts { look: Some(&look), waits: false, budget: &budget, unknown: &[], context_tool: None };
+        let look = crate::SuggestedCall { intent: "cwd_check", tool: "look", input: serde_json::json!({"cwd": cwd}) };
+        let facts = NoteFacts { look: Some(&look), waits: false, budget: &budget, unknown: &[], context_tool: None };
         for note in notes(&facts, vec![format!("[setup-drift] x={other}")]) {
             lines_are_ours(&note, &["[setup-drift] ", "[read-first] ", "[context-pressure] "])?;
         }

@@ -32,15 +32,15 @@ use serde::{Deserialize, Serialize};
 use crate::directive;
 use crate::verify::{CallFact, verifications_of};
 
+pub(crate) use budget::{BudgetInput, FALLBACK, budget, room_of, tokens};
 pub use budget::{
-    ContextBudget, HistoryCounts, HistoryWeight, Level, Named, Pressure, SystemWeight, ToolsWeight, Weight,
+    ContextBudget, HistoryCounts, HistoryWeight, Level, NamedWeight, Pressure, SystemWeight, ToolsWeight, Weight,
 };
-pub(crate) use budget::{FALLBACK, Weighed, budget, room_of, tokens};
 pub(crate) use cut::kept_middle;
-pub(crate) use history::{Folded, calls_of, open, said};
+pub(crate) use history::{FoldedConversation, calls_of, open, said};
 pub(crate) use media::{has_media, media_of};
 pub use notes::TAGS;
-pub(crate) use notes::{Facts as NoteFacts, notes};
+pub(crate) use notes::{NoteFacts, notes};
 pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
 pub(crate) use recent::Recent;
 pub(crate) use summary::Digested;
@@ -92,7 +92,7 @@ what was done and what is left.";
 
 /// A call of the newest answer, and what came of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct AnsweredCall {
     /// As the model made it. In the conversation it may stand masked.
     pub(crate) call: Call,
     pub(crate) result: Option<ToolResult>,
@@ -100,18 +100,18 @@ pub(crate) struct Asked {
 
 /// The newest answer, while its calls are being answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Newest {
+pub(crate) struct NewestAnswer {
     pub(crate) message_id: MessageId,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<AnsweredCall>,
     pub(crate) text: String,
     /// What it claims was compared with what happened, and is in the log.
     pub(crate) checked: bool,
 }
 
-impl Newest {
+impl NewestAnswer {
     /// The call with which the model ended its wake, if it ran.
     pub(crate) fn last_call(&self) -> Option<&Call> {
-        let ran = |asked: &&Asked| asked.result.as_ref().is_some_and(|result| !result.is_error);
+        let ran = |asked: &&AnsweredCall| asked.result.as_ref().is_some_and(|result| !result.is_error);
         let last = self.asked.iter().rfind(|asked| asked.call.name == directive::TOOL)?;
         Some(last).filter(ran).map(|asked| &asked.call)
     }
@@ -132,7 +132,7 @@ pub(crate) struct Context {
     compacted: bool,
     /// Characters that were left after the last compaction.
     floor: usize,
-    pub(crate) newest: Option<Newest>,
+    pub(crate) newest: Option<NewestAnswer>,
     pub(crate) unshown: Unshown,
     /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
     pub(crate) handed_over: HashSet<EventId>,
@@ -260,12 +260,12 @@ impl Context {
 
     /// The model answered with `parts`, as they are kept. `calls` are its calls as they are to be run.
     pub(crate) fn answered(&mut self, message_id: MessageId, parts: Vec<AnswerPart>, calls: Vec<Call>, seq: u64) {
-        let calls = calls.into_iter().map(|call| Asked { call, result: None });
+        let calls = calls.into_iter().map(|call| AnsweredCall { call, result: None });
         let text = parts.iter().filter_map(|part| match part {
             AnswerPart::Text(text) => Some(text.as_str()),
             _ => None,
         });
-        self.newest = Some(Newest { message_id, asked: calls.collect(), text: text.collect(), checked: false });
+        self.newest = Some(NewestAnswer { message_id, asked: calls.collect(), text: text.collect(), checked: false });
         self.turns.push(TurnMark { seq, message: self.conversation.messages().len() });
         if !parts.is_empty() {
             self.push(Message::Assistant(parts), 0);
@@ -303,7 +303,7 @@ impl Context {
 
     /// Calls of the newest answer that have no result, in their order.
     pub(crate) fn open_calls(&self) -> Vec<Call> {
-        let open = |asked: &&Asked| asked.result.is_none();
+        let open = |asked: &&AnsweredCall| asked.result.is_none();
         self.newest.iter().flat_map(|newest| newest.asked.iter().filter(open).map(|asked| asked.call.clone())).collect()
     }
 }

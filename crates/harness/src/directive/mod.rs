@@ -43,7 +43,7 @@ const NO_CONTENT: &str = "No response content was produced.";
 
 /// A wake that the model wants, so many seconds after this one began.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WakeWish {
     pub reason: String,
     pub delay_secs: u64,
     pub note: Option<String>,
@@ -76,7 +76,7 @@ pub struct Directive {
     pub summary: String,
     /// Seconds until the follow-up, of a `continue` that names them.
     pub follow_up: Option<u64>,
-    pub queued_wakes: Vec<Wanted>,
+    pub queued_wakes: Vec<WakeWish>,
     pub learnings: Vec<Learnt>,
     pub custom: Option<CustomWanted>,
     /// What the model says it did, for the fact-check (tool-contract §24).
@@ -231,8 +231,8 @@ pub fn summary_of(reply: &str) -> String {
     if summary.is_empty() { NO_CONTENT.to_owned() } else { summary.to_owned() }
 }
 
-fn wanted(fields: &Map<String, Value>) -> Option<Wanted> {
-    Some(Wanted {
+fn wanted(fields: &Map<String, Value>) -> Option<WakeWish> {
+    Some(WakeWish {
         reason: line(fields, "reason")?,
         delay_secs: seconds(fields, "delaySeconds")?,
         note: line(fields, "note"),

@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{For, Harness, Wake, spans};
 use crate::context::{Added, Unshown, fence, interrupted, wake_message, woken_by};
-use crate::live::Live;
+use crate::live::LiveEvent;
 
 /// What there is to do.
-struct Found {
+struct PendingWork {
     inputs: Vec<Input>,
     due: Vec<WakeQueued>,
     interrupted: bool,
@@ -44,11 +44,11 @@ pub(super) fn is_due(state: &State, now: Timestamp) -> bool {
     if found.waits { expired } else { came }
 }
 
-fn found(state: &State, now: Timestamp, whom: For) -> Found {
+fn found(state: &State, now: Timestamp, whom: For) -> PendingWork {
     let waits = state.asks.pending().next().is_some() || !state.progress.custom.is_empty();
     // Another process may have run what waited (`approvals allow`): the model has yet to hear of it.
     let moved_on = !waits && state.session.status == SessionStatus::RequiresAction;
-    Found {
+    PendingWork {
         inputs: state.inbox.pending().to_vec(),
         due: {
             let early = |wake: &&WakeQueued| whom == For::Operator && wake.is_retry();
@@ -68,7 +68,7 @@ fn found(state: &State, now: Timestamp, whom: For) -> Found {
     }
 }
 
-impl Found {
+impl PendingWork {
     /// Somebody wants it to stop what it does.
     fn stops(&self) -> bool {
         self.interrupted || self.stop_wished.is_some()
@@ -176,7 +176,7 @@ impl<'a> Wake<'a> {
             learned: None,
             settled_wakes: found.due.iter().map(|wake| wake.queued_wake_id).collect(),
         };
-        harness.watcher.see(Live::WakeBegan { wake_id });
+        harness.watcher.see(LiveEvent::WakeBegan { wake_id });
         wake.first_facts(&found, &unshown);
         if found.interrupted {
             wake.supersede().await?;
@@ -198,7 +198,7 @@ impl<'a> Wake<'a> {
         Ok(Some(wake))
     }
 
-    fn first_facts(&mut self, found: &Found, unshown: &Unshown) {
+    fn first_facts(&mut self, found: &PendingWork, unshown: &Unshown) {
         if let Some(OpenRequest { event_id, started }) = &found.request {
             // Whoever waited for its answer is gone (store §9).
             self.request_failed(started.turn_id, *event_id, started.message_id, "lost");
@@ -318,7 +318,7 @@ impl<'a> Wake<'a> {
         }
         for disposition in settled {
             if let Some(Disposition::Settled(observation)) = disposition {
-                self.harness.watcher.see(Live::CallEnded { input: "", observed: observation.session_view() });
+                self.harness.watcher.see(LiveEvent::CallEnded { input: "", observed: observation.session_view() });
             }
         }
         self.reload().await
@@ -338,7 +338,7 @@ fn is_no_word(input: &Input) -> bool {
     matches!(input.said, InputContent::Interrupt { .. } | InputContent::CustomResult { .. })
 }
 
-fn activation(found: &Found) -> Activation {
+fn activation(found: &PendingWork) -> Activation {
     let earliest = found.due.iter().min_by_key(|wake| wake.due_at);
     match (found.inputs.first(), earliest) {
         (None, Some(wake)) => Activation {

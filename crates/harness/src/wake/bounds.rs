@@ -11,7 +11,7 @@ use portcullis_event::facts::{Disposition, Priority, SpanResult, StatusReschedul
 use portcullis_model::{Call, Stop};
 use portcullis_pipeline::Halt;
 
-use super::{Limit, Stopped, Wake, WakeEnd};
+use super::{Limit, Wake, WakeEnd, WakeStop};
 use crate::context::Added;
 use crate::directive::After;
 
@@ -48,7 +48,7 @@ impl Wake<'_> {
         self.facts.idle();
         self.flush().await?;
         self.carried_on = true;
-        Ok(self.end(Stopped::Rescheduled(at)))
+        Ok(self.end(WakeStop::Rescheduled(at)))
     }
 
     /// Whether the request that goes out now is the last one of this work. What the model must know of that is added to it.

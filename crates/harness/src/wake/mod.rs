@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::Settings;
-use crate::context::{Context, Folded, Prompted, Recent, system_prompt};
+use crate::context::{Context, FoldedConversation, Prompted, Recent, system_prompt};
 use crate::live::Watcher;
 
 /// How soon something new is heard while a background task goes on.
@@ -64,7 +64,7 @@ pub trait Extras: Send + Sync {
     fn notes(&self, session: &Session) -> Vec<String>;
 
     /// The look that answers a person's words (agent-runtime 6.8). Whether its tool is offered is not asked here.
-    fn first_look(&self, _said: &str, _shell: &Shell) -> Option<FirstLook> {
+    fn first_look(&self, _said: &str, _shell: &Shell) -> Option<SuggestedCall> {
         None
     }
 
@@ -76,7 +76,7 @@ pub trait Extras: Send + Sync {
 
 /// One call that answers a person's words: suggested to the model, never made by the runtime.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FirstLook {
+pub struct SuggestedCall {
     pub intent: &'static str,
     pub tool: &'static str,
     pub input: Value,
@@ -95,7 +95,7 @@ impl Extras for NoExtras {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WakeEnd {
     pub wake_id: WakeId,
-    pub stop: Stopped,
+    pub stop: WakeStop,
     /// The model's last words of this wake, without the directive.
     pub text: String,
     pub checked: Option<FinalChecked>,
@@ -115,7 +115,7 @@ pub enum Limit {
 
 /// Why it ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stopped {
+pub enum WakeStop {
     /// Nothing is left to do.
     Idle(StopReason),
     /// Somebody must answer.
@@ -154,7 +154,7 @@ pub(crate) struct Wake<'a> {
     pub(crate) wake_id: WakeId,
     pub(crate) context: Context,
     /// The log as it was when it began.
-    pub(crate) folded: Folded,
+    pub(crate) folded: FoldedConversation,
     /// Facts that are not durable yet.
     pub(crate) facts: Append,
     /// The turn whose calls run now.
@@ -326,10 +326,10 @@ impl Wake<'_> {
                 return self.carry_on().await;
             }
             match self.ask().await? {
-                request::Asked::Answered => {}
-                request::Asked::Failed(error) => return self.failed(error).await,
-                request::Asked::Interrupted => return self.interrupted().await,
-                request::Asked::Cancelled => return self.break_off().await,
+                request::RequestOutcome::Answered => {}
+                request::RequestOutcome::Failed(error) => return self.failed(error).await,
+                request::RequestOutcome::Interrupted => return self.interrupted().await,
+                request::RequestOutcome::Cancelled => return self.break_off().await,
             }
         }
     }
@@ -357,10 +357,10 @@ impl Wake<'_> {
     /// Stops in the middle: what is gathered is kept, the span stays open, and the next who comes goes on.
     async fn break_off(&mut self) -> Result<WakeEnd, Halt> {
         self.flush().await?;
-        Ok(self.end(Stopped::Broken))
+        Ok(self.end(WakeStop::Broken))
     }
 
-    pub(crate) fn end(&mut self, stop: Stopped) -> WakeEnd {
+    pub(crate) fn end(&mut self, stop: WakeStop) -> WakeEnd {
         WakeEnd {
             wake_id: self.wake_id,
             stop,
