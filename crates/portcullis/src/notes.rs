@@ -25,7 +25,7 @@ impl Extras for LiveNotes {
 
     fn first_look(&self, said: &str, shell: &Shell) -> Option<SuggestedCall> {
         let known = ShellKnown { last_command: shell.recent().next().is_some(), cwd: shell.cwd() };
-        let portcullis_tools::FirstLook { intent, tool, input } = portcullis_tools::first_look(said, &known)?;
+        let portcullis_tools::LookSuggestion { intent, tool, input } = portcullis_tools::first_look(said, &known)?;
         Some(SuggestedCall { intent, tool, input })
     }
 

@@ -31,7 +31,7 @@ mod tasks;
 pub use artifacts::artifact_tools;
 pub use command::{ReadHand, ReadLine, ReadRan, read_tools};
 pub use files::{CoverageRule, FileTools, file_tools};
-pub use first_look::{FirstLook, ShellKnown, first_look};
+pub use first_look::{LookSuggestion, ShellKnown, first_look};
 pub use names::is_built_in;
 pub use profile::Profile;
 pub use sandbox::{SandboxTools, sandbox_tools};

@@ -58,9 +58,9 @@ fn openable(stage: &Stage, place: &sandbox::Resolved, opens: bool) -> Result<(),
 
 /// What a call was let through with.
 #[derive(Debug, Clone, Default)]
-pub struct Decided(HashSet<String>);
+pub struct DecidedPlaces(HashSet<String>);
 
-impl Decided {
+impl DecidedPlaces {
     /// By canonical names.
     pub(super) fn new<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> Self {
         Self(resources.into_iter().map(|resource| resource.canonical.clone()).collect())
@@ -78,8 +78,12 @@ impl Decided {
 ///
 /// # Errors
 /// If a word leads outside, names what cannot be read, or is a pattern without an answer.
-pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &VirtualPath) -> Result<Named, Precondition> {
-    let mut found = Found { mounts, named: Named::default(), seen: HashSet::new() };
+pub(super) fn named(
+    mounts: &MountTable,
+    plan: &command::ReadPlan,
+    cwd: &VirtualPath,
+) -> Result<LinePlaces, Precondition> {
+    let mut found = PlaceCollector { mounts, named: LinePlaces::default(), seen: HashSet::new() };
     // Where a pipeline may run: a `cd` that may never run leaves both places.
     let mut cwds = vec![cwd.clone()];
     for (joiner, pipeline) in plan.pipelines() {
@@ -98,7 +102,7 @@ pub(super) fn named(mounts: &MountTable, plan: &command::ReadPlan, cwd: &Virtual
 
 /// The places of a line.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(super) struct LinePlaces {
     pub(super) resources: Vec<Resource>,
     /// Those of them whose content a program may show.
     pub(super) opened: HashSet<String>,
@@ -123,13 +127,13 @@ fn moved(mounts: &MountTable, cwds: Vec<VirtualPath>, to: &str, runs: bool) -> V
     after
 }
 
-struct Found<'m> {
+struct PlaceCollector<'m> {
     mounts: &'m MountTable,
-    named: Named,
+    named: LinePlaces,
     seen: HashSet<String>,
 }
 
-impl Found<'_> {
+impl PlaceCollector<'_> {
     fn stage(&mut self, stage: &Stage, cwd: &VirtualPath, sure: bool) -> Result<(), Precondition> {
         for arg in stage.args() {
             match arg.word() {
@@ -203,7 +207,7 @@ pub(super) fn unmatched(why: &Unmatched) -> Precondition {
 pub(super) struct Outlook<'a> {
     pub(super) mounts: &'a MountTable,
     pub(super) cwd: &'a VirtualPath,
-    pub(super) decided: &'a Decided,
+    pub(super) decided: &'a DecidedPlaces,
     /// Programs see `/workspace`; otherwise the host's own names, which they must not be given.
     pub(super) virtual_paths: bool,
 }
@@ -347,11 +351,11 @@ mod tests {
         let mounts = MountTable::workspace(tree.path(), TreeOwner::SessionOwn).expect("a mount");
         let cwd = VirtualPath::workspace();
         let plan = |line: &str| command::read_only(line).expect("it only reads");
-        let words = |line: &str, decided: &Decided| {
+        let words = |line: &str, decided: &DecidedPlaces| {
             let outlook = Outlook { mounts: &mounts, cwd: &cwd, decided, virtual_paths: true };
             outlook.words(&plan(line).pipelines()[0].1.stages()[0]).map(|given| given.words)
         };
-        let decided = |line: &str| Decided::new(&named(&mounts, &plan(line), &cwd).expect("places").resources);
+        let decided = |line: &str| DecidedPlaces::new(&named(&mounts, &plan(line), &cwd).expect("places").resources);
         let (link, all) = (decided("cat link"), decided("cat *"));
         assert_eq!(words("cat link", &link).expect("the same place"), ["link"]);
         assert_eq!(words("cat *", &all).expect("the same places"), ["./a", "./b", "./link"]);
@@ -360,7 +364,7 @@ mod tests {
         std::fs::write(tree.path().join("new"), "new").expect("written");
         assert!(words("cat link", &link).is_err(), "the link leads elsewhere by now");
         assert!(words("cat *", &all).is_err(), "there is a file more");
-        assert!(words("ls", &Decided::default()).is_err(), "it looks at its folder");
+        assert!(words("ls", &DecidedPlaces::default()).is_err(), "it looks at its folder");
     }
 
     #[test]
@@ -372,7 +376,7 @@ mod tests {
         let cwd = VirtualPath::new("/workspace/src").expect("a path");
         let words = |line: &str| {
             let plan = command::read_only(line).expect("it only reads");
-            let decided = Decided::new(&named(&mounts, &plan, &cwd).expect("places").resources);
+            let decided = DecidedPlaces::new(&named(&mounts, &plan, &cwd).expect("places").resources);
             let outlook = Outlook { mounts: &mounts, cwd: &cwd, decided: &decided, virtual_paths: false };
             outlook.words(&plan.pipelines()[0].1.stages()[0]).map(|given| given.words)
         };

@@ -311,7 +311,7 @@ fn known(place: &sandbox::Resolved, baseline: &Baseline) -> Result<TextFile, Too
 }
 
 /// What [`report`] made on the way.
-pub(super) struct Reported {
+pub(super) struct ReportedWrite {
     pub(super) change: Change,
     pub(super) diff_artifact: String,
 }
@@ -323,7 +323,7 @@ pub(super) fn report(
     written: &WrittenFile,
     after: &str,
     change: Change,
-) -> Result<Reported, ToolFailure> {
+) -> Result<ReportedWrite, ToolFailure> {
     const TEXT: &str = "text/plain";
     for dir in &written.created_dirs {
         let target = dir.display_relative().to_owned();
@@ -344,7 +344,7 @@ pub(super) fn report(
         context.warn("the disk did not confirm the new file name; a power cut may bring the old content back");
     }
     let diff = context.keep(ArtifactKind::Diff, "text/x-diff", change.text.clone().into_bytes())?;
-    Ok(Reported { change, diff_artifact: diff.to_string() })
+    Ok(ReportedWrite { change, diff_artifact: diff.to_string() })
 }
 
 /// What was done to the file.

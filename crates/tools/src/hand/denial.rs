@@ -63,7 +63,7 @@ impl fmt::Display for Denial {
 }
 
 /// What a command could see.
-pub(crate) struct Seen {
+pub(crate) struct VisiblePlaces {
     cwd: PathBuf,
     /// Places of the view.
     shown: Vec<PathBuf>,
@@ -78,7 +78,7 @@ pub(crate) struct Seen {
     home: Option<PathBuf>,
 }
 
-impl Seen {
+impl VisiblePlaces {
     pub(crate) fn of(plan: &Plan, hand: &Hand) -> Self {
         Self {
             cwd: plan.launch.cwd.clone(),
@@ -95,7 +95,7 @@ impl Seen {
 
 /// What the end of its standard error tells of denials; that of its standard output as well if it failed, for many write
 /// `2>&1`.
-pub(crate) fn named(seen: &Seen, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<Denial> {
+pub(crate) fn named(seen: &VisiblePlaces, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<Denial> {
     let mut out = Vec::new();
     for stream in std::iter::once(stderr).chain(stdout) {
         found(seen, stream, &mut out);
@@ -103,7 +103,7 @@ pub(crate) fn named(seen: &Seen, stderr: &[u8], stdout: Option<&[u8]>) -> Vec<De
     out
 }
 
-fn found(seen: &Seen, stream: &[u8], out: &mut Vec<Denial>) {
+fn found(seen: &VisiblePlaces, stream: &[u8], out: &mut Vec<Denial>) {
     let text = String::from_utf8_lossy(stream);
     let mut add = |denial: Denial| {
         if out.len() < MOST && !out.contains(&denial) {
@@ -132,7 +132,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(ends).map(|word| word.trim_matches(':').trim_end_matches('.')).filter(|word| word.len() > 1)
 }
 
-impl Seen {
+impl VisiblePlaces {
     /// A place that a command could not change because of what it is to others.
     fn kept(&self, word: &str) -> Option<Denial> {
         let named = lexical(&self.cwd, word)?;
@@ -225,8 +225,8 @@ fn lexical(cwd: &Path, word: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn seen(network: Network) -> Seen {
-        Seen {
+    fn seen(network: Network) -> VisiblePlaces {
+        VisiblePlaces {
             cwd: "/workspace/app".into(),
             shown: vec!["/workspace".into()],
             closed: vec![Closed {

@@ -15,8 +15,8 @@ use portcullis_sandbox::host_way::Spot;
 use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, read_small_beneath};
 
-use super::git_config::{self, Names, Setting};
-use super::later::{At, Gather, at};
+use super::git_config::{self, Setting, SettingValue};
+use super::later::{Gather, MountedPath, at};
 
 /// In every git folder.
 const NAMES: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info/attributes"];
@@ -39,9 +39,9 @@ const NAMED_MAX: usize = 20_000;
 
 /// What was looked at already, in one look.
 #[derive(Default)]
-pub(super) struct Seen {
-    folders: HashSet<(At, Option<At>)>,
-    settings: HashSet<(At, At, Option<At>)>,
+pub(super) struct VisitedConfig {
+    folders: HashSet<(MountedPath, Option<MountedPath>)>,
+    settings: HashSet<(MountedPath, MountedPath, Option<MountedPath>)>,
     searched: usize,
     named: usize,
 }
@@ -241,7 +241,9 @@ impl<'t> Settings<'_, 't> {
         };
         let settings = git_config::parse(&text);
         let mut trees = self.trees.clone();
-        for value in settings.iter().filter(|one| one.names() == Names::Tree).filter_map(|one| one.value.as_ref()) {
+        for value in
+            settings.iter().filter(|one| one.names() == SettingValue::Tree).filter_map(|one| one.value.as_ref())
+        {
             let named = place(".git/config").and_then(|place| gather.watch(self.folder, &name_in(value), place));
             trees.extend(named);
         }
@@ -260,22 +262,22 @@ impl<'t> Settings<'_, 't> {
         let pattern = if setting.name == "hookspath" { ".git/hooks/" } else { ".git/config" };
         let (Some(place), Some(beside)) = (place(pattern), above(file)) else { return };
         match setting.names() {
-            Names::Settings => {
+            SettingValue::Settings => {
                 for name in spelled(gather, value) {
                     let end = gather.follow(&beside, &name, place);
                     end.into_iter().for_each(|end| self.file(gather, &end, depth + 1));
                 }
             }
-            Names::Path => {
+            SettingValue::Path => {
                 for name in spelled(gather, value) {
                     for tree in &self.trees {
                         self.path(gather, tree, &name, place);
                     }
                 }
             }
-            Names::Command => self.words(gather, value, place, |_| true),
-            Names::Unknown => self.words(gather, value, place, |word| word.contains(&b'/')),
-            Names::Tree | Names::Nothing => {}
+            SettingValue::Command => self.words(gather, value, place, |_| true),
+            SettingValue::Unknown => self.words(gather, value, place, |word| word.contains(&b'/')),
+            SettingValue::Tree | SettingValue::Nothing => {}
         }
     }
 

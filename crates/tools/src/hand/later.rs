@@ -17,7 +17,7 @@ use portcullis_sandbox::host_way::{HostWay, Spot, host_way};
 use portcullis_sandbox::tree::{Object, Sighted, object_at};
 use portcullis_sandbox::{Kind, MountTable};
 
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 use super::{Hand, git};
 
 /// Folders that package managers and compilers fill. Nobody works in them, and what they hold is made anew often: only
@@ -28,20 +28,20 @@ const FILLED: &[&str] = &["node_modules", "site-packages", "vendor", "target", "
 const GUARDS_MAX: usize = 500;
 
 /// Where something stands: the virtual path of its mount, and the way from there.
-pub(super) type At = (String, PathBuf);
+pub(super) type MountedPath = (String, PathBuf);
 
 /// The places that exist, at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Later {
-    found: HashMap<At, Found>,
+    found: HashMap<MountedPath, ExistingPlace>,
     /// Where nothing stands yet to which a link or a setting leads.
-    unmade: HashMap<At, &'static LaterPlace>,
+    unmade: HashMap<MountedPath, &'static LaterPlace>,
     /// How many were not looked for, because there are too many.
     over: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct ExistingPlace {
     /// Another one at the same place is new.
     object: Object,
     /// Not a git folder as a whole: git writes in it, so only what decides in it is guarded.
@@ -116,7 +116,7 @@ pub(crate) fn outermost(paths: &mut Vec<PathBuf>) {
 
 impl Later {
     pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[Sighted]) -> Self {
-        let mut gather = Gather { table, homes, later: Self::default(), git: git::Seen::default() };
+        let mut gather = Gather { table, homes, later: Self::default(), git: git::VisitedConfig::default() };
         for mount in table.mounts() {
             let here: Vec<&Sighted> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
             let roots: HashSet<&Path> = here
@@ -131,7 +131,7 @@ impl Later {
         gather.later
     }
 
-    fn new_since<'l>(&'l self, before: &'l Self) -> impl Iterator<Item = &'l At> {
+    fn new_since<'l>(&'l self, before: &'l Self) -> impl Iterator<Item = &'l MountedPath> {
         self.found.iter().filter(|(at, found)| before.found.get(*at) != Some(*found)).map(|(at, _)| at)
     }
 
@@ -145,13 +145,13 @@ impl Later {
     }
 
     /// The guards of a view, and how many there would be too many.
-    pub(super) fn guards(&self, shown: &Shown) -> (Vec<Guard>, usize) {
+    pub(super) fn guards(&self, shown: &ViewPlaces) -> (Vec<Guard>, usize) {
         // A mount cannot stand on a link. Where it leads to is here as well.
-        let stands = |(at, found): &(&At, &Found)| {
+        let stands = |(at, found): &(&MountedPath, &ExistingPlace)| {
             found.guarded && found.object.kind != Kind::Other && !at.1.as_os_str().is_empty()
         };
-        let writable = |at: &At| shown.mounts.iter().any(|mount| mount.root == at.0 && mount.writable);
-        let mut found: Vec<&At> =
+        let writable = |at: &MountedPath| shown.mounts.iter().any(|mount| mount.root == at.0 && mount.writable);
+        let mut found: Vec<&MountedPath> =
             self.found.iter().filter(stands).map(|(at, _)| at).filter(|at| writable(at)).collect();
         found.sort_by_cached_key(|at| (at.1.components().count(), *at));
         let over = found.len().saturating_sub(GUARDS_MAX) + self.over;
@@ -181,7 +181,7 @@ pub(super) struct Gather<'t> {
     /// Folders that `~` may stand for.
     pub(super) homes: Vec<PathBuf>,
     later: Later,
-    pub(super) git: git::Seen,
+    pub(super) git: git::VisitedConfig,
 }
 
 impl<'t> Gather<'t> {
@@ -258,7 +258,7 @@ impl<'t> Gather<'t> {
 
     pub(super) fn add(&mut self, spot: &Spot<'t>, place: &'static LaterPlace, guarded: bool) {
         let Some(object) = object_at(spot.mount, &spot.beneath) else { return };
-        let found = self.later.found.entry(at(spot)).or_insert(Found { object, guarded, place });
+        let found = self.later.found.entry(at(spot)).or_insert(ExistingPlace { object, guarded, place });
         if guarded && !found.guarded {
             (found.guarded, found.place) = (true, place);
         }
@@ -270,7 +270,7 @@ impl<'t> Gather<'t> {
     }
 }
 
-pub(super) fn at(spot: &Spot<'_>) -> At {
+pub(super) fn at(spot: &Spot<'_>) -> MountedPath {
     (spot.mount.root().as_str().to_owned(), spot.beneath.clone())
 }
 

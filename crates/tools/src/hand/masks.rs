@@ -10,7 +10,7 @@ use portcullis_sandbox::MountTable;
 use portcullis_sandbox::matching::{self, MatchedPlace};
 
 use super::fold::{FOLDED_FROM, PLACES_MAX, fold};
-use super::view::Shown;
+use super::view::ViewPlaces;
 use super::{Hand, Reach};
 use crate::files::other_names::Patterns;
 
@@ -123,7 +123,7 @@ impl Masks {
 
     /// Places of the view that are closed by where they are: a command that moves a folder on the way to one would
     /// open it for the next command.
-    pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+    pub(super) fn pinned<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         let by_place = |found: &&MatchedPlace| {
             let pattern = self.patterns.get(found.which).and_then(Option::as_ref);
             !pattern.is_some_and(|pattern| pattern.outlasts_renames_beneath(&found.mount))
@@ -135,7 +135,7 @@ impl Masks {
     }
 
     /// Every place of the view that is closed.
-    pub(super) fn places<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = Closed> + 's {
+    pub(super) fn places<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = Closed> + 's {
         self.found.iter().zip(self.closed()).flat_map(move |(found, (path, rule))| {
             let places = shown.places_of(&found.mount, &found.beneath);
             let closed = (path.display().to_string(), rule.map(str::to_owned));

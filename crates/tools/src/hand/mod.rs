@@ -36,13 +36,13 @@ use portcullis_sandbox::tree::TreeIndex;
 use crate::files::OwnWrites;
 
 pub use denial::Denial;
-pub(crate) use denial::{Seen, named};
+pub(crate) use denial::{VisiblePlaces, named};
 pub(crate) use later::{Later, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
 pub(crate) use programs::SYSTEM_FOLDERS;
-pub use run::{Ran, StreamFault, Streams, Tails};
+pub use run::{CommandRun, StreamFault, StreamTails, Streams};
 pub(crate) use run::{ran_to_its_end, tell_unheld};
 pub(crate) use secrets::Emptied;
 
@@ -143,9 +143,9 @@ pub enum Reach {
 
 /// The hand of the sessions of one workspace. Clones are one hand.
 #[derive(Clone)]
-pub struct Hand(Arc<Parts>);
+pub struct Hand(Arc<HandParts>);
 
-struct Parts {
+struct HandParts {
     launcher: Launcher,
     mounts: Arc<MountTable>,
     rules: PathRules,
@@ -169,7 +169,7 @@ impl Hand {
         book: ShellBook,
         settings: HandSettings,
     ) -> Self {
-        Self(Arc::new(Parts {
+        Self(Arc::new(HandParts {
             launcher,
             mounts,
             rules,
@@ -228,7 +228,7 @@ impl Hand {
 
 impl Isolation for Hand {
     fn of(&self, profile: &str) -> Option<Isolated> {
-        let Parts { launcher, settings, .. } = &*self.0;
+        let HandParts { launcher, settings, .. } = &*self.0;
         let network = match profile {
             READ_ONLY_PROFILE => NetworkAccess::Disabled,
             PROFILE => settings.network,

@@ -10,13 +10,13 @@ use portcullis_contract::ToolFailure;
 use portcullis_sandbox::hand::{Guard, Hold, Step, can_change, way_to};
 
 use super::Hand;
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 
 /// The folders of this view that must be read-only.
 ///
 /// # Errors
 /// If such a folder is the mount itself: then no command can run there.
-pub(super) fn held(hand: &Hand, shown: &Shown) -> Result<Vec<Guard>, ToolFailure> {
+pub(super) fn held(hand: &Hand, shown: &ViewPlaces) -> Result<Vec<Guard>, ToolFailure> {
     let ours = &hand.settings().ours;
     let masked: Vec<PathBuf> = ours.iter().filter_map(|path| path.canonicalize().ok()).collect();
     let mut guards: Vec<Guard> = Vec::new();

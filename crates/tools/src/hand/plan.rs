@@ -13,7 +13,7 @@ use portcullis_secret::SecretText;
 
 use super::masks::Closed;
 use super::secrets::Emptied;
-use super::view::Shown;
+use super::view::ViewPlaces;
 use super::{Hand, Later, Masks, Reach, environment, guards, ours, programs};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
@@ -112,7 +112,7 @@ impl Hand {
         let network = settings.network.granted(reach)?;
         let masks = Arc::new(self.masks(caller, reach).await?);
         let full = self.posture().await.virtual_paths();
-        let shown = Shown::of(self, reach, full)?;
+        let shown = ViewPlaces::of(self, reach, full)?;
         let mut launch = hand::Plan::new(argv);
         launch.limits = settings.limits;
         launch.network = network;
@@ -183,7 +183,7 @@ impl Hand {
         cwd: &VirtualPath,
     ) -> Result<BTreeMap<String, SecretText>, ToolFailure> {
         let full = self.posture().await.virtual_paths();
-        let shown = Shown::of(self, Reach::Writable, full)?;
+        let shown = ViewPlaces::of(self, Reach::Writable, full)?;
         let environment = environment::of(self, caller, cwd, Reach::Writable, &shown).await?;
         let text = |text: OsString| text.to_string_lossy().into_owned();
         Ok(environment.variables.into_iter().map(|(name, value)| (text(name), SecretText::new(text(value)))).collect())

@@ -12,7 +12,7 @@ use portcullis_sandbox::tree::Sighted;
 use portcullis_secret::file_names;
 
 use super::fold::{PLACES_MAX, fold};
-use super::view::{Shown, join};
+use super::view::{ViewPlaces, join};
 use super::{Hand, Masks};
 use crate::files::class;
 
@@ -66,18 +66,18 @@ impl PlaceMatcher for Exactly {
 
 impl Emptied {
     /// Places of a view that are shown empty.
-    pub(super) fn empty<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+    pub(super) fn empty<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         self.places(shown, EMPTY)
     }
 
     /// Places of a view that cannot be opened: git would commit an empty file.
-    pub(super) fn closed<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+    pub(super) fn closed<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         self.places(shown, CLOSED)
     }
 
     /// Places of a view that hold secrets only where they are, or only by the link that leads there: a command that moves a
     /// folder on the way to one would open it for the next command.
-    pub(super) fn pinned<'s>(&'s self, shown: &'s Shown) -> impl Iterator<Item = PathBuf> + 's {
+    pub(super) fn pinned<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         let stays = |found: &&MatchedPlace| {
             let name = found.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
             file_names::outlasts_renames(name)
@@ -88,7 +88,7 @@ impl Emptied {
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }
 
-    fn places<'s>(&'s self, shown: &'s Shown, which: usize) -> impl Iterator<Item = PathBuf> + 's {
+    fn places<'s>(&'s self, shown: &'s ViewPlaces, which: usize) -> impl Iterator<Item = PathBuf> + 's {
         let found = self.found.iter().filter(move |found| found.which == which);
         found.flat_map(|found| shown.places_of(&found.mount, &found.beneath))
     }

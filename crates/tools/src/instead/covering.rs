@@ -23,7 +23,7 @@ fn covering(plan: &ReadPlan, at: Whereabouts<'_>) -> Option<Alternative> {
     if plan.outside(at.cwd, at.mounts).is_some() {
         return None;
     }
-    let asked = Asked::of(stage)?;
+    let asked = ParsedStage::of(stage)?;
     match stage.program() {
         "cat" | "nl" | "tac" | "head" | "tail" | "sed" | "wc" => asked.page(stage, at),
         "ls" => asked.listing(at),
@@ -34,13 +34,13 @@ fn covering(plan: &ReadPlan, at: Whereabouts<'_>) -> Option<Alternative> {
 }
 
 /// A stage by its options and operands.
-struct Asked<'s> {
+struct ParsedStage<'s> {
     parsed: Parsed<'s>,
     operands: Vec<&'s Word>,
     stdin: Option<&'s str>,
 }
 
-impl<'s> Asked<'s> {
+impl<'s> ParsedStage<'s> {
     fn of(stage: &'s Stage) -> Option<Self> {
         let parsed = stage.options()?;
         let words = stage.args().iter().map(Arg::word);

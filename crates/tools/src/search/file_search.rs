@@ -11,8 +11,8 @@ use portcullis_pipeline::PathRules;
 use portcullis_sandbox::{Entry, Kind, PassedOver, Visitor};
 use portcullis_secret::RedactingStream;
 
-use super::left_out::{LeftOut, Why};
-use super::lines::{Line, Lines};
+use super::left_out::{LeftOut, LeftOutReason};
+use super::lines::{LineCollector, MatchingLine};
 use super::order::{PathKey, compare};
 use super::pattern;
 use super::scope::Scope;
@@ -26,7 +26,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct FileLines {
     /// Its virtual path.
     pub(crate) path: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<MatchingLine>,
     pub(crate) count: u64,
 }
 
@@ -107,10 +107,10 @@ impl<'s> FileSearch<'s> {
     }
 
     /// `None` if it is no file any more.
-    fn lines(&mut self, entry: &Entry<'_>) -> io::Result<Option<Lines<'_>>> {
+    fn lines(&mut self, entry: &Entry<'_>) -> io::Result<Option<LineCollector<'_>>> {
         let Some((mut file, size)) = entry.open()? else { return Ok(None) };
         let (len, whole) = fill(&mut file, size, &mut self.buffer)?;
-        let mut lines = Lines::new(&self.matcher, &self.scope.parts.rules, self.first.most);
+        let mut lines = LineCollector::new(&self.matcher, &self.scope.parts.rules, self.first.most);
         let text = &self.buffer[..len];
         if text.contains(&0) {
             lines.binary = true;
@@ -124,7 +124,7 @@ impl<'s> FileSearch<'s> {
                 && let Some(masked) = masked(&self.scope.parts.rules, text)
             {
                 // A search for what is masked finds nothing: else it would tell what a secret is, letter by letter.
-                lines = Lines::new(&self.matcher, &self.scope.parts.rules, self.first.most);
+                lines = LineCollector::new(&self.matcher, &self.scope.parts.rules, self.first.most);
                 self.searcher.search_slice(&self.matcher, &masked, &mut lines)?;
             }
         } else {
@@ -143,15 +143,15 @@ impl Visitor for FileSearch<'_> {
             return;
         }
         if self.scope.closes(|| entry.relative()) || self.scope.closes_elsewhere(entry) {
-            return self.left_out.add(entry.relative(), Why::Closed);
+            return self.left_out.add(entry.relative(), LeftOutReason::Closed);
         }
         if self.scope.keeps_secret(entry) {
-            return self.left_out.add(entry.relative(), Why::Secret);
+            return self.left_out.add(entry.relative(), LeftOutReason::Secret);
         }
         let (lines, count, why) = match self.lines(entry) {
             Ok(None) => return,
-            Ok(Some(lines)) => (lines.kept, lines.count, lines.binary.then_some(Why::Binary)),
-            Err(_) => (Vec::new(), 0, Some(Why::Unreadable)),
+            Ok(Some(lines)) => (lines.kept, lines.count, lines.binary.then_some(LeftOutReason::Binary)),
+            Err(_) => (Vec::new(), 0, Some(LeftOutReason::Unreadable)),
         };
         match why {
             Some(why) => self.left_out.add(entry.relative(), why),

@@ -9,7 +9,7 @@ use portcullis_contract::{Bound, Caller, Resolved, SurroundingFacts, Surrounding
 use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 
-use super::places::{Places, joined};
+use super::places::{LineFolders, joined};
 use super::project_script::{NotKnown, Project, Quoted};
 use super::{HOME, ShellTools, programs, project_script};
 use crate::hand::Hand;
@@ -65,7 +65,7 @@ impl ShellTools {
         let analysis = command::analyse(&would.line);
         let altered = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
         let settled = !env.contains_key("CDPATH") && altered.is_none_or(|live| live.altered.is_none());
-        let places = Places { mounts: &self.files.mounts, start: &would.cwd, settled };
+        let places = LineFolders { mounts: &self.files.mounts, start: &would.cwd, settled };
         let placed = analysis.placed();
         for (name, place) in places.entered(&placed) {
             let title = format!("the folder `{name}`");
@@ -79,7 +79,7 @@ impl ShellTools {
                 None => Bound::new(title, "not known before the line runs", ""),
             });
         }
-        let programs = programs::bound(&placed, &programs::From { places: &places, path: &path });
+        let programs = programs::bound(&placed, &programs::LookupStart { places: &places, path: &path });
         around.bound.extend(programs.bound);
         if !programs.words.is_empty() {
             around.facts.push(("programs".to_owned(), programs.words.join(", ")));

@@ -12,7 +12,7 @@ use portcullis_sandbox::{Access, Kind};
 use portcullis_secret::SecretText;
 use serde_json::Value;
 
-use super::places::{Places, is_relative, joined};
+use super::places::{LineFolders, is_relative, joined};
 use super::{HOME, ShellTools, program};
 use crate::files::class;
 use crate::search::scope;
@@ -60,7 +60,7 @@ impl ShellTools {
             }
         };
         let mut untold = resolved.resources.iter().filter(|resource| resource.kind == ResourceKind::Opaque).peekable();
-        let places = Places { mounts: &self.files.mounts, start: cwd, settled: untold.peek().is_none() };
+        let places = LineFolders { mounts: &self.files.mounts, start: cwd, settled: untold.peek().is_none() };
         let names = |program: &str, folder: &Folder| {
             let folder =
                 if is_relative(program) && *folder != Folder::Elsewhere { places.of(folder)? } else { cwd.to_owned() };

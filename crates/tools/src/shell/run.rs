@@ -24,7 +24,7 @@ use super::view::StateView;
 use super::{Brings, ShellTools, failed_words, no_shell};
 use crate::executor;
 use crate::files::failure;
-use crate::hand::{self, Hand, Ran, Reach};
+use crate::hand::{self, CommandRun, Hand, Reach};
 
 const DESCRIPTION: &str = "Runs one command line in a fresh shell in the sandbox, from the session's folder and with its \
 environment. Nothing of the shell survives, only files. There is no network, and files that may not be read are not \
@@ -53,7 +53,7 @@ struct RunOutput {
 }
 
 /// What runs commands.
-struct Runs {
+struct CommandRunner {
     shell: ShellTools,
     hand: Hand,
 }
@@ -63,7 +63,7 @@ pub(crate) fn tool<I>(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError>
 where
     I: Brings<Call = LineInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
-    let parts = Arc::new(Runs { shell, hand });
+    let parts = Arc::new(CommandRunner { shell, hand });
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, RunOutput>(DESCRIPTION)
         .semantics(semantics(DefaultPolicy::AskPinned))
@@ -99,7 +99,7 @@ where
         .build()
 }
 
-impl Runs {
+impl CommandRunner {
     fn name(
         &self,
         input: &LineInput,
@@ -169,18 +169,18 @@ impl Runs {
     }
 }
 
-fn millis(ran: &Ran) -> u64 {
+fn millis(ran: &CommandRun) -> u64 {
     u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn exit(ran: &Ran) -> (Option<i32>, Option<i32>) {
+fn exit(ran: &CommandRun) -> (Option<i32>, Option<i32>) {
     match ran.ended.exit {
         Exit::Code(code) => (Some(code), None),
         Exit::Signal(signal) => (None, Some(signal)),
     }
 }
 
-fn ended_words(ran: &Ran) -> String {
+fn ended_words(ran: &CommandRun) -> String {
     let how = match ran.ended.exit {
         Exit::Code(code) => failed_words(code),
         Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
@@ -192,7 +192,7 @@ fn ended_words(ran: &Ran) -> String {
 }
 
 /// The command as the session remembers it.
-fn finished(command_id: CommandId, line: &str, cwd: &VirtualPath, ran: &Ran) -> ShellFact {
+fn finished(command_id: CommandId, line: &str, cwd: &VirtualPath, ran: &CommandRun) -> ShellFact {
     ShellFact::Finished(Box::new(EndedCommand {
         command_id,
         command: "shell".to_owned(),

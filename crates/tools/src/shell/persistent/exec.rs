@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::job::{Away, ExecOutput, Job};
+use super::job::{BackgroundAfter, ExecOutput, Job};
 use super::{Persistent, shell_key};
 use crate::executor;
 use crate::shell::Brings;
@@ -60,11 +60,11 @@ fn in_a_live_shell(schema: &mut Schema) {
 }
 
 impl ExecInput {
-    fn away(&self) -> Away {
+    fn away(&self) -> BackgroundAfter {
         match (self.background, self.on_timeout) {
-            (true, _) => Away::AtOnce,
-            (false, OnTimeout::Detach) => Away::After(Duration::from_millis(self.line.timeout_ms.value())),
-            (false, OnTimeout::Interrupt) => Away::Never,
+            (true, _) => BackgroundAfter::AtOnce,
+            (false, OnTimeout::Detach) => BackgroundAfter::After(Duration::from_millis(self.line.timeout_ms.value())),
+            (false, OnTimeout::Interrupt) => BackgroundAfter::Never,
         }
     }
 }
@@ -107,8 +107,8 @@ where
         })
         // One that goes away is not ended by the clock of its call.
         .timeout(|input| match input.call().away() {
-            Away::Never => Some(input.call().line.timeout_ms.value()),
-            Away::AtOnce | Away::After(_) => Some(TIMEOUT_MOST_MS),
+            BackgroundAfter::Never => Some(input.call().line.timeout_ms.value()),
+            BackgroundAfter::AtOnce | BackgroundAfter::After(_) => Some(TIMEOUT_MOST_MS),
         })
         .result_limit(|input| input.call().line.shown_chars())
         .execute_resolved(move |input: I, resolved, context| {

@@ -22,9 +22,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::live::{Current, Gone, Live, Outcome, exit_words};
-use super::shells::{Shells, Wanted};
-use super::sink::{Capture, Captured};
+use super::live::{Current, Gone, Outcome, RunningShell, exit_words};
+use super::shells::{ShellChoice, Shells};
+use super::sink::{Capture, CaptureHandle};
 use super::wait::Uncollected;
 use crate::files::failure;
 use crate::hand::{LaunchedFailure, Limit, named, outermost, ran_to_its_end, tell_appeared};
@@ -41,13 +41,13 @@ pub(super) struct Job {
     /// In a fresh shell.
     pub(super) restart: bool,
     /// It goes on after its observation, from the beginning or after so long.
-    pub(super) away: Away,
+    pub(super) away: BackgroundAfter,
     /// What is exported to the shell before it runs, and so is the session's from then on.
     pub(super) env: BTreeMap<EnvKey, SecretText>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Away {
+pub(super) enum BackgroundAfter {
     Never,
     AtOnce,
     After(Duration),
@@ -86,11 +86,17 @@ pub(super) struct ExecOutput {
 struct Busy<'a> {
     shells: &'a Shells,
     session: SessionId,
-    live: &'a Live,
+    live: &'a RunningShell,
 }
 
 impl<'a> Busy<'a> {
-    fn begin(shells: &'a Shells, session: SessionId, live: &'a Live, line: &str, captured: &Captured) -> Self {
+    fn begin(
+        shells: &'a Shells,
+        session: SessionId,
+        live: &'a RunningShell,
+        line: &str,
+        captured: &CaptureHandle,
+    ) -> Self {
         let started_at = shells.clock().now();
         let current = Current { line: line.to_owned(), started_at, tails: Arc::clone(&captured.tails) };
         live.now().current = Some(current);
@@ -107,12 +113,12 @@ impl Drop for Busy<'_> {
 }
 
 /// A command that is over, however it ended.
-struct Over {
+struct FinishedCommand {
     command_id: Option<CommandId>,
     outcome: Result<Finished, Died>,
     stdout: SpoolRef,
     stderr: SpoolRef,
-    captured: Captured,
+    captured: CaptureHandle,
     /// It was stopped because too little space was left.
     breach: Option<DiskBreach>,
     duration: Duration,
@@ -121,7 +127,7 @@ struct Over {
     away: bool,
 }
 
-impl Over {
+impl FinishedCommand {
     fn duration_ms(&self) -> u64 {
         u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX)
     }
@@ -148,7 +154,7 @@ impl Persistent {
     ) -> Result<ExecOutput, ToolFailure> {
         let place = self.shell.files.place(resolved).map_err(failure)?;
         let cwd = place.path().clone();
-        let wanted = if job.restart { Wanted::Fresh } else { Wanted::Any };
+        let wanted = if job.restart { ShellChoice::Fresh } else { ShellChoice::Any };
         let live = self.shells.ready(context, &cwd, wanted).await?;
         // Where the call said it would run, whatever the command before it left.
         if live.now().cwd.as_deref() != Some(cwd.as_str()) && !self.shells.go(&live, cwd.as_str()).await {
@@ -205,13 +211,13 @@ impl Persistent {
     async fn see_through(
         &self,
         job: &Job,
-        live: &Live,
+        live: &RunningShell,
         context: &ToolContext,
         capture: Capture,
-        captured: Captured,
-    ) -> Result<Over, ToolFailure> {
+        captured: CaptureHandle,
+    ) -> Result<FinishedCommand, ToolFailure> {
         let mut away = false;
-        if job.away == Away::AtOnce {
+        if job.away == BackgroundAfter::AtOnce {
             context.background(Background::default())?;
             away = true;
         }
@@ -219,8 +225,8 @@ impl Persistent {
         let stop = CancellationToken::new();
         let begun = self.shells.clock().monotonic();
         let mut leave_at = match job.away {
-            Away::After(after) => Some(Instant::now() + after),
-            Away::Never | Away::AtOnce => None,
+            BackgroundAfter::After(after) => Some(Instant::now() + after),
+            BackgroundAfter::Never | BackgroundAfter::AtOnce => None,
         };
         let outcome = {
             let mut exec = pin!(live.exec(job.line.clone().into_bytes(), Box::new(capture), stop.clone()));
@@ -258,7 +264,7 @@ impl Persistent {
         now.updated_at = self.shells.clock().now();
         now.last_command_at = Some(now.updated_at);
         drop(now);
-        Ok(Over {
+        Ok(FinishedCommand {
             command_id,
             outcome,
             stdout,
@@ -272,7 +278,13 @@ impl Persistent {
     }
 
     /// What of the shell is the session's from now on.
-    fn carry(&self, context: &ToolContext, live: &Live, known: &Environment, report: &Report) -> Vec<ShellFact> {
+    fn carry(
+        &self,
+        context: &ToolContext,
+        live: &RunningShell,
+        known: &Environment,
+        report: &Report,
+    ) -> Vec<ShellFact> {
         let mut facts = Vec::new();
         match self.inside(&report.folder) {
             Some(path) => {
@@ -324,7 +336,14 @@ impl Persistent {
     }
 
     /// The command as the session remembers it.
-    fn remember(&self, context: &ToolContext, live: &Live, line: &str, cwd: &VirtualPath, over: &Over) {
+    fn remember(
+        &self,
+        context: &ToolContext,
+        live: &RunningShell,
+        line: &str,
+        cwd: &VirtualPath,
+        over: &FinishedCommand,
+    ) {
         let Some(command_id) = over.command_id else { return };
         context.shell(ShellFact::Finished(Box::new(EndedCommand {
             command_id,
@@ -341,7 +360,7 @@ impl Persistent {
     }
 
     /// Whether it went well. What a stopped call returns is not looked at: it was stopped.
-    fn settle(&self, context: &ToolContext, line: &str, over: &Over) -> Result<(), ToolFailure> {
+    fn settle(&self, context: &ToolContext, line: &str, over: &FinishedCommand) -> Result<(), ToolFailure> {
         let full = over.breach.clone().map(Limit::Disk);
         if let Some(limit) = over.captured.why().map(Limit::Output).or(full) {
             return Err(LaunchedFailure::limit(&limit).into());
@@ -390,9 +409,9 @@ impl Persistent {
     async fn output(
         &self,
         context: &ToolContext,
-        live: &Live,
+        live: &RunningShell,
         command: String,
-        over: Over,
+        over: FinishedCommand,
         changes: &[ShellFact],
     ) -> Result<ExecOutput, ToolFailure> {
         let (posture, env) = self.stand(context, changes).await?;

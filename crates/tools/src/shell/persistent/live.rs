@@ -13,8 +13,8 @@ use portcullis_secret::SecretText;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::sink::Tails;
-use crate::hand::{Emptied, Hand, Later, Masks, Seen};
+use super::sink::LiveTails;
+use crate::hand::{Emptied, Hand, Later, Masks, VisiblePlaces};
 use crate::shell::live::Change;
 
 /// How often it is looked whether nobody has: often enough for a span of any length, and never so often that it costs.
@@ -30,7 +30,7 @@ const QUEUE: usize = 4;
 /// A command for the shell.
 struct Order {
     command: Vec<u8>,
-    sink: Box<dyn Ends>,
+    sink: Box<dyn ReturnableSink>,
     stop: CancellationToken,
     told: oneshot::Sender<Outcome>,
 }
@@ -38,7 +38,7 @@ struct Order {
 /// How a command ended, and what it was captured with.
 pub(super) struct Outcome {
     pub(super) end: Result<Finished, Died>,
-    pub(super) sink: Box<dyn Ends>,
+    pub(super) sink: Box<dyn ReturnableSink>,
     /// Guarded places, in the view, that are there since this command, besides those that run later.
     pub(super) appeared: Vec<PathBuf>,
     /// It was stopped because too little space was left where it writes.
@@ -46,17 +46,17 @@ pub(super) struct Outcome {
 }
 
 /// A sink that can be taken back.
-pub(super) trait Ends: Sink {
+pub(super) trait ReturnableSink: Sink {
     fn back(self: Box<Self>) -> Option<super::sink::Capture>;
 }
 
-impl Ends for () {
+impl ReturnableSink for () {
     fn back(self: Box<Self>) -> Option<super::sink::Capture> {
         None
     }
 }
 
-impl Ends for super::sink::Capture {
+impl ReturnableSink for super::sink::Capture {
     fn back(self: Box<Self>) -> Option<super::sink::Capture> {
         Some(*self)
     }
@@ -64,7 +64,7 @@ impl Ends for super::sink::Capture {
 
 /// Why a shell is not there any more, in a word for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum ShellEnd {
     Died,
     Idle,
     /// Its session is over.
@@ -72,7 +72,7 @@ pub(super) enum Over {
     Closed,
 }
 
-impl Over {
+impl ShellEnd {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Died => "died",
@@ -88,7 +88,7 @@ impl Over {
 pub(super) struct Current {
     pub(super) line: String,
     pub(super) started_at: Timestamp,
-    pub(super) tails: Arc<Tails>,
+    pub(super) tails: Arc<LiveTails>,
 }
 
 /// What changes of a shell.
@@ -138,7 +138,7 @@ pub(super) struct Start {
     /// Secrets that it sees empty.
     pub(super) emptied: Arc<Emptied>,
     /// What its commands can see, for telling what was kept from them.
-    pub(super) seen: Seen,
+    pub(super) seen: VisiblePlaces,
     /// Its environment: what of it a command leaves as it is, is no change of the session's.
     pub(super) given: BTreeMap<String, SecretText>,
     pub(super) cwd: String,
@@ -156,7 +156,7 @@ pub(super) struct Life {
 }
 
 /// A shell of this process.
-pub(super) struct Live {
+pub(super) struct RunningShell {
     pub(super) start: Start,
     pub(super) started_at: Timestamp,
     pub(super) posture: Posture,
@@ -166,10 +166,10 @@ pub(super) struct Live {
     orders: mpsc::Sender<Order>,
     /// Asks it to end.
     close: CancellationToken,
-    over: watch::Receiver<Option<Over>>,
+    over: watch::Receiver<Option<ShellEnd>>,
 }
 
-impl Live {
+impl RunningShell {
     /// Hands the shell over to a task of its own, which is returned to be spawned.
     pub(super) fn new(
         shell: Shell,
@@ -225,7 +225,7 @@ impl Live {
     }
 
     /// Why it is gone; `None` while it lives.
-    pub(super) fn over(&self) -> Option<Over> {
+    pub(super) fn over(&self) -> Option<ShellEnd> {
         *self.over.borrow()
     }
 
@@ -241,7 +241,7 @@ impl Live {
     pub(super) async fn exec(
         &self,
         command: Vec<u8>,
-        sink: Box<dyn Ends>,
+        sink: Box<dyn ReturnableSink>,
         stop: CancellationToken,
     ) -> Result<Outcome, Gone> {
         let (told, hear) = oneshot::channel();
@@ -278,7 +278,7 @@ async fn attend(
     close: &CancellationToken,
     clock: &dyn Clock,
     life: &Life,
-) -> Over {
+) -> ShellEnd {
     let mut used = clock.monotonic();
     let look = (life.idle / LOOKS).clamp(LOOK_LEAST, LOOK_MOST);
     // What was told once is not told again.
@@ -288,22 +288,22 @@ async fn attend(
             biased;
             () = close.cancelled() => {
                 shell.close().await;
-                return Over::Closed;
+                return ShellEnd::Closed;
             }
             order = orders.recv() => match order {
                 Some(order) => order,
                 // Nobody knows it any more.
                 None => {
                     shell.close().await;
-                    return Over::Closed;
+                    return ShellEnd::Closed;
                 }
             },
-            _ = shell.idle() => return Over::Died,
+            _ = shell.idle() => return ShellEnd::Died,
             () = tokio::time::sleep(look) => {
                 let over = if clock.monotonic().saturating_sub(used) >= life.idle {
-                    Over::Idle
+                    ShellEnd::Idle
                 } else if life.book.is_over(life.session).await {
-                    Over::Terminated
+                    ShellEnd::Terminated
                 } else {
                     continue;
                 };
@@ -332,7 +332,7 @@ async fn attend(
         known.extend(appeared.iter().cloned());
         let _ = told.send(Outcome { end, sink, appeared, breach });
         if died {
-            return if close.is_cancelled() { Over::Closed } else { Over::Died };
+            return if close.is_cancelled() { ShellEnd::Closed } else { ShellEnd::Died };
         }
     }
 }

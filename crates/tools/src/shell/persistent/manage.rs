@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::shells::Wanted;
+use super::shells::ShellChoice;
 use super::{Persistent, shell_key};
 use crate::executor;
 use crate::files::failure;
@@ -97,7 +97,7 @@ impl Persistent {
 
     async fn opened(
         &self,
-        wanted: Wanted,
+        wanted: ShellChoice,
         env: BTreeMap<EnvKey, SecretText>,
         resolved: &Resolved,
         context: &ToolContext,
@@ -158,7 +158,7 @@ where
         })
         .execute_resolved(move |input: I, resolved, context| {
             let parts = Arc::clone(&parts);
-            let wanted = if input.call().restart { Wanted::Fresh } else { Wanted::Any };
+            let wanted = if input.call().restart { ShellChoice::Fresh } else { ShellChoice::Any };
             let env = input.env().values();
             async move { parts.opened(wanted, env, &resolved, &context).await }
         })
@@ -196,7 +196,7 @@ pub(super) fn restart(parts: Arc<Persistent>) -> Result<Tool, BuildError> {
         })
         .execute_resolved(move |_, resolved, context| {
             let parts = Arc::clone(&parts);
-            async move { parts.opened(Wanted::Fresh, BTreeMap::new(), &resolved, &context).await }
+            async move { parts.opened(ShellChoice::Fresh, BTreeMap::new(), &resolved, &context).await }
         })
         .to_model(|_, output| document(output))
         .to_user(|_, output| in_folder(output))

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::job::{Away, ExecOutput, Job};
-use super::shells::Wanted;
+use super::job::{BackgroundAfter, ExecOutput, Job};
+use super::shells::ShellChoice;
 use super::{Persistent, looks, shell_key};
 use crate::command::ReadHand;
 use crate::count::Count;
@@ -106,7 +106,8 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
                 let restart = input.restart == Some(true);
                 match input.line() {
                     Some(line) => {
-                        let job = Job { line: line.to_owned(), restart, away: Away::Never, env: BTreeMap::new() };
+                        let job =
+                            Job { line: line.to_owned(), restart, away: BackgroundAfter::Never, env: BTreeMap::new() };
                         parts.run(job, &resolved, &context).await.map(|ran| BashOutput::Ran(Box::new(ran)))
                     }
                     None => parts.restarted(&resolved, &context).await,
@@ -132,7 +133,7 @@ fn restarted_words(output: &Value) -> UserText {
 impl Persistent {
     async fn restarted(&self, resolved: &Resolved, context: &ToolContext) -> Result<BashOutput, ToolFailure> {
         let place = self.shell.files.place(resolved).map_err(failure)?;
-        let live = self.shells.ready(context, place.path(), Wanted::Fresh).await?;
+        let live = self.shells.ready(context, place.path(), ShellChoice::Fresh).await?;
         let cwd = live.now().inside.clone();
         context.shell(ShellFact::Cwd(cwd.clone()));
         Ok(BashOutput::Restarted { restarted: true, cwd })
