@@ -129,7 +129,7 @@ async fn artifacts_are_there(ground: &Ground, key: SessionKey, log: &[Event]) ->
 
 /// What one intent came to.
 #[derive(Default)]
-struct Told {
+struct IntentAccount {
     acts: bool,
     asked: bool,
     allowed: bool,
@@ -222,14 +222,14 @@ impl Log<'_> {
         }
     }
 
-    fn intents(&self) -> BTreeMap<IntentId, Told> {
-        let mut all: BTreeMap<IntentId, Told> = BTreeMap::new();
+    fn intents(&self) -> BTreeMap<IntentId, IntentAccount> {
+        let mut all: BTreeMap<IntentId, IntentAccount> = BTreeMap::new();
         let mut asks: BTreeMap<AskId, IntentId> = BTreeMap::new();
         for event in self.events {
             match &*event.body_ref() {
                 Body::IntentProposed(intent) => {
                     let acts = matches!(intent.tool.as_str(), "change" | "ask" | "finish" | "alone");
-                    if all.insert(intent.intent_id, Told { acts, ..Told::default() }).is_some() {
+                    if all.insert(intent.intent_id, IntentAccount { acts, ..IntentAccount::default() }).is_some() {
                         self.breach("S7", format!("{} was proposed twice", intent.intent_id));
                     }
                 }
@@ -261,7 +261,7 @@ impl Log<'_> {
         all
     }
 
-    fn intent(&self, id: IntentId, told: &Told) {
+    fn intent(&self, id: IntentId, told: &IntentAccount) {
         if told.starts > 1 {
             self.breach("S7", format!("{id} started {} times", told.starts));
         }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::codec::{digest_at, id, id_at, json, json_at, time_at, word, word_at};
 use crate::error::Fail;
 use crate::heads;
-use crate::mark::Newest;
+use crate::mark::NewestEvent;
 use crate::op::{Trace, Tx};
 use crate::{kept, projections, records, runs, tail, wakes};
 
@@ -188,7 +188,7 @@ pub(crate) fn write(
     heads::append(conn, key, before, &planned.head)?;
     let run = runs::insert(conn, key, &planned.events)?;
     if let (Some(run), Some(last)) = (run, planned.events.last()) {
-        tx.appended.borrow_mut().push((key, Newest { run, seq: last.seq, hash: last.hash }));
+        tx.appended.borrow_mut().push((key, NewestEvent { run, seq: last.seq, hash: last.hash }));
     }
     projections::write(conn, commit, planned.rows)?;
     for lock in &commit.free {

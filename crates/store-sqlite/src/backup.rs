@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use portcullis_store::StoreError;
 use rusqlite::params;
 
-use crate::connect::Place;
+use crate::connect::DatabaseFile;
 use crate::error::plain;
 
 /// Copies the store to `to`, which must not exist, and says how many bytes the copy has.
 ///
 /// Writers go on meanwhile. The write-ahead log cannot shrink until the copy is done: this is the one read that may
 /// last longer than a second.
-pub(crate) fn backup(place: &Place, to: &Path) -> Result<u64, StoreError> {
+pub(crate) fn backup(place: &DatabaseFile, to: &Path) -> Result<u64, StoreError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         StoreError::Unavailable(format!("no backup was made: {what} {}: {error}", to.display()))
     };

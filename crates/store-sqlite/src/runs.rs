@@ -226,12 +226,12 @@ impl Run {
 }
 
 /// Reads runs, each once for all its events that follow one another.
-pub(crate) struct Runs<'c> {
+pub(crate) struct RunReader<'c> {
     conn: &'c Connection,
     last: Option<Run>,
 }
 
-impl<'c> Runs<'c> {
+impl<'c> RunReader<'c> {
     pub(crate) fn of(conn: &'c Connection) -> Self {
         Self { conn, last: None }
     }
@@ -272,7 +272,7 @@ pub(crate) fn events_while(
          WHERE log = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
     )?;
     let mut rows = found.query(params![log, after, crate::query::bounded(limit)])?;
-    let mut runs = Runs::of(conn);
+    let mut runs = RunReader::of(conn);
     while let Some(row) = rows.next()? {
         let event = event(row, runs.run(log, row.get(7)?)?, prev_hash)?;
         prev_hash = event.hash;

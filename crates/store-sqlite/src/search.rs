@@ -155,14 +155,19 @@ fn free_doc(conn: &Connection, milli: i64) -> rusqlite::Result<i64> {
 }
 
 /// What was found, and documents whose event was erased since they were taken in.
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) hits: Vec<Hit>,
     pub(crate) erased: Vec<i64>,
 }
 
 /// Asks the index where to look, and the events themselves whether it is so.
-pub(crate) fn search(conn: &Connection, tenant: TenantId, query: &Query, limit: usize) -> rusqlite::Result<Found> {
-    let mut found = Found { hits: Vec::new(), erased: Vec::new() };
+pub(crate) fn search(
+    conn: &Connection,
+    tenant: TenantId,
+    query: &Query,
+    limit: usize,
+) -> rusqlite::Result<SearchResult> {
+    let mut found = SearchResult { hits: Vec::new(), erased: Vec::new() };
     // A phrase holds letters, digits and spaces: in quotes there is nothing in it that FTS5 would read as syntax.
     let words: Vec<String> = query.phrases().iter().map(|phrase| format!("\"{phrase}\"")).collect();
     let mut docs =

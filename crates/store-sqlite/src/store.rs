@@ -19,7 +19,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::ballast::Ballast;
-use crate::connect::{Durability, Place};
+use crate::connect::{DatabaseFile, Durability};
 use crate::error::{Fail, is_unwritable, obstacle, plain, unwritable};
 use crate::headroom::Headroom;
 use crate::idle::truncate;
@@ -44,7 +44,7 @@ pub struct SqliteConfig {
 }
 
 /// Where the answer of an operation arrives.
-type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+type PendingReply<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A store in one SQLite file, which several processes may share.
 pub struct SqliteStore {
@@ -54,7 +54,7 @@ pub struct SqliteStore {
     writer: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
     shared: Arc<Shared>,
-    place: Place,
+    place: DatabaseFile,
     key: Option<CheckpointKey>,
     mark: Arc<Mark>,
     lost: Vec<LostEnd>,
@@ -88,7 +88,7 @@ impl SqliteStore {
     /// If the file cannot be made or opened, lies on a network file system, is not a Portcullis
     /// store, or was written by a newer program.
     pub fn open(config: SqliteConfig) -> Result<Self, StoreError> {
-        let place = Place { path: config.path, durability: config.durability };
+        let place = DatabaseFile { path: config.path, durability: config.durability };
         place.prepare()?;
         let named = |error: StoreError| at_path(&place, error);
         let conn = open_writer(&place).map_err(named)?;
@@ -221,7 +221,10 @@ impl SqliteStore {
         self.hand_over(Task::queued(session, trace, true, run)).await
     }
 
-    async fn hand_over<T: Send + 'static>(&self, (op, answer): (Box<dyn Op>, Answer<T>)) -> Result<T, StoreError> {
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        (op, answer): (Box<dyn Op>, PendingReply<T>),
+    ) -> Result<T, StoreError> {
         if self.shared.stopped.get().is_some() {
             return Err(self.shared.refusal());
         }
@@ -232,7 +235,7 @@ impl SqliteStore {
     }
 
     /// The same on the writer's thread, whatever it costs: the caller can stop waiting.
-    async fn write_queued<T>(&self, op: Box<dyn Op>, answer: Answer<T>) -> Result<T, StoreError> {
+    async fn write_queued<T>(&self, op: Box<dyn Op>, answer: PendingReply<T>) -> Result<T, StoreError> {
         let Some(queue) = &self.queue else {
             return Err(self.shared.refusal());
         };
@@ -240,7 +243,7 @@ impl SqliteStore {
         self.answer(answer).await
     }
 
-    async fn answer<T>(&self, answer: Answer<T>) -> Result<T, StoreError> {
+    async fn answer<T>(&self, answer: PendingReply<T>) -> Result<T, StoreError> {
         // Every operation in the queue is answered, even by a writer that panicked.
         answer.await.map_err(|_| StoreError::Ambiguous("the writer went away without an answer".to_owned()))?
     }
@@ -290,7 +293,7 @@ impl Drop for SqliteStore {
 
 /// The first connection of a process makes the memory that all share, and on a full disk may find no room for it. Whoever
 /// only reads needs it as well, so the ballast is given for it.
-fn open_writer(place: &Place) -> Result<rusqlite::Connection, StoreError> {
+fn open_writer(place: &DatabaseFile) -> Result<rusqlite::Connection, StoreError> {
     let no_room = match place.writer() {
         Err(error) if Headroom::is_full(place, &error) => Headroom::refusal(place),
         Err(error) if is_unwritable(&error) => return Err(StoreError::ReadOnly(unwritable(&place.path))),
@@ -317,7 +320,7 @@ fn lost_ends(conn: &rusqlite::Connection, mark: &Mark) -> rusqlite::Result<Vec<L
 }
 
 /// An error of opening says which file it is about.
-fn at_path(place: &Place, error: StoreError) -> StoreError {
+fn at_path(place: &DatabaseFile, error: StoreError) -> StoreError {
     let path = place.path.display();
     match error {
         StoreError::Unavailable(why) => StoreError::Unavailable(format!("{path}: {why}")),

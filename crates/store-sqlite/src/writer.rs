@@ -18,12 +18,12 @@ use tokio::sync::{mpsc, watch};
 use crate::aftermath::{check_tails, landed};
 use crate::ballast::Ballast;
 use crate::batch::{BATCH, run_all, sql};
-use crate::connect::{BUSY_PATIENCE, Place};
+use crate::connect::{BUSY_PATIENCE, DatabaseFile};
 use crate::error::{is_busy, is_unwritable, plain, unwritable};
 use crate::files::Files;
 use crate::headroom::Headroom;
 use crate::idle::{Upkeep, truncate};
-use crate::mark::Newest;
+use crate::mark::NewestEvent;
 use crate::op::{Env, Op, Trace, Tx};
 
 /// Operations that may wait; whoever comes then waits to be let in.
@@ -81,14 +81,14 @@ impl Fault {
 pub(crate) struct Writer {
     /// `None` after a fault: a connection that failed a sync is never used again.
     conn: Option<Connection>,
-    place: Place,
+    place: DatabaseFile,
     env: Env,
     shared: Arc<Shared>,
     headroom: Headroom,
     files: Files,
     batch: Vec<Box<dyn Op>>,
     /// What the batch under way appended.
-    appended: Vec<(SessionKey, Newest)>,
+    appended: Vec<(SessionKey, NewestEvent)>,
     /// COMMIT was called for the batch under way.
     committing: bool,
     /// Faults since the last commit that went through.
@@ -96,7 +96,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(conn: Connection, place: Place, env: Env, shared: Arc<Shared>) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        conn: Connection,
+        place: DatabaseFile,
+        env: Env,
+        shared: Arc<Shared>,
+    ) -> Result<Self, StoreError> {
         let headroom = Headroom::beside(&place.path);
         let files = Files::of(&place.path)?;
         let (batch, appended) = (Vec::with_capacity(BATCH), Vec::new());

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use rusqlite::ffi;
 
 use super::{Desk, Shared, Writer, sql};
-use crate::connect::Place;
+use crate::connect::DatabaseFile;
 use crate::error::Fail;
 use crate::op::{Env, Task, Tx, no_trace};
 use crate::{SqliteConfig, SqliteStore, testing};
@@ -400,7 +400,7 @@ fn f08_a_writer_that_has_stopped_writes_nothing_on_the_spot_either() {
     let (folder, store) = open(&world);
     drop(store);
     let config = config(&world, &folder);
-    let place = Place { path: config.path, durability: config.durability };
+    let place = DatabaseFile { path: config.path, durability: config.durability };
     let mark = Arc::new(crate::mark::Mark::beside(&place.path));
     let env = Env { clock: config.clock, ids: config.ids, liveness: config.liveness, key: None, mark };
     let shared = Shared::new();

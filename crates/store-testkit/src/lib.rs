@@ -15,7 +15,7 @@ mod liveness;
 mod world;
 mod wrapped;
 
-pub use counting::{CountingStore, Counts};
+pub use counting::{CountingStore, StoreCallCounts};
 pub use faulty::{Fault, FaultKind, FaultyStore};
 pub use liveness::FixedLiveness;
 pub use world::{Parked, World};

@@ -66,10 +66,10 @@ macro_rules! store_calls {
         /// What a wrapper does with the calls of the store inside it. Every call goes through [`Self::around`], unless the
         /// wrapper writes the method of that call itself.
         pub trait StoreWrapper: Send + Sync {
-            type Inside: Store + ?Sized;
+            type Inner: Store + ?Sized;
 
             /// The store that the calls are for.
-            fn inside(&self) -> &Self::Inside;
+            fn inside(&self) -> &Self::Inner;
 
             /// Answers a call. The call takes effect when `work` is awaited; a wrapper that drops `work` prevents it.
             fn around<T: Send>(&self, call: StoreCall, work: impl StoreWork<T>) -> impl StoreWork<T>;
