@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
 use portcullis::harness::{Crew, Post, Settings, Unwatched, Worker, WorkerSettings};
 use portcullis::{
-    Agent, AgentParts, Answer, CancellationToken, DefaultPolicy, Reply, Runtime, Semantics, SessionId, SystemClock,
+    Agent, AgentParts, AskAnswer, CancellationToken, DefaultPolicy, Reply, Runtime, Semantics, SessionId, SystemClock,
     SystemIds, Tool,
 };
 use portcullis_base::{Clock as _, WorkerId};
@@ -163,7 +163,7 @@ async fn replied() -> Result<Row> {
         // It listens by then; what is measured is the answer.
         tokio::time::sleep(Duration::from_millis(20)).await;
         let begun = Instant::now();
-        runtime.reply(ask, Answer::by("bench", Reply::AllowOnce)).await?;
+        runtime.reply(ask, AskAnswer::by("bench", Reply::AllowOnce)).await?;
         spans.push(begins.recv().await.context("the tool starts")? - begun);
         working.await??;
     }

@@ -146,7 +146,7 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     {
         let waiting = AskFilter { session: Some(session), pending: true };
         for ask in store.asks(runtime.gate().tenant(), waiting).await? {
-            runtime.reply(ask.ask_id, portcullis::Answer::by("bench", Reply::AllowOnce)).await?;
+            runtime.reply(ask.ask_id, portcullis::AskAnswer::by("bench", Reply::AllowOnce)).await?;
         }
     }
     let grown = on_disk(&database)?.saturating_sub(size);

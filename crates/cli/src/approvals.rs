@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use portcullis::{Answer, Reply, Runtime, RuntimeError};
+use portcullis::{AskAnswer, Reply, Runtime, RuntimeError};
 use portcullis_base::{AskId, Clock as _, SystemClock};
 use portcullis_event::AskState;
 use portcullis_pipeline::folded;
@@ -41,7 +41,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
                 return Ok(Ended::Interrupted);
             }
             let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
-            settle(&world, &ask.row, Answer { expires_at, ..person::answer(reply, "cli", None) }, term).await
+            settle(&world, &ask.row, AskAnswer { expires_at, ..person::answer(reply, "cli", None) }, term).await
         }
         Approvals::Deny { ask, feedback, stop } => {
             let world = World::existing(globals)?;
@@ -119,7 +119,7 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
 }
 
 /// Records an answer and sees the call through.
-pub async fn settle(world: &World, row: &AskRow, answer: Answer, term: &Term) -> anyhow::Result<Ended> {
+pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term) -> anyhow::Result<Ended> {
     let ask = row.ask_id;
     let reply = answer.reply.clone();
     let refusal = !reply.allows();

@@ -44,7 +44,7 @@ pub use call::{CallOutcome, RunningCall};
 pub use error::RuntimeError;
 pub use guidance::{GUIDANCE_BYTES, ProjectGuidance, read_project_file};
 pub use ingress::Refused;
-pub use replies::{Answer, PendingAsk, SettledAsk};
+pub use replies::{AskAnswer, PendingAsk, SettledAsk};
 pub use runtime::Runtime;
 
 pub use portcullis_base::{

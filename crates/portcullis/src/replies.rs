@@ -49,7 +49,7 @@ impl PendingAsk {
 
 /// An answer, and where it came from.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct AskAnswer {
     /// Yes or no. `AllowSession` and `AllowSaved` also remember the rule that the ask suggested.
     pub reply: Reply,
     /// Until when it is remembered; without it, until it is revoked.
@@ -66,7 +66,7 @@ pub struct Answer {
     pub parent_process: Option<String>,
 }
 
-impl Answer {
+impl AskAnswer {
     /// An answer through the embedder's own callback.
     #[must_use]
     pub fn by(approver: &str, reply: Reply) -> Self {
@@ -98,7 +98,7 @@ impl Runtime {
     /// # Errors
     /// If the ask is settled or expired, cannot be remembered though the answer says so, or the store fails;
     /// nothing is recorded then.
-    pub async fn reply(&self, ask: AskId, answer: Answer) -> Result<Option<GrantId>, RuntimeError> {
+    pub async fn reply(&self, ask: AskId, answer: AskAnswer) -> Result<Option<GrantId>, RuntimeError> {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
         if answer.channel == BY_FLAG && answer.reply.allows() && self.asked(&row).await?.only_a_person {
             return Err(RuntimeError::OnlyAPerson(ask));
@@ -149,7 +149,11 @@ impl Runtime {
     ///
     /// # Errors
     /// Those of [`Runtime::reply`], and if no ask was shown by that event.
-    pub async fn reply_to(&self, tool_use: EventId, answer: Answer) -> Result<(AskId, Option<GrantId>), RuntimeError> {
+    pub async fn reply_to(
+        &self,
+        tool_use: EventId,
+        answer: AskAnswer,
+    ) -> Result<(AskId, Option<GrantId>), RuntimeError> {
         let ask = self.ask_shown_by(tool_use).await?.ok_or(RuntimeError::NothingAsked(tool_use))?;
         Ok((ask, self.reply(ask, answer).await?))
     }
@@ -180,7 +184,7 @@ impl Runtime {
     }
 
     /// The grant an answer gives.
-    async fn given(&self, row: &AskRow, answer: &Answer) -> Result<NewGrant, RuntimeError> {
+    async fn given(&self, row: &AskRow, answer: &AskAnswer) -> Result<NewGrant, RuntimeError> {
         let asked = self.asked(row).await?;
         let now = self.clock.now();
         let id = GrantId::make(&*self.ids, now);

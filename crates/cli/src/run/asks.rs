@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portcullis::{Answer, Reply};
+use portcullis::{AskAnswer, Reply};
 use portcullis_event::facts::BY_FLAG;
 use portcullis_pipeline::folded;
 use portcullis_store::{Log as _, Notices as _};
@@ -26,7 +26,7 @@ const BESIDES: &[Choice] = &[Choice::No, Choice::Because];
 /// What became of a question.
 pub enum Answered {
     /// Somebody here said this.
-    Said(Box<Answer>),
+    Said(Box<AskAnswer>),
     /// Somebody else was quicker.
     Settled,
     /// Words, which are not an answer.
@@ -40,7 +40,7 @@ pub enum Answered {
 }
 
 /// The answer that a flag gives to an ask; `None` where a person must.
-pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<Answer> {
+pub fn by_flag(mode: ApprovalMode, ask: &Ask) -> Option<AskAnswer> {
     match mode {
         ApprovalMode::Ask => None,
         // It may hide a command that a rule denies.

@@ -78,7 +78,7 @@ async fn check09_a_no_is_told_to_the_model_and_never_runs() {
     let world = world(Brain::new([vec![call("c1", "write", WRITE)], vec![said("Then I will not.")]])).await;
     world.say("make it").await;
     executed(world.wake().await);
-    let mut answer = portcullis::Answer::by("me", portcullis::Reply::DenyWithFeedback);
+    let mut answer = portcullis::AskAnswer::by("me", portcullis::Reply::DenyWithFeedback);
     answer.feedback = Some("use another name".to_owned());
     world.runtime.reply(pending(&world).await, answer).await.expect("a reply");
     let end = executed(world.wake().await);

@@ -65,7 +65,7 @@ async fn check36_a_no_with_its_reason_outlives_a_compaction() {
     let world = with_long_files([first].into_iter().chain(reads()).chain([vec![said("done")]])).await;
     world.say("make it").await;
     executed(world.wake().await);
-    let mut answer = portcullis::Answer::by("me", portcullis::Reply::DenyWithFeedback);
+    let mut answer = portcullis::AskAnswer::by("me", portcullis::Reply::DenyWithFeedback);
     answer.feedback = Some("never touch new.txt".to_owned());
     world.runtime.reply(pending(&world).await, answer).await.expect("a reply");
     executed(world.wake().await);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portcullis::harness::{Guidance, Settings, WakeStop, Woken};
 use portcullis::model::{Failure, ModelError};
-use portcullis::{Answer, Background, CancellationToken, DefaultPolicy, Reply, RuntimeError, Semantics, Tool};
+use portcullis::{AskAnswer, Background, CancellationToken, DefaultPolicy, Reply, RuntimeError, Semantics, Tool};
 use portcullis_event::facts::StopReason;
 use portcullis_store::StoreError;
 
@@ -17,7 +17,7 @@ const OTHER: &str = r#"{"file_path":"b.txt","content":"x\n"}"#;
 
 async fn refuse_and_stop(world: &World) {
     let ask = pending(world).await;
-    world.runtime.reply(ask, Answer::by("me", Reply::DenyAndStop)).await.expect("a reply");
+    world.runtime.reply(ask, AskAnswer::by("me", Reply::DenyAndStop)).await.expect("a reply");
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn check28_an_interrupt_closes_what_waits_at_once_and_takes_no_answer_any_
     let ask = pending(&world).await;
     world.runtime.interrupt(world.session, "me", None).await.expect("an interrupt");
     // No wake has run since.
-    let refused = world.runtime.reply(ask, Answer::by("me", Reply::AllowSaved)).await;
+    let refused = world.runtime.reply(ask, AskAnswer::by("me", Reply::AllowSaved)).await;
     assert!(matches!(refused, Err(RuntimeError::Store(StoreError::AskSettled { .. }))), "{refused:?}");
     assert_eq!(world.count("grant.created").await, 0, "and nothing is remembered of it");
     assert_eq!(executed(world.wake().await).stop, WakeStop::Idle(StopReason::Interrupted));

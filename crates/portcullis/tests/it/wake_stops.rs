@@ -156,7 +156,7 @@ async fn check28_h26_an_answer_before_an_interrupt_runs_nothing_whoever_carries_
     let other = r#"{"file_path":"other.txt","content":"made\n"}"#;
     let parked = world.runtime.call(world.session, "write", other).await.expect("parked");
     let portcullis::CallOutcome::Waiting(ask) = parked else { panic!("{parked:?}") };
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    world.runtime.reply(ask, portcullis::AskAnswer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
     let settled = world.runtime.see_through(ask, std::time::Duration::from_secs(20)).await.expect("settled");
     assert!(settled.observed.ok, "{}", settled.observed.summary);
 }
@@ -230,7 +230,7 @@ async fn r4_a_stop_that_was_heeded_is_over_for_what_is_said_next() {
     let world = world(Brain::new(answers)).await;
     world.say("go").await;
     executed(world.wake().await);
-    let reply = |reply| portcullis::Answer::by("me", reply);
+    let reply = |reply| portcullis::AskAnswer::by("me", reply);
     world.runtime.reply(pending(&world).await, reply(portcullis::Reply::DenyAndStop)).await.expect("a reply");
     world.say("write the other").await;
     assert!(matches!(executed(world.wake().await).stop, WakeStop::RequiresAction(_)), "it asks for what is wanted now");

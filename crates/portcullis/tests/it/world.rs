@@ -139,7 +139,7 @@ pub async fn pending(world: &World) -> portcullis::AskId {
 /// Allows the one ask that waits, once.
 pub async fn allow_pending(world: &World) -> portcullis::AskId {
     let ask = pending(world).await;
-    world.runtime.reply(ask, portcullis::Answer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
+    world.runtime.reply(ask, portcullis::AskAnswer::by("me", portcullis::Reply::AllowOnce)).await.expect("a reply");
     ask
 }
 
