@@ -31,27 +31,27 @@ fn store_told(term: &Term, document: Value) {
 }
 
 /// One thing that a worker did, kept until it is told.
-pub struct Happened {
+pub struct WorkerReport {
     cycle: u64,
     session: SessionId,
-    what: What,
+    what: WorkerDeed,
 }
 
-enum What {
+enum WorkerDeed {
     Ran(Box<WakeEnd>, Box<State>),
     Skipped { reason: Skip, message: Option<String>, again: Option<Timestamp> },
 }
 
-impl Happened {
+impl WorkerReport {
     /// What is told of a session later. What is about the store as a whole is told at once: the log cannot be read then.
     pub fn of(activity: Activity<'_>, term: &Term) -> Option<Self> {
         match activity {
             Activity::Ran { cycle, session, end, state } => {
-                Some(Self { cycle, session, what: What::Ran(Box::new(end.clone()), Box::new(state.clone())) })
+                Some(Self { cycle, session, what: WorkerDeed::Ran(Box::new(end.clone()), Box::new(state.clone())) })
             }
             Activity::Skipped { cycle, session, reason, fault, again } => {
                 let message = fault.map(|fault| hints::explained(fault));
-                Some(Self { cycle, session, what: What::Skipped { reason, message, again } })
+                Some(Self { cycle, session, what: WorkerDeed::Skipped { reason, message, again } })
             }
             Activity::StoreFailed { error } => {
                 let error = hints::explained(error);
@@ -70,7 +70,7 @@ impl Happened {
     /// The session, if it waits for somebody to answer.
     pub fn waiting(&self) -> Option<SessionId> {
         let waits = |end: &WakeEnd| matches!(end.stop, WakeStop::RequiresAction(_));
-        matches!(&self.what, What::Ran(end, _) if waits(end)).then_some(self.session)
+        matches!(&self.what, WorkerDeed::Ran(end, _) if waits(end)).then_some(self.session)
     }
 
     /// Lines for a person, or one document. A log that cannot be read any more does not stop the work on others.
@@ -97,8 +97,8 @@ impl Happened {
             false => format!("{session} {how}: {}", safe_line(more, 300)),
         };
         let (end, state) = match &self.what {
-            What::Ran(end, state) => (end, state),
-            What::Skipped { reason, message, .. } => {
+            WorkerDeed::Ran(end, state) => (end, state),
+            WorkerDeed::Skipped { reason, message, .. } => {
                 let how = format!("skipped ({})", render::word(reason));
                 return Ok(vec![line(&how, message.as_deref().unwrap_or_default())]);
             }
@@ -153,8 +153,8 @@ impl Happened {
         let head = world.store.head(key(self.session)).await?;
         let streak = head.as_ref().map(|head| head.failure_streak);
         let (end, state) = match &self.what {
-            What::Ran(end, state) => (end, state),
-            What::Skipped { reason, message, again } => {
+            WorkerDeed::Ran(end, state) => (end, state),
+            WorkerDeed::Skipped { reason, message, again } => {
                 return Ok(json!({
                     "type": "skipped",
                     "cycle": self.cycle,
@@ -229,7 +229,7 @@ pub fn is_gone(owner: &LeaseOwner) -> bool {
 
 /// What the log says of a wake that ended: what it took up, what it queued, which events it wrote.
 pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::Result<Value> {
-    let mut read = Read { wanted: end.processed.iter().copied().collect(), ..Read::default() };
+    let mut read = WakeReading { wanted: end.processed.iter().copied().collect(), ..WakeReading::default() };
     let mut last = world.store.head(key(session)).await?.map_or(0, |head| head.last_seq);
     // Backwards: a wake is at the end of its log, however long that is.
     while last > 0 && !(read.begun && read.wanted.is_empty()) {
@@ -258,7 +258,7 @@ pub async fn facts(world: &World, session: SessionId, end: &WakeEnd) -> anyhow::
 
 /// What was read so far, newest first.
 #[derive(Default)]
-struct Read {
+struct WakeReading {
     wanted: HashSet<EventId>,
     /// The beginning of the wake was met.
     begun: bool,
@@ -268,7 +268,7 @@ struct Read {
     count: usize,
 }
 
-impl Read {
+impl WakeReading {
     fn take(&mut self, event: &Event, end: &WakeEnd) {
         let of_wake = event.wake_id == Some(end.wake_id);
         if of_wake {

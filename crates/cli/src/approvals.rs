@@ -12,15 +12,15 @@ use serde_json::json;
 
 use crate::args::{Approvals, Globals};
 use crate::ask::Ask;
-use crate::ask_view::{self, Whole};
+use crate::ask_view::{self, WholeAsk};
 use crate::config::Settings;
-use crate::exit::{Ended, failed};
+use crate::exit::{ExitKind, failed};
 use crate::hints;
 use crate::render::{self, Term};
 use crate::world::{World, is_there, key};
 use crate::{activity, call, person, watch};
 
-pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Approvals::List => list(globals, term).await,
         Approvals::Watch => {
@@ -38,7 +38,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
                 (false, false) => Reply::AllowOnce,
             };
             if ask.is_pending() && term.interactive() && !watch::read_through(&world, &ask, term).await? {
-                return Ok(Ended::Interrupted);
+                return Ok(ExitKind::Interrupted);
             }
             let expires_at = expires.map(|span| SystemClock::new().now().plus(span));
             settle(&world, &ask.row, AskAnswer { expires_at, ..person::answer(reply, "cli", None) }, term).await
@@ -56,7 +56,7 @@ pub async fn run(what: Approvals, globals: &Globals, term: &Term) -> anyhow::Res
     }
 }
 
-async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+async fn list(globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let asks = match World::look(Settings::load(globals)?)? {
         Some(world) => Ask::pending(&world).await?,
         None => Vec::new(),
@@ -87,7 +87,7 @@ async fn list(globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
             }
         }
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// What has its place in a table. The whole of what has not stands below it.
@@ -101,8 +101,8 @@ fn in_a_cell(touches: &str) -> String {
     }
 }
 
-async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
-    let whole = Whole::load(world, Ask::load(world, ask).await?).await?;
+async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<ExitKind> {
+    let whole = WholeAsk::load(world, Ask::load(world, ask).await?).await?;
     if term.json {
         term.document(&whole.document()?)?;
     } else {
@@ -112,14 +112,14 @@ async fn show(world: &World, ask: AskId, term: &Term) -> anyhow::Result<Ended> {
     match whole.diff {
         Err(error) if term.json => {
             term.error(&hints::explained_chain(&error));
-            Ok(Ended::Broken)
+            Ok(ExitKind::Broken)
         }
-        diff => diff.map(|_| Ended::Done),
+        diff => diff.map(|_| ExitKind::Done),
     }
 }
 
 /// Records an answer and sees the call through.
-pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term) -> anyhow::Result<Ended> {
+pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term) -> anyhow::Result<ExitKind> {
     let ask = row.ask_id;
     let reply = answer.reply.clone();
     let refusal = !reply.allows();
@@ -154,7 +154,7 @@ pub async fn settle(world: &World, row: &AskRow, answer: AskAnswer, term: &Term)
     unheard(world, row, term).await?;
     let ended = shown.or_interrupted(interrupted);
     // A refusal that was recorded is what was asked for.
-    Ok(if refusal && ended == Ended::Denied { Ended::Done } else { ended })
+    Ok(if refusal && ended == ExitKind::Denied { ExitKind::Done } else { ended })
 }
 
 /// Says who goes on with a session in which a model works, where nobody does so by himself.
@@ -179,7 +179,7 @@ async fn left_over(
     row: &AskRow,
     refusal: bool,
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let ask = row.ask_id;
     let observed = runtime.observation(row.session_id, row.intent_id, row.asked_seq).await?;
     let now = Ask::load(world, ask).await?.row;

@@ -10,7 +10,7 @@ use portcullis_store::{AskFilter, AskRow, Log as _, StoreError};
 use serde_json::{Value, json};
 
 use crate::ask_kept;
-use crate::exit::{Ended, fault};
+use crate::exit::{ExitKind, fault};
 use crate::world::{World, key};
 
 /// Where tools see the workspace.
@@ -106,7 +106,7 @@ pub async fn question(world: &World, row: &AskRow) -> anyhow::Result<PermissionA
             let check = world.command(&format!("audit verify {}", row.session_id));
             let (ask, seq) = (row.ask_id, row.asked_seq);
             let text = format!("event {seq} of its log is not ask {ask}, so nobody can be shown what it asks: {check}");
-            Err(fault(Ended::Broken, text))
+            Err(fault(ExitKind::Broken, text))
         }
     }
 }

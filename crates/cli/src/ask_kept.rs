@@ -6,7 +6,7 @@ use portcullis_pipeline::ArtifactShelf;
 use portcullis_store::AskRow;
 use serde_json::Value;
 
-use crate::exit::{Ended, fault};
+use crate::exit::{ExitKind, fault};
 use crate::hints;
 use crate::world::World;
 
@@ -49,5 +49,5 @@ async fn kept(world: &World, row: &AskRow, facts: &Value, name: &str) -> anyhow:
 
 fn cannot(row: &AskRow, name: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
     let (what, ask) = (if name == WHOLE { "facts" } else { name }, row.ask_id);
-    fault(Ended::Broken, format!("the {what} of ask {ask} cannot be opened, so nobody can allow it: {why}"))
+    fault(ExitKind::Broken, format!("the {what} of ask {ask} cannot be opened, so nobody can allow it: {why}"))
 }

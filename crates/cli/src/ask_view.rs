@@ -10,7 +10,7 @@ use portcullis_store::AskRow;
 use serde_json::{Value, json};
 
 use crate::ask::{self, Ask};
-use crate::ask_facts::{Touched, added, fact, input, is_long, resources};
+use crate::ask_facts::{TouchedView, added, fact, input, is_long, resources};
 pub use crate::ask_kept::diff;
 use crate::choice::{Choice, Chooser};
 use crate::hints;
@@ -141,7 +141,7 @@ pub async fn waiting(world: &World, ask: &Ask) -> String {
         let _ = writeln!(text, "  input: {}", fact("input", given));
     }
     if let Some(value) = row.facts.get("resources") {
-        let Touched { few, all } = Touched::of(value, given);
+        let TouchedView { few, all } = TouchedView::of(value, given);
         let _ = writeln!(text, "  touches: {}", all.unwrap_or(few));
     }
     if let Some(value) = row.facts.get("since_last_answer") {
@@ -200,7 +200,7 @@ const OUTDATED: &str =
     "the rules changed after this was asked: an allow would be void and run nothing; make the call again";
 
 /// An ask with everything that belongs to it.
-pub struct Whole {
+pub struct WholeAsk {
     pub ask: Ask,
     pub asked: PermissionAsked,
     /// Or why it cannot be opened.
@@ -209,7 +209,7 @@ pub struct Whole {
     pub outdated: bool,
 }
 
-impl Whole {
+impl WholeAsk {
     /// Reads what the row does not hold: the suggested rules and the diff.
     pub async fn load(world: &World, ask: Ask) -> anyhow::Result<Self> {
         let asked = ask::question(world, &ask.row).await?;
@@ -276,7 +276,7 @@ impl Whole {
         }
         let null = Value::Null;
         let given = row.facts.get("input").unwrap_or(&null);
-        let touched = row.facts.get("resources").map(|value| Touched::of(value, given));
+        let touched = row.facts.get("resources").map(|value| TouchedView::of(value, given));
         for (name, label) in LABELS {
             match (*name, row.facts.get(*name), &touched) {
                 (_, None, _) => {}

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use portcullis_pipeline::GrantBook;
 
 use crate::args::{Audit, Globals};
-use crate::exit::{Ended, failed, usage};
+use crate::exit::{ExitKind, failed, usage};
 use crate::export;
 use crate::loss;
 use crate::progress::Bar;
@@ -30,7 +30,7 @@ use crate::render::{self, GREEN, RED, Term, styled};
 use crate::world::{World, key};
 use crate::{export_check, spinner};
 
-pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(what: Audit, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     match what {
         Audit::Verify { session, against, export } => {
             let against = against.as_deref().map(saved_head).transpose()?;
@@ -116,11 +116,11 @@ fn verified_document(log: &Verified, erased: bool) -> Value {
     })
 }
 
-fn ended(holds: bool) -> Ended {
-    if holds { Ended::Done } else { Ended::Failed }
+fn ended(holds: bool) -> ExitKind {
+    if holds { ExitKind::Done } else { ExitKind::Failed }
 }
 
-async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::Result<Ended> {
+async fn verify_one(world: &World, session: SessionId, term: &Term) -> anyhow::Result<ExitKind> {
     if world.store.head(key(session)).await?.is_none() && world.store.read(key(session), 0, 1).await?.is_empty() {
         return Err(StoreError::NoSession(session).into());
     }
@@ -213,7 +213,7 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     Ok(Report { walk, expired: held.expired_before(), erased })
 }
 
-async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<Ended> {
+async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) -> anyhow::Result<ExitKind> {
     let report = verified(world, against, term).await?;
     let Report { walk, expired, erased } = &report;
     if term.json {
@@ -278,7 +278,7 @@ impl Report {
     }
 }
 
-async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
+async fn head(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     deliver_outbox(&*world.store).await?;
     let head = export::ledger_head(world).await?;
     let none = if world.store.lost().is_empty() { "there are no sessions yet" } else { "its sessions are lost" };
@@ -288,11 +288,11 @@ async fn head(world: &World, term: &Term) -> anyhow::Result<Ended> {
     } else {
         term.print(&format!("{}:{}", head.seq, head.hash))?;
     }
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// Every log, the ledger, a manifest and the report, in a folder of their own.
-async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<Ended> {
+async fn bundle(world: &World, out: Option<PathBuf>, term: &Term) -> anyhow::Result<ExitKind> {
     let found = verified(world, None, term).await?;
     let walk = &found.walk;
     let folder = out.unwrap_or_else(|| world.settings.home.evidence().join(world.tag()));

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::args::Globals;
 use crate::config::{self, Settings};
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::policy::sound;
 use crate::progress::Bar;
 use crate::project::{ProjectRules, rules_of};
@@ -29,7 +29,7 @@ const PAGE: usize = 4_000;
 
 /// A decision that would be another one.
 #[derive(Debug, Serialize)]
-struct Changed {
+struct ChangedDecision {
     session_id: SessionId,
     intent_id: IntentId,
     old: Verdict,
@@ -52,7 +52,7 @@ struct Tally {
     not_comparable: u64,
 }
 
-pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let (layer, _, rules) = sound(rules_of(file))?;
     let world = World::existing(globals)?;
     let sessions = world.store.sessions(LOCAL_TENANT, usize::MAX).await?;
@@ -70,7 +70,7 @@ pub async fn run(file: &Path, since: Option<Duration>, globals: &Globals, term: 
     let Backtest { bar, tally, .. } = backtest;
     drop(bar);
     summary(&tally, layer, term)?;
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 struct Backtest<'a> {
@@ -146,7 +146,7 @@ impl Backtest<'_> {
             return Ok(());
         }
         self.tally.changed += 1;
-        let changed = Changed {
+        let changed = ChangedDecision {
             session_id: session.session_id,
             intent_id: decided.intent_id,
             old,
@@ -161,10 +161,10 @@ impl Backtest<'_> {
 /// Only the id: an input may be long.
 fn intent_of(payload: Option<&str>) -> Option<IntentId> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct IntentOnly {
         intent_id: IntentId,
     }
-    serde_json::from_str::<Named>(payload?).ok().map(|named| named.intent_id)
+    serde_json::from_str::<IntentOnly>(payload?).ok().map(|named| named.intent_id)
 }
 
 /// The rules on trial, for each workspace that sessions worked in.
@@ -258,11 +258,11 @@ fn verdict(decision: &Decision) -> Verdict {
     }
 }
 
-fn line(changed: &Changed, term: &Term) -> anyhow::Result<()> {
+fn line(changed: &ChangedDecision, term: &Term) -> anyhow::Result<()> {
     if term.json {
         return term.bytes(format!("{}\n", serde_json::to_string(changed)?).as_bytes());
     }
-    let Changed { session_id, intent_id, old, new, reason, .. } = changed;
+    let ChangedDecision { session_id, intent_id, old, new, reason, .. } = changed;
     let (old, new) = (render::word(old), render::word(new));
     term.stream(&format!("{session_id} {intent_id} {old} → {new}: {}", exact(reason, 1_000)))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 
 use crate::config::{parse_project, parse_user_rules, project_file, read, read_project};
-use crate::exit::Unread;
+use crate::exit::UnreadableFile;
 use crate::home::Home;
 use crate::trust::{self, Unreadable};
 
@@ -36,7 +36,7 @@ impl ProjectRules {
 
 /// The rules of any file, as the layer reads it that its place says it belongs to.
 pub fn rules_of(path: &Path) -> anyhow::Result<(Layer, String, Vec<Rule>)> {
-    let text = read(path)?.ok_or_else(|| Unread::absent(path))?;
+    let text = read(path)?.ok_or_else(|| UnreadableFile::absent(path))?;
     let name = path.display().to_string();
     if path == Path::new(EnterprisePolicy::PATH) {
         let rules = EnterprisePolicy::parse(&text, &name)?.rules().to_vec();

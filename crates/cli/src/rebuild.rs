@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::ReplayArgs;
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::render::{self, Term, exact, safe};
 use crate::replay::each;
 use crate::spinner;
@@ -251,7 +251,7 @@ pub async fn altered_rows(world: &World, session: SessionId, own: Option<Session
     folded.differences(&stored)
 }
 
-pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
     let Rebuilt { state, diverges, grew } = spinner::during(term, "folding the log", fold(world, args)).await?;
     if grew {
         term.note("the session grew meanwhile: rows are not compared");
@@ -280,5 +280,5 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         }
         term.print(&text)?;
     }
-    Ok(if diverges.is_empty() { Ended::Done } else { Ended::Failed })
+    Ok(if diverges.is_empty() { ExitKind::Done } else { ExitKind::Failed })
 }

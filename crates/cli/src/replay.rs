@@ -8,7 +8,7 @@ use portcullis_event::{Body, Event, EventRefs};
 use serde_json::json;
 
 use crate::args::{Globals, ReplayArgs, ReplayMode};
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::hints;
 use crate::render::{BOLD, DIM, Term, safe_line, styled};
 use crate::world::World;
@@ -17,7 +17,7 @@ use crate::{rebuild, redrive};
 /// Characters of an event in words. An event says at most a few hundred of its own.
 pub const WORDS_MAX: usize = 1_000;
 
-pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(args: &ReplayArgs, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let world = World::existing(globals)?;
     world.created(args.session).await?;
     match args.mode {
@@ -43,7 +43,7 @@ pub async fn each(
         .await
 }
 
-async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<Ended> {
+async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Result<ExitKind> {
     let mut inspecting = None;
     let mut intents = IntentsOf::default();
     each(world, args.session, args.until, |page| {
@@ -69,7 +69,7 @@ async fn inspect(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         if term.json { term.bytes(text.as_bytes()) } else { term.stream(&text) }
     })
     .await?;
-    Ok(Ended::Done)
+    Ok(ExitKind::Done)
 }
 
 /// Whose asks and invocations there were: some events name only those.

@@ -13,7 +13,7 @@ use portcullis_event::{Actor, Body, EventBody as _, LOCAL_TENANT, Stamp, ledger_
 use portcullis_store::{AskFilter, Claim, Commit, HostLiveness, Log as _, Queue as _, StoreError, deliver_outbox};
 use serde_json::json;
 
-use crate::exit::{Ended, failed, fault, usage};
+use crate::exit::{ExitKind, failed, fault, usage};
 use crate::hints;
 use crate::render::{self, Term};
 use crate::world::{World, key};
@@ -187,7 +187,7 @@ async fn erase(world: &World, session: SessionId, reason: Option<String>) -> any
         Claim::Granted(lease) => lease,
         Claim::Held { owner, .. } => {
             let text = format!("session {session} is in use by {owner}; end it, then erase the session");
-            return Err(fault(Ended::Broken, text));
+            return Err(fault(ExitKind::Broken, text));
         }
         Claim::Refused(error) => return Err(error.into()),
     };

@@ -11,7 +11,7 @@ use portcullis_base::{Digest, Timestamp};
 use portcullis_policy::file_hash;
 use serde::{Deserialize, Serialize};
 
-use crate::draft::Draft;
+use crate::draft::DraftFile;
 use crate::home::Home;
 
 /// What was trusted, by whom and when.
@@ -65,6 +65,6 @@ pub fn keep(home: &Home, trusted: &Trusted) -> anyhow::Result<()> {
     home.prepare()?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
     let text = serde_json::to_string_pretty(trusted)? + "\n";
-    let mut draft = Draft::begin(&place).with_context(cannot)?;
+    let mut draft = DraftFile::begin(&place).with_context(cannot)?;
     draft.write_all(text.as_bytes()).and_then(|()| draft.replace()).with_context(cannot)
 }

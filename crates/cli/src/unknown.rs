@@ -8,7 +8,7 @@ use portcullis_pipeline::folded;
 use portcullis_store::{IntentRow, Log as _};
 use serde_json::json;
 
-use crate::args::Happened;
+use crate::args::LearnedOutcome;
 use crate::exit::failed;
 use crate::person;
 use crate::render::{self, Term, safe_line};
@@ -84,15 +84,15 @@ fn resolve_command(world: &World, invocation: InvocationId) -> String {
 pub async fn resolve(
     world: &World,
     invocation: InvocationId,
-    what: Happened,
+    what: LearnedOutcome,
     note: Option<&str>,
     term: &Term,
 ) -> anyhow::Result<()> {
     let session = session_of(world, invocation).await?;
     let runtime = world.appending(session, "portcullis sessions").await?;
     let resolution = match what {
-        Happened::Happened => Resolution::Happened,
-        Happened::DidNotHappen => Resolution::DidNotHappen,
+        LearnedOutcome::Happened => Resolution::Happened,
+        LearnedOutcome::DidNotHappen => Resolution::DidNotHappen,
     };
     let event = runtime.resolve(session, &person::login(), (invocation, resolution), note).await?;
     if term.json {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::activity;
 use crate::args::Globals;
 use crate::call;
-use crate::exit::{Ended, failed, fault};
+use crate::exit::{ExitKind, failed, fault};
 use crate::flagged;
 use crate::hints;
 use crate::render::{DIM, Term, safe, safe_line, styled};
@@ -21,7 +21,7 @@ use crate::signals::interruptible;
 use crate::thinker;
 use crate::world::{World, key};
 
-pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind> {
     let settings = thinker::settings(globals)?;
     let database = settings.database.clone();
     let Some(world) = World::look(settings)? else {
@@ -51,7 +51,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
     call::let_go(&runtime, term).await;
     let woken = woken.map_err(|error| match error {
         RuntimeError::Held(owner) => {
-            fault(Ended::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))
+            fault(ExitKind::Broken, format!("lease_contended: the session is in use by {owner}; wait until it is done"))
         }
         other => other.into(),
     })?;
@@ -75,7 +75,7 @@ pub async fn run(session: SessionId, globals: &Globals, term: &Term) -> anyhow::
                 })?;
                 go_on.iter().for_each(|command| term.note(&format!("it waits for: {command}")));
             }
-            if go_on.is_empty() { Ended::Done } else { Ended::Waits }
+            if go_on.is_empty() { ExitKind::Done } else { ExitKind::Waits }
         }
     };
     Ok(ended.or_interrupted(interrupted))
@@ -155,15 +155,15 @@ fn show(
     (state, facts): (&State, Value),
     go_on: &[String],
     term: &Term,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitKind> {
     let ended = match &end.stop {
         WakeStop::Idle(_) | WakeStop::Rescheduled(_) if refused(end) || unfinished(end) || contradicted(end) => {
-            Ended::Failed
+            ExitKind::Failed
         }
-        WakeStop::Idle(_) | WakeStop::Rescheduled(_) => Ended::Done,
-        WakeStop::RequiresAction(_) => Ended::Waits,
-        WakeStop::Retrying { .. } | WakeStop::GaveUp { .. } => Ended::Failed,
-        WakeStop::Broken => Ended::Interrupted,
+        WakeStop::Idle(_) | WakeStop::Rescheduled(_) => ExitKind::Done,
+        WakeStop::RequiresAction(_) => ExitKind::Waits,
+        WakeStop::Retrying { .. } | WakeStop::GaveUp { .. } => ExitKind::Failed,
+        WakeStop::Broken => ExitKind::Interrupted,
     };
     if term.json {
         let mut document = record(end, state);

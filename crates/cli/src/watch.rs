@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use crate::approvals::settle;
 use crate::ask::Ask;
 use crate::ask_sheet::Sheet;
-use crate::ask_view::{self, Whole};
+use crate::ask_view::{self, WholeAsk};
 use crate::choice::{Choice, Chooser, Step};
-use crate::exit::Ended;
+use crate::exit::ExitKind;
 use crate::hints;
 use crate::pages::{Pages, Size};
 use crate::person;
 use crate::render::{BOLD, Term, styled};
-use crate::run::typed::Typed;
+use crate::run::typed::TypedInput;
 use crate::signals::interrupts;
 use crate::terminal;
 use crate::typing::Input;
@@ -41,7 +41,7 @@ struct Watch<'a> {
     term: &'a Term,
     changes: watch::Receiver<u64>,
     /// Where a person sits.
-    typed: Option<Typed>,
+    typed: Option<TypedInput>,
     interrupts: Signal,
     /// Shown already, answered or skipped.
     seen: BTreeSet<AskId>,
@@ -49,12 +49,12 @@ struct Watch<'a> {
     hinted: bool,
 }
 
-pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
+pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
     let interactive = term.interactive();
     let typed = match interactive {
         true => {
             terminal::keep()?;
-            let mut typed = Typed::new(term);
+            let mut typed = TypedInput::new(term);
             typed.listen();
             typed.by_keys(true);
             Some(typed)
@@ -78,13 +78,13 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<Ended> {
             if !interactive {
                 watch.line(&ask)?;
             } else if !watch.ask(ask).await? {
-                return Ok(Ended::Done);
+                return Ok(ExitKind::Done);
             }
             watch.hinted = false;
         }
         match watch.wait().await {
-            Woke::Left => return Ok(Ended::Done),
-            Woke::Typed(Input::Char('q'), _) => return Ok(Ended::Done),
+            Woke::Left => return Ok(ExitKind::Done),
+            Woke::Typed(Input::Char('q'), _) => return Ok(ExitKind::Done),
             Woke::Typed(..) => watch.hint("nothing new waits for an answer; q leaves"),
             Woke::Changed => {}
         }
@@ -128,7 +128,7 @@ impl Watch<'_> {
 
     /// Shows one ask and takes its answer; `false` to leave.
     async fn ask(&mut self, ask: Ask) -> anyhow::Result<bool> {
-        let whole = Whole::load(self.world, ask).await?;
+        let whole = WholeAsk::load(self.world, ask).await?;
         let (mut sheet, first) = Sheet::new(self.world, whole, BESIDES);
         self.page(&mut sheet, &first)?;
         loop {
@@ -145,7 +145,7 @@ impl Watch<'_> {
                     return Ok(true);
                 }
             };
-            let line = self.typed.as_ref().map_or("", Typed::line);
+            let line = self.typed.as_ref().map_or("", TypedInput::line);
             let step = match sheet.hear(input, at, line) {
                 Ok(step) => step,
                 Err(page) => {
@@ -226,13 +226,13 @@ impl Watch<'_> {
 /// person left earlier. A shorter one is not shown: whoever typed its id has seen it.
 pub async fn read_through(world: &World, ask: &Ask, term: &Term) -> anyhow::Result<bool> {
     const WORDS: &str = "Space shows the next page; the last one allows it   q leaves, and allows nothing";
-    let whole = Whole::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
+    let whole = WholeAsk::load(world, Ask::load(world, ask.row.ask_id).await?).await?;
     let mut pages = Pages::of(whole.text(world, false), WORDS.to_owned(), Size::of_terminal());
     if pages.is_one() {
         return Ok(true);
     }
     terminal::keep()?;
-    let mut typed = Typed::new(term);
+    let mut typed = TypedInput::new(term);
     typed.listen();
     typed.by_keys(true);
     let mut interrupts = interrupts()?;

@@ -9,7 +9,7 @@ use portcullis_event::{Body, Event, LOCAL_TENANT};
 use portcullis_pipeline::ArtifactShelf;
 use serde_json::{Value, json};
 
-use super::Work;
+use super::ModelRun;
 use crate::exit::failed;
 use crate::hints;
 use crate::render::{self, safe_line};
@@ -53,7 +53,7 @@ pub fn note(name: &str) -> String {
 
 /// What a log says about files.
 #[derive(Default)]
-pub struct Changed {
+pub struct FileChanges {
     /// Changes, oldest first.
     pub files: Vec<Change>,
     /// Those that were not taken back.
@@ -64,7 +64,7 @@ pub struct Changed {
     pub untold: Vec<String>,
 }
 
-impl Changed {
+impl FileChanges {
     pub async fn load(world: &World, session: SessionId) -> anyhow::Result<Self> {
         let (mut changed, mut calls) = (Self::default(), Calls::default());
         let gather = |events: &[Event]| {
@@ -152,7 +152,7 @@ struct Calls {
 }
 
 /// What an artifact of this session holds.
-pub async fn kept(work: &Work<'_>, id: &str) -> anyhow::Result<String> {
+pub async fn kept(work: &ModelRun<'_>, id: &str) -> anyhow::Result<String> {
     let gone = |why: &dyn std::fmt::Display| failed(format!("what the file held is not kept any more: {why}"));
     let id: ArtifactId = id.parse().map_err(|e| gone(&e))?;
     let shelf = ArtifactShelf::new(work.world.store.clone(), work.world.artifacts()?, LOCAL_TENANT);
@@ -161,7 +161,7 @@ pub async fn kept(work: &Work<'_>, id: &str) -> anyhow::Result<String> {
     String::from_utf8(bytes.to_vec()).map_err(|_| failed("it is not text"))
 }
 
-async fn side(work: &Work<'_>, side: Option<&String>) -> anyhow::Result<String> {
+async fn side(work: &ModelRun<'_>, side: Option<&String>) -> anyhow::Result<String> {
     match side {
         Some(id) => kept(work, id).await,
         None => Ok(String::new()),
@@ -169,8 +169,8 @@ async fn side(work: &Work<'_>, side: Option<&String>) -> anyhow::Result<String> 
 }
 
 /// Each file as it was before the session's first change, against its last.
-pub async fn diff(work: &Work<'_>) -> anyhow::Result<String> {
-    let Changed { files, commands, .. } = Changed::load(work.world, work.session).await?;
+pub async fn diff(work: &ModelRun<'_>) -> anyhow::Result<String> {
+    let FileChanges { files, commands, .. } = FileChanges::load(work.world, work.session).await?;
     let mut text = String::new();
     let mut seen: Vec<&str> = Vec::new();
     let files: Vec<SideEffect> = files.into_iter().map(|change| change.effect).collect();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn left(changes: Vec<Change>) -> Vec<(String, Option<String>)> {
-        let mut changed = Changed::default();
+        let mut changed = FileChanges::default();
         changes.into_iter().for_each(|change| changed.changed(change));
         let standing = changed.standing.iter().map(|at| &changed.files[*at].effect);
         standing.map(|effect| (effect.target.clone(), effect.before.clone())).collect()

@@ -59,7 +59,7 @@ struct Paper {
     /// The wakes that ran here.
     wakes: HashSet<WakeId>,
     /// Calls that began and have not ended. One that waited for an answer ends without its input.
-    begun: Vec<Begun>,
+    begun: Vec<BegunCall>,
     /// The inputs of calls that another process began and did not end.
     left_over: HashMap<String, String>,
     /// Why something that was to be read could not be written.
@@ -71,7 +71,7 @@ struct Paper {
     spinner: Option<Spinner>,
 }
 
-struct Begun {
+struct BegunCall {
     call_id: String,
     input: String,
     /// In an earlier wake: held back behind a call that waited, it begins once more.
@@ -376,7 +376,7 @@ impl Screen {
             known.earlier = false;
             return false;
         }
-        begun.push(Begun { call_id: call_id.to_owned(), input: input.to_owned(), earlier: false });
+        begun.push(BegunCall { call_id: call_id.to_owned(), input: input.to_owned(), earlier: false });
         true
     }
 

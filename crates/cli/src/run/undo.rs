@@ -4,8 +4,8 @@ use portcullis::{CallOutcome, CancellationToken, Observed, Profile, Reply};
 use portcullis_base::{Code, Digest, Recorded, limits};
 use serde_json::{Value, json};
 
-use super::Work;
-use super::changes::{Change, Changed, kept, removal};
+use super::ModelRun;
+use super::changes::{Change, FileChanges, kept, removal};
 use crate::exit::failed;
 use crate::render::{exact, safe_line};
 use crate::{ask_view, person};
@@ -24,8 +24,8 @@ enum Way {
 }
 
 /// Takes back the newest change that can be; what stays is told. Refused where the file is not as the session left it.
-pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
-    let changed = Changed::load(work.world, work.session).await?;
+pub async fn undo(work: &ModelRun<'_>) -> anyhow::Result<String> {
+    let changed = FileChanges::load(work.world, work.session).await?;
     if changed.files.is_empty() {
         return Err(failed("this session changed no file that could be taken back"));
     }
@@ -62,7 +62,7 @@ pub async fn undo(work: &Work<'_>) -> anyhow::Result<String> {
 }
 
 /// What can be done about a change, as the file is now.
-async fn way(work: &Work<'_>, change: &Change) -> anyhow::Result<Way> {
+async fn way(work: &ModelRun<'_>, change: &Change) -> anyhow::Result<Way> {
     let stays = |why: &str| Ok(Way::Stays(why.to_owned()));
     let Some(folder) = work.runtime.workspace() else { return stays("the session has no workspace") };
     let now = match portcullis::read_project_file(folder, change.name(), FILE_MAX) {
@@ -134,7 +134,7 @@ fn part<'t>(now: &'t str, before: &'t str) -> Option<(&'t str, &'t str)> {
 }
 
 /// Makes a call that whoever typed `/undo` has allowed with it. What denies it still does.
-async fn make(work: &Work<'_>, tool: &str, input: &Value) -> anyhow::Result<Observed> {
+async fn make(work: &ModelRun<'_>, tool: &str, input: &Value) -> anyhow::Result<Observed> {
     match work.runtime.call(work.session, tool, &input.to_string()).await? {
         CallOutcome::Observed(seen) => Ok(seen.session_view().clone()),
         CallOutcome::Waiting(ask) => {
