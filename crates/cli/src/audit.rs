@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use portcullis_base::{Clock as _, Digest, SessionId, SystemClock};
 use portcullis_event::{LOCAL_TENANT, ledger_of, operator_log_of};
 use portcullis_store::{
-    Audit as Walk, Held, Log as _, LogFault, Proof, StoreError, Verified, deliver_outbox, verify_artifacts,
+    Audit as Walk, HeldArtifacts, Log as _, LogFault, Proof, StoreError, VerifiedLog, deliver_outbox, verify_artifacts,
     verify_session_seen, verify_tenant_seen,
 };
 use portcullis_store_sqlite::LostEnd;
@@ -90,7 +90,7 @@ pub fn name_of(session: SessionId) -> String {
     }
 }
 
-fn verified_line(log: &Verified, erased: bool) -> String {
+fn verified_line(log: &VerifiedLog, erased: bool) -> String {
     let events = render::count(log.last_seq, "event");
     let gone = if erased { "; erased, so only its hashes were checked" } else { "" };
     match &log.fault {
@@ -99,7 +99,7 @@ fn verified_line(log: &Verified, erased: bool) -> String {
     }
 }
 
-fn verified_document(log: &Verified, erased: bool) -> Value {
+fn verified_document(log: &VerifiedLog, erased: bool) -> Value {
     let (proved, words) = match log.proof {
         Proof::ProvedUpTo(seq) => (Some(seq), "proved"),
         Proof::Consistent => (None, "consistent"),
@@ -190,7 +190,7 @@ async fn verified(world: &World, against: Option<(u64, Digest)>, term: &Term) ->
     walk.faults.extend(spinner::during(term, "verifying artifacts", bytes).await?);
     let grants = GrantBook::new(Arc::clone(&world.store) as _, LOCAL_TENANT);
     walk.faults.extend(grants.altered().await?.into_iter().map(|(grant, why)| LogFault::Grant { grant, why }));
-    let held = Held::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
+    let held = HeldArtifacts::read(&*world.store, LOCAL_TENANT, SystemClock::new().now()).await?;
     let mut erased = BTreeSet::new();
     for log in &walk.logs {
         if is_erased(world, log.session).await? {
@@ -263,7 +263,7 @@ async fn verify_all(world: &World, against: Option<(u64, Digest)>, term: &Term) 
 impl Report {
     fn document(&self, against: Option<(u64, Digest)>) -> Value {
         let Self { walk, expired, erased } = self;
-        let log = |log: &Verified| verified_document(log, erased.contains(&log.session));
+        let log = |log: &VerifiedLog| verified_document(log, erased.contains(&log.session));
         let logs: Vec<Value> = walk.logs.iter().map(log).collect();
         let faults: Vec<String> = walk.faults.iter().map(ToString::to_string).collect();
         json!({

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use portcullis_base::{Digest, SessionId};
 use portcullis_event::{Chain, Event, LOCAL_TENANT, ledger_of};
-use portcullis_store::Erased;
+use portcullis_store::ErasedEvents;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ pub fn check(path: &Path, said: &Manifest, against: Option<(u64, Digest)>) -> an
     let mut saved = against;
     let (mut line, mut number, mut fault) = (Vec::new(), 0u64, None);
     let mut contents = BTreeSet::new();
-    let mut erased = Erased::default();
+    let mut erased = ErasedEvents::default();
     while fault.is_none() && lines.next(&mut line)? {
         number += 1;
         let event = match serde_json::from_slice::<Event>(&line) {

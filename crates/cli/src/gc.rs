@@ -8,7 +8,8 @@ use portcullis_base::{ArtifactId, Clock as _, Digest, SystemClock, Timestamp};
 use portcullis_event::LOCAL_TENANT;
 use portcullis_event::facts::ArtifactsExpired;
 use portcullis_store::{
-    ArtifactRow, Held, Leftover, LocalArtifacts, Log as _, Retain, RetentionLimit, StoreError, grace, unreferenced,
+    ArtifactRow, HeldArtifacts, Leftover, LocalArtifacts, Log as _, Retain, RetentionLimit, StoreError, grace,
+    unreferenced,
 };
 use serde_json::{Value, json};
 
@@ -92,7 +93,7 @@ pub async fn run(args: &GcArgs, globals: &Globals, term: &Term) -> anyhow::Resul
 
 async fn look(world: &World, artifacts: &Arc<LocalArtifacts>, now: Timestamp) -> Result<Garbage, StoreError> {
     let unreferenced = unreferenced(&*world.store, artifacts, LOCAL_TENANT, now).await?;
-    let held = Held::read(&*world.store, LOCAL_TENANT, now).await?;
+    let held = HeldArtifacts::read(&*world.store, LOCAL_TENANT, now).await?;
     let expired = held.expired(&world.settings.retention, now);
     let going = |row: &ArtifactRow| expired.iter().any(|(other, _)| other.artifact.sha256 == row.artifact.sha256);
     let mut large = held.large(LARGE, LARGE_SHOWN + expired.len());

@@ -98,7 +98,7 @@ fn left_to_do(events: &[Event]) -> Option<String> {
     for event in events {
         match &*event.body_ref() {
             Body::PermissionAsked(asked) => drop(waiting.insert(asked.ask_id)),
-            Body::Replied(replied) => drop(waiting.remove(&replied.ask_id)),
+            Body::AskReplied(replied) => drop(waiting.remove(&replied.ask_id)),
             Body::AskClosed(closed) => drop(waiting.remove(&closed.ask_id)),
             _ => {}
         }

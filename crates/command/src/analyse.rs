@@ -1,8 +1,8 @@
 //! Every command that a line may run, for rules (tool-contract 13.3).
 
-use super::analysis::{Analysis, Redirected};
-use super::folders::{self, Course, Folder};
-use super::known::Reads;
+use super::analysis::{Analysis, RedirectedFile};
+use super::folders::{self, Folder, FolderAfter};
+use super::known::ProgramReads;
 use super::marks::{self, OpenExtent};
 use super::parse::parse;
 use super::raw_word::{holds_index, openness, shown, unquoted};
@@ -34,7 +34,7 @@ const PARSED_MAX: usize = 2 * screen::LINE_MAX;
 pub fn analyse(line: &str) -> Analysis {
     let mut walk = Walk::default();
     if let Some(c) = screen::deceptive(line) {
-        walk.opaque(screen::Screened::Deceptive(c).to_string());
+        walk.opaque(screen::ScreenRefusal::Deceptive(c).to_string());
     }
     walk.line(&marks::unmarked(line), 0);
     walk.runs_what_it_makes();
@@ -113,7 +113,7 @@ struct Walk {
     inner: Vec<Analysis>,
     forms: Vec<(Vec<String>, Folder)>,
     /// Where the shell stands.
-    course: Course,
+    course: FolderAfter,
     /// Counts everything kept, also inside wrappers.
     kept: usize,
     /// Bytes parsed, also inside wrappers.
@@ -294,7 +294,7 @@ impl Walk {
 
     /// Notes texts that a command reads, if it may run them.
     fn reads(&mut self, argv: &[String], texts: &[String]) {
-        let runs = |form: &[String]| matches!(known::reads(form), Reads::Values | Reads::Anything);
+        let runs = |form: &[String]| matches!(known::reads(form), ProgramReads::Values | ProgramReads::Anything);
         if texts.is_empty() || !(runs(argv) || forms(argv).iter().any(|form| runs(form))) {
             return;
         }
@@ -578,7 +578,7 @@ impl Walk {
 
     fn file(&mut self, raw: &Raw, writes: bool, depth: usize) {
         let path = marks::without(&self.word(raw, depth));
-        let redirected = Redirected { path, writes };
+        let redirected = RedirectedFile { path, writes };
         if redirected.path != "/dev/null" && !self.found.redirections.contains(&redirected) && self.room() {
             self.found.redirections.push(redirected);
         }

@@ -50,9 +50,9 @@ pub mod verbs;
 mod word;
 
 pub use analyse::{analyse, forms, forms_of_line, unwrapped};
-pub use analysis::{Analysis, Redirected};
+pub use analysis::{Analysis, RedirectedFile};
 pub use folders::Folder;
-pub use known::{Reads, is_known, reads};
+pub use known::{ProgramReads, is_known, reads};
 pub use leaves::leaves;
 pub use line::read_only;
 pub use linked::PlacedCommand;

@@ -145,9 +145,9 @@ fn checked(option: &str, value: Value, text: &str) -> Result<(), String> {
     if value.fits(text) { Ok(()) } else { Err(format!("`{text}` as a value of `{option}`")) }
 }
 
-type Awaited = Option<(String, Value)>;
+type AwaitedValue = Option<(String, Value)>;
 
-fn long_option<'w>(options: &Options, text: &'w str, parsed: &mut Parsed<'w>) -> Result<Awaited, String> {
+fn long_option<'w>(options: &Options, text: &'w str, parsed: &mut Parsed<'w>) -> Result<AwaitedValue, String> {
     let (name, attached) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
@@ -169,7 +169,7 @@ fn long_option<'w>(options: &Options, text: &'w str, parsed: &mut Parsed<'w>) ->
     }
 }
 
-fn bundle<'w>(options: &Options, word: &'w str, parsed: &mut Parsed<'w>) -> Result<Awaited, String> {
+fn bundle<'w>(options: &Options, word: &'w str, parsed: &mut Parsed<'w>) -> Result<AwaitedValue, String> {
     let letters = &word[1..];
     if options.number && letters.bytes().all(|b| b.is_ascii_digit()) {
         parsed.given.push(("number".to_owned(), Some(letters)));

@@ -307,9 +307,9 @@ impl Verbs {
 }
 
 /// What may stand between the words of a command that a rule names.
-pub struct Between(Option<&'static Verbs>);
+pub struct VerbGap(Option<&'static Verbs>);
 
-impl Between {
+impl VerbGap {
     pub fn of(program: &str) -> Self {
         Self(Verbs::of(family(super::unwrap::base(program))))
     }

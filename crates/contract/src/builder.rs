@@ -42,13 +42,13 @@ type LoopKey<I> = Box<dyn Fn(&I) -> Value + Send + Sync>;
 type ToModel<I> = Box<dyn Fn(&I, &Value) -> Vec<Content> + Send + Sync>;
 type ToUser<I> = Box<dyn Fn(&I, &Value) -> UserText + Send + Sync>;
 type ToStructured<I> = Box<dyn Fn(&I, &Value) -> Value + Send + Sync>;
-type Applies<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
+type AppliesTo<I> = Box<dyn Fn(&I, &Caller) -> bool + Send + Sync>;
 type Anchors = Box<dyn Fn(&dyn Window) -> Vec<Anchor> + Send + Sync>;
 
 /// Another tool, and for which calls it stands in.
-struct Rather<I> {
+struct Alternate<I> {
     tool: Tool,
-    when: Applies<I>,
+    when: AppliesTo<I>,
 }
 
 /// What a tool may leave out, each with a default of its own.
@@ -63,7 +63,7 @@ struct OptionalParts<I> {
     to_user: Option<ToUser<I>>,
     to_structured: Option<ToStructured<I>>,
     anchors: Option<Anchors>,
-    rather: Option<Rather<I>>,
+    rather: Option<Alternate<I>>,
 }
 
 impl<I> Default for OptionalParts<I> {
@@ -146,7 +146,7 @@ where
     /// scheduled, run and recorded as that tool says of itself.
     #[must_use]
     pub fn rather(mut self, tool: Tool, when: impl Fn(&I, &Caller) -> bool + Send + Sync + 'static) -> Self {
-        self.parts.rather = Some(Rather { tool, when: Box::new(when) });
+        self.parts.rather = Some(Alternate { tool, when: Box::new(when) });
         self
     }
 
@@ -307,7 +307,7 @@ where
     }
 
     fn chosen(&self, input: &Decoded, caller: &Caller) -> Option<(Tool, Decoded)> {
-        let Rather { tool, when } = self.parts.rather.as_ref()?;
+        let Alternate { tool, when } = self.parts.rather.as_ref()?;
         if !when(&input.typed::<I>(), caller) {
             return None;
         }

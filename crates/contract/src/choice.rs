@@ -23,7 +23,7 @@ use crate::{
 const INPUT: &str = "input";
 
 /// What a choice is, before anything is chosen.
-pub struct Face {
+pub struct ChoiceFace {
     /// What a model reads.
     pub description: String,
     /// What catalogs show of it. The gate weighs what the chosen tool says.
@@ -49,8 +49,8 @@ impl Tool {
     ///
     /// # Errors
     /// If the face contradicts itself.
-    pub fn one_of(face: Face, choices: BTreeMap<String, Self>) -> Result<Self, BuildError> {
-        let Face { description, semantics, executor } = face;
+    pub fn one_of(face: ChoiceFace, choices: BTreeMap<String, Self>) -> Result<Self, BuildError> {
+        let ChoiceFace { description, semantics, executor } = face;
         let input = Codec::new(input_schema(&choices));
         let output_schema = json!({"type": "object"});
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);

@@ -34,7 +34,7 @@ mod tool;
 
 pub use access::{AccessRequest, Action, Resource, ResourceClass, ResourceKind};
 pub use builder::{BuildError, ToolBuilder};
-pub use choice::Face;
+pub use choice::ChoiceFace;
 pub use codec::InputFault;
 pub use content::{Anchor, Content, SpoolRef, UserText};
 pub use context::{Background, Caller, Cancelled, GateStop, NotBackgrounded, Spool, TooMuchEvidence, ToolContext};

@@ -41,7 +41,7 @@ pub struct Reshape {
 #[derive(Clone, Copy)]
 struct FieldNames(&'static [(&'static str, &'static str)]);
 
-struct Reshaped {
+struct ReshapedTool {
     shape: Shape,
     input: Codec,
     names: FieldNames,
@@ -64,7 +64,7 @@ impl Tool {
         let version = DefinitionVersion::of(&description, &input.schema, &output_schema, &semantics);
         let input_schema = input.schema.clone();
         let shape = Shape { description, input_schema, output_schema, semantics, version, executor };
-        let inner = Reshaped { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
+        let inner = ReshapedTool { shape, input, names, structured, shows_document, tool: Arc::clone(&self.inner) };
         Ok(Self { inner: Arc::new(inner), alias: self.alias.clone() })
     }
 }
@@ -169,7 +169,7 @@ fn own(input: &Decoded) -> Arc<Decoded> {
     input.typed()
 }
 
-impl ErasedTool for Reshaped {
+impl ErasedTool for ReshapedTool {
     fn shape(&self) -> &Shape {
         &self.shape
     }

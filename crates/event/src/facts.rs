@@ -21,7 +21,7 @@ pub use crate::talk::{
     ModelRequestStart, ModelUsage, Resolution, SessionError, SessionForked, SessionUsage, SystemMessage,
     UserCustomToolResult, UserInterrupt, UserMessage, text_of,
 };
-pub use crate::tasks::{Backgrounded, TaskCompleted};
+pub use crate::tasks::{InvocationBackgrounded, TaskCompleted};
 pub use crate::verified::{
     Claim, ClaimVerdict, FinalChecked, FinalVerdict, LearningCaptured, LearningKind, Verification, VerificationKind,
     VerificationVerdict,
@@ -327,7 +327,7 @@ impl Reply {
 pub const BY_FLAG: &str = "flag";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Replied {
+pub struct AskReplied {
     pub ask_id: AskId,
     pub reply: Reply,
     pub approver: String,
@@ -376,7 +376,7 @@ pub struct Plan {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Started {
+pub struct InvocationStarted {
     pub invocation_id: InvocationId,
     pub intent_id: IntentId,
     pub executor_id: String,
@@ -401,7 +401,7 @@ pub struct SandboxUsed {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progressed {
+pub struct InvocationProgressed {
     pub invocation_id: InvocationId,
     /// What it said of itself then; untrusted.
     pub checkpoint: String,
@@ -428,7 +428,7 @@ pub struct Capture {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Completed {
+pub struct InvocationCompleted {
     pub invocation_id: InvocationId,
     pub intent_id: IntentId,
     pub exit: Exit,
@@ -457,7 +457,7 @@ pub struct ArtifactStored {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recovered {
+pub struct CallRecovered {
     pub invocation_id: InvocationId,
     pub intent_id: IntentId,
     /// `outcome_unknown`, `finished` or `retention_failed`.

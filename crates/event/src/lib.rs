@@ -26,7 +26,7 @@ pub use body::{Asks, Body, EventBody, EventRefs, EventType, Writers};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};
 pub use envelope::{Actor, DecodedBody, Draft, Event, Payload, Stamp};
 pub use fold::{FOLD_VERSION, State};
-pub use observation::{ContentFormat, ContentPart, Earlier, Observed, Permission, SandboxFact};
+pub use observation::{ContentFormat, ContentPart, EarlierObservation, Observed, Permission, SandboxFact};
 pub use rows::{AskState, HeadChange, IntentState, RowChange, SessionRow, SessionStatus, head_change, rows};
 pub use table::Conversation;
 pub use upcast::upcast;

@@ -173,7 +173,7 @@ events! {
             EventRefs { intent: Some(fact.intent_id), artifacts, ..EventRefs::ask(fact.ask_id) }
         },
         reads |fact| format!("asked: {}, until {}", fact.ask_id, fact.expires_at);
-    "tool.permission.replied" => Replied, Client, Input, aside,
+    "tool.permission.replied" => AskReplied, Client, Input, aside,
         names |fact| EventRefs::ask(fact.ask_id),
         reads |fact| format!(
             "answered: {} by {} through {}",
@@ -187,16 +187,16 @@ events! {
     "tool.scheduled" => Scheduled, Holder, Nothing, aside,
         names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.plan.invocation_id) },
         reads |fact| format!("queued as {}", fact.plan.invocation_id);
-    "tool.invocation.started" => Started, Holder, Nothing, aside,
+    "tool.invocation.started" => InvocationStarted, Holder, Nothing, aside,
         names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
         reads |fact| format!("started {} (attempt {})", fact.invocation_id, fact.attempt);
-    "tool.invocation.progress" => Progressed, Holder, Nothing, aside,
+    "tool.invocation.progress" => InvocationProgressed, Holder, Nothing, aside,
         names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("said: {}", cut(&fact.checkpoint, LONG));
-    "tool.invocation.backgrounded" => Backgrounded, Holder, Nothing, aside,
+    "tool.invocation.backgrounded" => InvocationBackgrounded, Holder, Nothing, aside,
         names |fact| EventRefs::invocation(fact.invocation_id),
         reads |fact| format!("goes on in the background as {}", fact.task_id);
-    "tool.invocation.completed" => Completed, Holder, Nothing, aside,
+    "tool.invocation.completed" => InvocationCompleted, Holder, Nothing, aside,
         names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
         reads |fact| format!("ended: {} after {}", word(&fact.exit), span(fact.duration_us));
     "tool.artifact.stored" => ArtifactStored, Holder, Nothing, aside,
@@ -211,7 +211,7 @@ events! {
         reads |fact| {
             format!("observed: {}: {}{}", fact.code, cut(&fact.summary, LONG), warned_of(&fact.warnings))
         };
-    "tool.recovered" => Recovered, Holder, Nothing, aside,
+    "tool.recovered" => CallRecovered, Holder, Nothing, aside,
         names |fact| EventRefs { intent: Some(fact.intent_id), ..EventRefs::invocation(fact.invocation_id) },
         reads |fact| format!("recovered: {}", cut(&fact.decision, SHORT));
     "tool.invocation.resolved" => InvocationResolved, Client, Nothing, told,

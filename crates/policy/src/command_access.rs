@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use portcullis_base::{CommandFacts, Risk, RiskSet};
-use portcullis_command::{Analysis, ReadPlan, Redirected, place};
+use portcullis_command::{Analysis, ReadPlan, RedirectedFile, place};
 use portcullis_contract::{AccessRequest, Action, Resource, ResourceKind};
 
 use crate::WORKSPACE;
@@ -47,7 +47,7 @@ pub fn line_access(
         };
         out.push(programs.into_iter().fold(request, fed));
     }
-    for Redirected { path, writes } in &analysis.redirections {
+    for RedirectedFile { path, writes } in &analysis.redirections {
         let resource = if analysis.moves() && !path.starts_with('/') {
             // Where it will be is known only when the line runs.
             Resource::opaque(path)

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use portcullis_base::{GrantId, Risk, fingerprint};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
 
-use crate::named::{BuiltIn, Classed};
-use crate::restrict::Restricted;
+use crate::named::{BuiltIn, SpecialResource};
+use crate::restrict::RestrictedForms;
 use crate::subject::Subject;
-use crate::suggest::{self, Asking};
+use crate::suggest::{self, AskedResource};
 use crate::{
     Allow, Ask, Asker, Decision, Deny, Layer, Policy, ResourcePattern, Rule, RuleEffect, RuleId, RuleRef, Specificity,
 };
@@ -36,7 +36,7 @@ struct Tally<'r> {
     grants: BTreeSet<GrantId>,
     denied: Option<String>,
     allowed: Option<String>,
-    asking: Vec<Asking<'r>>,
+    asking: Vec<AskedResource<'r>>,
 }
 
 impl Policy {
@@ -120,7 +120,7 @@ impl Policy {
 
     fn weigh<'r>(&self, request: &'r AccessRequest, resource: &'r Resource, asker: &Asker<'_>, tally: &mut Tally<'r>) {
         let subject = Subject::of(resource);
-        let classed = Classed::of(request, resource, &subject);
+        let classed = SpecialResource::of(request, resource, &subject);
         let covers = |pattern: &ResourcePattern| {
             pattern.may_allow(&subject) && classed.as_ref().is_none_or(|classed| classed.is_named_by(pattern))
         };
@@ -134,7 +134,7 @@ impl Policy {
                 pool.push((rule, fit));
             }
         }
-        let Restricted { sure, hidden } = self.restricting(&request.action, resource, &subject, asker);
+        let RestrictedForms { sure, hidden } = self.restricting(&request.action, resource, &subject, asker);
         for (rule, fit) in sure {
             if tally.matched.insert(rule) || !pool.iter().any(|hit| hit.0 == rule) {
                 pool.push((rule, fit));
@@ -192,7 +192,7 @@ impl Policy {
                     let action = &request.action;
                     let denied =
                         matches!(voice, EffectSource::Hidden(rule) if self.rules()[rule].effect == RuleEffect::Deny);
-                    tally.asking.push(Asking { action, resource, subject, pinned, denied, deciding, reason });
+                    tally.asking.push(AskedResource { action, resource, subject, pinned, denied, deciding, reason });
                 }
             }
         }

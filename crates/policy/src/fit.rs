@@ -3,7 +3,7 @@
 
 use crate::ArgvPattern;
 use portcullis_command::marks::{self, OpenExtent};
-use portcullis_command::verbs::{Between, OptionArity, family};
+use portcullis_command::verbs::{OptionArity, VerbGap, family};
 use portcullis_command::{base, hides_program};
 
 /// Whether a command is one of those that a rule means.
@@ -37,7 +37,7 @@ impl ArgvPattern {
         if program_key(program) != program_key(self.first()) {
             return Fit::No;
         }
-        let between = Between::of(program);
+        let between = VerbGap::of(program);
         let words = self.words();
         // How well the words of the pattern so far fit what stands before each place.
         let mut reached = vec![Fit::No; form.len() + 3];

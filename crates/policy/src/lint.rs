@@ -5,7 +5,7 @@ use std::fmt;
 use portcullis_base::{Timestamp, edits};
 use portcullis_contract::{Action, ResourceKind};
 
-use crate::literal::{Stray, stray};
+use crate::literal::{StrayWord, stray};
 use crate::{ArgvPattern, Layer, PathPattern, ResourcePattern, Rule, RuleEffect, RuleId, RuleSource, Scope, WORKSPACE};
 
 /// Letters by which a misspelt word may differ from the one that was meant.
@@ -185,8 +185,8 @@ fn within_reach(pattern: &PathPattern) -> bool {
 fn stray_words(pattern: &ArgvPattern, effect: RuleEffect) -> Option<Fault> {
     let shown = pattern.to_string();
     Some(match stray(pattern, effect)? {
-        Stray::Never(why) => Fault::Literal { pattern: shown, why },
-        Stray::Wildcard(why) => Fault::Wildcard { pattern: shown, why },
+        StrayWord::Never(why) => Fault::Literal { pattern: shown, why },
+        StrayWord::Wildcard(why) => Fault::Wildcard { pattern: shown, why },
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct PathMeaning {
 
 /// Why a resource needs a rule that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Classed {
+pub(crate) struct SpecialResource {
     pub(crate) class: BuiltIn,
     path: String,
     hits: Vec<PathMeaning>,
@@ -47,7 +47,7 @@ impl BuiltIn {
     }
 }
 
-impl Classed {
+impl SpecialResource {
     /// What an access is about, if a rule must name it. By the path alone where that is enough, so that no tool can
     /// forget to say it.
     pub(crate) fn of(request: &AccessRequest, resource: &Resource, subject: &Subject) -> Option<Self> {
@@ -138,7 +138,7 @@ mod tests {
     fn is_named(pattern: &str, path: &str) -> bool {
         let resource = Resource::path(path, path);
         let request = AccessRequest::new(Action::new("write"), resource.clone(), RiskSet::from([Risk::Write]));
-        let classed = Classed::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
+        let classed = SpecialResource::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
         classed.is_named_by(&ResourcePattern::Path(vec![PathPattern::parse(pattern).expect("a pattern")]))
     }
 
@@ -147,7 +147,7 @@ mod tests {
         let class = ResourceClass::RunsLater(".git/hooks/".to_owned());
         let resource = Resource::path("/workspace/bare/hooks/update", "x").classed(Some(class));
         let request = AccessRequest::new(Action::new("write"), resource.clone(), RiskSet::from([Risk::Write]));
-        let classed = Classed::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
+        let classed = SpecialResource::of(&request, &resource, &Subject::of(&resource)).expect("it is a place");
         let named = |text: &str| {
             classed.is_named_by(&ResourcePattern::Path(vec![PathPattern::parse(text).expect("a pattern")]))
         };
@@ -160,7 +160,7 @@ mod tests {
         let named = |pattern: &str, path: &str| {
             let resource = Resource::path(path, path).classed(Some(ResourceClass::Secret("x".to_owned())));
             let request = AccessRequest::new(Action::new("read"), resource.clone(), RiskSet::from([Risk::Read]));
-            let classed = Classed::of(&request, &resource, &Subject::of(&resource)).expect("it is a secret");
+            let classed = SpecialResource::of(&request, &resource, &Subject::of(&resource)).expect("it is a secret");
             classed.is_named_by(&ResourcePattern::Path(vec![PathPattern::parse(pattern).expect("a pattern")]))
         };
         for (pattern, path) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
-use portcullis_event::facts::{BY_FLAG, PermissionAsked, Replied, Reply};
+use portcullis_event::facts::{AskReplied, BY_FLAG, PermissionAsked, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
 use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
@@ -108,7 +108,7 @@ impl Runtime {
             _ => None,
         };
         let actor = Actor::user(&answer.approver);
-        let fact = Replied {
+        let fact = AskReplied {
             ask_id: ask,
             reply: answer.reply,
             approver: answer.approver.clone(),

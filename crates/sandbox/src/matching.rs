@@ -48,7 +48,7 @@ pub struct MatchedPlace {
 
 /// A file with more than one name, one of which is a match or lies in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Linked {
+pub struct LinkedFile {
     /// That name, as a virtual path.
     pub path: String,
     pub object: (u64, u64),
@@ -58,7 +58,7 @@ pub struct Linked {
 ///
 /// # Errors
 /// As [`find`].
-pub fn linked(table: &MountTable, wanted: &impl PlaceMatcher) -> io::Result<Vec<Linked>> {
+pub fn linked(table: &MountTable, wanted: &impl PlaceMatcher) -> io::Result<Vec<LinkedFile>> {
     Ok(first(table, wanted)?.linked)
 }
 
@@ -104,7 +104,7 @@ struct Walk<'w, W> {
     known: HashSet<(String, PathBuf)>,
     /// Files with more than one name that are among the finds, by number.
     names: HashMap<u64, Vec<(Identity, usize)>>,
-    linked: Vec<Linked>,
+    linked: Vec<LinkedFile>,
     left: usize,
     buffer: Vec<u8>,
 }
@@ -211,7 +211,7 @@ impl<'w, W: PlaceMatcher> Walk<'w, W> {
             self.add(here, which, &stat);
         }
         if stat.st_nlink > 1 {
-            self.linked.push(Linked { path: here.path.clone(), object: (stat.st_dev, stat.st_ino) });
+            self.linked.push(LinkedFile { path: here.path.clone(), object: (stat.st_dev, stat.st_ino) });
             self.names.entry(stat.st_ino).or_default().push((Identity::of(&stat), which));
         }
     }

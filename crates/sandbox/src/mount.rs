@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::handle::Identity;
 use crate::hidden::HiddenPlaces;
-use crate::{FileError, Name, Resolved, VirtualPath};
+use crate::{FileError, Name, ResolvedPlace, VirtualPath};
 
 /// Configuration and rules of a workspace: readable, never the agent's to change.
 pub const CONFIG_DIR: &str = ".portcullis";
@@ -232,9 +232,9 @@ impl MountTable {
         self.mounts.iter().map(AsRef::as_ref)
     }
 
-    /// Finds the place `raw` names: see [`Resolved`]. Looks at metadata only and opens no content
+    /// Finds the place `raw` names: see [`ResolvedPlace`]. Looks at metadata only and opens no content
     /// (L37).
-    pub fn resolve(&self, raw: &str) -> Result<Resolved, FileError> {
+    pub fn resolve(&self, raw: &str) -> Result<ResolvedPlace, FileError> {
         crate::resolve::resolve(self, raw)
     }
 

@@ -28,7 +28,7 @@ const DEPTH_MAX: usize = 256;
 ///
 /// It is a name, not a right: every action opens it again from the mount's handle.
 #[derive(Debug, Clone)]
-pub struct Resolved {
+pub struct ResolvedPlace {
     mount: Arc<Mount>,
     names: Vec<Name>,
     path: VirtualPath,
@@ -39,7 +39,7 @@ pub struct Resolved {
     hidden: HiddenPlaces,
 }
 
-impl Resolved {
+impl ResolvedPlace {
     /// The canonical virtual path: key of locks, rules and baselines.
     #[must_use]
     pub fn path(&self) -> &VirtualPath {
@@ -101,7 +101,7 @@ impl Resolved {
     }
 }
 
-pub(crate) fn resolve(table: &MountTable, raw: &str) -> Result<Resolved, FileError> {
+pub(crate) fn resolve(table: &MountTable, raw: &str) -> Result<ResolvedPlace, FileError> {
     if raw.contains('\0') {
         return Err(PathFault::Nul.into());
     }
@@ -175,7 +175,7 @@ impl<'t> Walk<'t> {
         Ok(Self::in_mount(table, mount, todo))
     }
 
-    fn run(mut self) -> Result<Resolved, FileError> {
+    fn run(mut self) -> Result<ResolvedPlace, FileError> {
         self.table.hidden().check_mount(&self.mount)?;
         while let Some(step) = self.todo.pop_front() {
             match step {
@@ -190,12 +190,12 @@ impl<'t> Walk<'t> {
         Ok(self.done(Some(Kind::Directory)))
     }
 
-    fn done(self, kind: Option<Kind>) -> Resolved {
+    fn done(self, kind: Option<Kind>) -> ResolvedPlace {
         let path = self.path();
         let mut also = self.also;
         also.retain(|other| *other != path);
         let hidden = self.table.hidden().clone();
-        Resolved { mount: self.mount, names: self.names, path, kind, linked: self.linked, also, hidden }
+        ResolvedPlace { mount: self.mount, names: self.names, path, kind, linked: self.linked, also, hidden }
     }
 
     fn path(&self) -> VirtualPath {

@@ -45,7 +45,7 @@ pub fn is_git_folder(holds: impl Fn(&str) -> bool) -> bool {
 
 /// Something that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighted {
+pub struct SightedEntry {
     /// The virtual path of its mount.
     pub mount: String,
     /// From there to it; empty for the mount itself.
@@ -82,7 +82,7 @@ impl TreeIndex {
     ///
     /// # Errors
     /// If a mount cannot be listed.
-    pub fn look(&self, table: &MountTable) -> io::Result<Vec<Sighted>> {
+    pub fn look(&self, table: &MountTable) -> io::Result<Vec<SightedEntry>> {
         let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = Vec::new();
         for mount in table.mounts() {
@@ -268,9 +268,9 @@ impl TreeListing<'_> {
         Some(folder)
     }
 
-    fn gather(&self, folder: &ListedFolder, at: &mut PathBuf, out: &mut Vec<Sighted>) {
+    fn gather(&self, folder: &ListedFolder, at: &mut PathBuf, out: &mut Vec<SightedEntry>) {
         let mut add = |beneath: PathBuf, kind, git, has_unseen| {
-            out.push(Sighted { mount: self.mount.root().as_str().to_owned(), beneath, kind, git, has_unseen });
+            out.push(SightedEntry { mount: self.mount.root().as_str().to_owned(), beneath, kind, git, has_unseen });
         };
         if folder.has_unseen {
             add(at.clone(), Kind::Directory, false, true);

@@ -17,7 +17,7 @@ use crate::handle::{Entry, Identity, look, mode_of, mtime_of, open_file, reopen_
 use crate::parents::{Parents, split};
 use crate::read::read_opened;
 use crate::temp::Temp;
-use crate::{FileContent, FileError, Name, Resolved, TreeOwner, VirtualPath};
+use crate::{FileContent, FileError, Name, ResolvedPlace, TreeOwner, VirtualPath};
 
 /// What must be at the path for the write to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct WritePlan<'c> {
 /// The handles of a file that was replaced. With the last of them the file system gives its blocks
 /// back, which can take as long as the write did: drop it where nobody waits.
 #[derive(Debug, Default)]
-pub struct Replaced(#[expect(dead_code, reason = "held to be dropped")] Vec<File>);
+pub struct ReplacedFile(#[expect(dead_code, reason = "held to be dropped")] Vec<File>);
 
 /// A write that happened.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct WrittenFile {
     /// Whether the disk confirmed the new name. Without it the file is written and a power cut may
     /// still bring the old one back.
     pub synced: bool,
-    pub replaced: Replaced,
+    pub replaced: ReplacedFile,
 }
 
 /// How long a writer waits for others in the same directory; they hold the lock for one hash and
@@ -68,14 +68,14 @@ const SET_ID: u32 = 0o6000;
 
 /// Writes the file. On an error nothing has changed and nothing is left behind, except after
 /// [`FileError::Torn`].
-pub fn write_file(resolved: &Resolved, plan: &WritePlan<'_>) -> Result<WrittenFile, FileError> {
+pub fn write_file(resolved: &ResolvedPlace, plan: &WritePlan<'_>) -> Result<WrittenFile, FileError> {
     write_file_while(resolved, plan, || ()).map(|(written, ())| written)
 }
 
 /// The same, and does something else while the disk takes the content in: before the file is replaced, and for nothing
 /// if it then is not.
 pub fn write_file_while<T>(
-    resolved: &Resolved,
+    resolved: &ResolvedPlace,
     plan: &WritePlan<'_>,
     meanwhile: impl FnOnce() -> T,
 ) -> Result<(WrittenFile, T), FileError> {
@@ -118,14 +118,14 @@ pub fn write_file_while<T>(
 struct PlacedFile {
     before: Option<FileContent>,
     stat: Stat,
-    replaced: Replaced,
+    replaced: ReplacedFile,
 }
 
 struct Target<'a> {
     parents: &'a Parents<'a>,
     name: &'a Name,
     path: &'a VirtualPath,
-    resolved: &'a Resolved,
+    resolved: &'a ResolvedPlace,
 }
 
 impl Target<'_> {
@@ -158,7 +158,7 @@ impl Target<'_> {
             Err(Errno::EXIST) => Err(exists()),
             Err(other) => Err(self.io(other)),
         }?;
-        Ok((PlacedFile { before: None, stat, replaced: Replaced::default() }, made))
+        Ok((PlacedFile { before: None, stat, replaced: ReplacedFile::default() }, made))
     }
 
     fn overwrite<T>(
@@ -196,7 +196,7 @@ impl Target<'_> {
             let (file, _, before) = self.open_expected(expected, true)?;
             self.write_in_place(&file, content, &before.bytes)?;
             let stat = rustix::fs::fstat(&file).map_err(|e| self.io(e))?;
-            return Ok((PlacedFile { before: Some(before), stat, replaced: Replaced::default() }, made));
+            return Ok((PlacedFile { before: Some(before), stat, replaced: ReplacedFile::default() }, made));
         }
         let relabelled = |stat: &Stat| (stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
         if relabelled(&stat) != relabelled(&seen_stat) {
@@ -204,7 +204,7 @@ impl Target<'_> {
         }
         let stat = temp.stat().map_err(|e| self.io(e))?;
         temp.replace(self.name).map_err(|e| self.io(e))?;
-        Ok((PlacedFile { before: Some(before), stat, replaced: Replaced(vec![seen, file]) }, made))
+        Ok((PlacedFile { before: Some(before), stat, replaced: ReplacedFile(vec![seen, file]) }, made))
     }
 
     /// Opens the target, if it may be replaced.

@@ -184,7 +184,7 @@ impl Log<'_> {
         let mut answered: BTreeSet<AskId> = BTreeSet::new();
         for event in self.events {
             match &*event.body_ref() {
-                Body::Replied(replied) => {
+                Body::AskReplied(replied) => {
                     if !left.insert(replied.ask_id) {
                         self.breach("S10", format!("{} was answered after it was settled", replied.ask_id));
                     }
@@ -242,12 +242,12 @@ impl Log<'_> {
                     asks.insert(asked.ask_id, asked.intent_id);
                     all.entry(asked.intent_id).or_default().asked = true;
                 }
-                Body::Replied(replied) => {
+                Body::AskReplied(replied) => {
                     if let Some(intent) = asks.get(&replied.ask_id) {
                         all.entry(*intent).or_default().replied |= replied.reply.allows();
                     }
                 }
-                Body::Started(started) => {
+                Body::InvocationStarted(started) => {
                     let told = all.entry(started.intent_id).or_default();
                     told.starts += 1;
                     if !told.validated || !(told.allowed || told.replied) {

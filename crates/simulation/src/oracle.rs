@@ -123,7 +123,7 @@ impl Oracle {
             }
             let mut inner = self.lock();
             for event in &committed.events {
-                if let Body::Started(started) = &*event.body_ref() {
+                if let Body::InvocationStarted(started) = &*event.body_ref() {
                     inner.starts.insert(started.invocation_id, (started.intent_id, *worker));
                 }
             }

@@ -12,7 +12,7 @@ use portcullis_event::{CheckpointKey, Event, EventType};
 use portcullis_store::{
     ArtifactRow, AskFilter, AskRow, Checkpoint, Claim, Commit, Committed, Fairness, Head, Hit, Import, Imported,
     IntentRow, Lease, LeaseOwner, LivenessOracle, Log, Notices, OutboxEntry, Query, Queue, Record, RecordWrite,
-    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, Swept, WakeRow, Witness,
+    Records, Retain, Search, SessionKey, SessionSummary, Snapshot, StoreError, SweepResult, WakeRow, Witness,
 };
 use rusqlite::ErrorCode;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -486,7 +486,7 @@ impl Queue for SqliteStore {
         self.write(None, no_trace, move |tx| leases::claim_any(tx, &owner, limit, ttl, fairness)).await
     }
 
-    async fn sweep(&self) -> Result<Swept, StoreError> {
+    async fn sweep(&self) -> Result<SweepResult, StoreError> {
         self.write(None, no_trace, sweep::sweep).await
     }
 

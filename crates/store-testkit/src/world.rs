@@ -9,9 +9,9 @@ use portcullis_base::{
     WorkerId,
 };
 use portcullis_event::facts::{
-    AtRoot, Completed, Exit, InputValidated, IntentProposed, LookedUp, PermissionAsked, PermissionDecided, Plan,
-    Priority, Replied, Reply, Scheduled, SessionCreated, Stage, Started, ToolQueued, ToolUse, TouchedResource, Verdict,
-    WakeCancelled, WakeConsumed, WakeQueued,
+    AskReplied, AtRoot, Exit, InputValidated, IntentProposed, InvocationCompleted, InvocationStarted, LookedUp,
+    PermissionAsked, PermissionDecided, Plan, Priority, Reply, Scheduled, SessionCreated, Stage, ToolQueued, ToolUse,
+    TouchedResource, Verdict, WakeCancelled, WakeConsumed, WakeQueued,
 };
 use portcullis_event::{
     Actor, CheckpointKey, ContentFormat, ContentPart, Draft, EventBody, LOCAL_TENANT, Observed, Stamp,
@@ -219,7 +219,7 @@ impl World {
     #[must_use]
     pub fn started(&self, intent_id: IntentId) -> (InvocationId, Draft) {
         let invocation_id = InvocationId::make(&*self.ids, self.now());
-        let draft = self.draft(&Started {
+        let draft = self.draft(&InvocationStarted {
             invocation_id,
             intent_id,
             executor_id: "builtin:read@1".to_owned(),
@@ -251,7 +251,7 @@ impl World {
     /// `tool.invocation.completed`.
     #[must_use]
     pub fn completed(&self, intent_id: IntentId, invocation_id: InvocationId) -> Draft {
-        self.draft(&Completed {
+        self.draft(&InvocationCompleted {
             invocation_id,
             intent_id,
             exit: Exit::Ok,
@@ -428,7 +428,7 @@ impl World {
     /// `tool.permission.replied` to an ask.
     #[must_use]
     pub fn replied(&self, ask_id: AskId, reply: Reply) -> Draft {
-        self.draft(&Replied {
+        self.draft(&AskReplied {
             ask_id,
             reply,
             approver: "user:test".to_owned(),

@@ -69,7 +69,7 @@ pub enum StoreError {
         .file.display(),
         lost_with(.file)
     )]
-    Gone { file: PathBuf, how: Vanished },
+    Gone { file: PathBuf, how: FileLoss },
     /// The log of a session is not the one that was recorded: events are missing or other ones stand there. Nothing is
     /// written to it, for what it has done is not known.
     #[error(
@@ -123,13 +123,13 @@ impl StoreError {
 
 /// What became of a file that was in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vanished {
+pub enum FileLoss {
     Removed,
     /// Another file has its name.
     Replaced,
 }
 
-impl fmt::Display for Vanished {
+impl fmt::Display for FileLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Removed => "was removed",

@@ -58,13 +58,13 @@ impl RetentionLimit {
 }
 
 /// Every artifact of a tenant, and when its session was last written.
-pub struct Held {
+pub struct HeldArtifacts {
     rows: Vec<ArtifactRow>,
     /// `None`: the session is at work, or someone is asked about it; nothing of it goes.
     quiet_since: HashMap<SessionId, Option<Timestamp>>,
 }
 
-impl Held {
+impl HeldArtifacts {
     /// Reads all rows.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub struct PersistentShell {
 
 /// A command, and when its end was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EndedCommand {
+pub struct RecordedCommandEnd {
     #[serde(flatten)]
     pub fact: CommandFinished,
     pub updated_at: Timestamp,
@@ -48,7 +48,7 @@ pub struct Shell {
     newest_version: u64,
     persistent: Option<PersistentShell>,
     /// Newest first.
-    recent: VecDeque<EndedCommand>,
+    recent: VecDeque<RecordedCommandEnd>,
     /// Where the newest commands stand in the log, oldest first.
     places: VecDeque<(CommandId, u64)>,
 }
@@ -103,7 +103,7 @@ impl Shell {
             shell.last_command_at = Some(event.at);
             shell.updated_at = event.at;
         }
-        self.recent.push_front(EndedCommand { fact: fact.clone(), updated_at: event.at });
+        self.recent.push_front(RecordedCommandEnd { fact: fact.clone(), updated_at: event.at });
         self.recent.truncate(limits::RECENT_COMMANDS);
         self.places.push_back((fact.command.command_id, event.seq));
         if self.places.len() > limits::KNOWN_COMMANDS {
@@ -166,7 +166,7 @@ impl Shell {
     }
 
     /// The newest commands, newest first, at most [`limits::RECENT_COMMANDS`].
-    pub fn recent(&self) -> impl Iterator<Item = &EndedCommand> {
+    pub fn recent(&self) -> impl Iterator<Item = &RecordedCommandEnd> {
         self.recent.iter()
     }
 

@@ -10,7 +10,7 @@ use portcullis_base::{TenantId, Window, limits};
 use portcullis_contract::SpoolRef;
 use portcullis_contract::seam::SpoolSink;
 use portcullis_secret::{RedactingStream, Redactor};
-use portcullis_store::{ArtifactWriter, Artifacts, Stored};
+use portcullis_store::{ArtifactWriter, Artifacts, StoredBlob};
 use tokio::time::Instant;
 
 use crate::tasks::progress::Words;
@@ -248,7 +248,7 @@ pub(crate) struct CapturedStream {
 
 pub(crate) enum CapturedBytes {
     Inline(Arc<Vec<u8>>),
-    Stored(Stored),
+    Stored(StoredBlob),
     Lost(String),
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use portcullis_base::{Code, EffectRule, IncidentId, Phase, Recorded, Retry, SideEffect, SideEffectState, SideEffects};
 use portcullis_contract::seam::{self, FailureParts, KeptEvidence};
 use portcullis_contract::{Content, ShellFact, UserText};
-use portcullis_event::facts::{Capture, Completed, Exit};
+use portcullis_event::facts::{Capture, Exit, InvocationCompleted};
 use portcullis_event::{EventBody as _, Observed, Permission, SandboxFact};
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ pub(crate) fn normalize(session: &SessionShared, raw: RawResult, facts: &mut App
     names.mask_effects(&mut side_effects);
     let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let intent = &invocation.authorized.validated.visible.intent;
-    let completed = Completed {
+    let completed = InvocationCompleted {
         invocation_id: invocation.id,
         intent_id: intent.id,
         exit: meaning.exit,
@@ -292,10 +292,14 @@ fn record_defect(session: &SessionShared, facts: &mut Append, text: &str) {
 
 /// Changes the `completed` of the call at hand, which is written but not yet durable: it and the
 /// observation must say the same.
-pub(crate) fn amend_completed(session: &SessionShared, facts: &mut Append, amend: impl FnOnce(&mut Completed)) {
-    let kind = Completed::KIND;
+pub(crate) fn amend_completed(
+    session: &SessionShared,
+    facts: &mut Append,
+    amend: impl FnOnce(&mut InvocationCompleted),
+) {
+    let kind = InvocationCompleted::KIND;
     if let Some(draft) = facts.events.iter_mut().rfind(|draft| draft.kind == kind)
-        && let Ok(mut completed) = serde_json::from_str::<Completed>(&draft.payload)
+        && let Ok(mut completed) = serde_json::from_str::<InvocationCompleted>(&draft.payload)
     {
         amend(&mut completed);
         *draft = session.redraft(draft, &completed);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use portcullis_base::{Code, InvocationId, MessageId, SessionId, limits};
 use portcullis_contract::{Concurrency, Tool, seam};
-use portcullis_event::facts::{Plan, Scheduled, Started};
+use portcullis_event::facts::{InvocationStarted, Plan, Scheduled};
 use portcullis_store::{LockKey, StoreError};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -355,7 +355,7 @@ fn note_start(session: &SessionShared, authorized: &Authorized, planned: &Planne
     let plan = Plan { invocation_id: *id, concurrency: concurrency.to_owned(), timeout_ms };
     let keys = keys.iter().map(|lock| lock.key.clone()).collect();
     session.note(facts, intent.turn_id, &Scheduled { intent_id: intent.id, plan, queue_pos: *queue_pos, keys });
-    let started = Started {
+    let started = InvocationStarted {
         invocation_id: *id,
         intent_id: intent.id,
         executor_id: seam::executor(tool).to_string(),

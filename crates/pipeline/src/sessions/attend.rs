@@ -9,10 +9,10 @@ use std::sync::Arc;
 use portcullis_base::{
     AskId, Code, IntentId, Phase, Reason, Recorded, SessionId, SideEffects, TenantId, TurnId, WorkerId,
 };
-use portcullis_event::facts::{Closing, InputConsumed, InputError, InputValidated, Recovered, Stage};
+use portcullis_event::facts::{CallRecovered, Closing, InputConsumed, InputError, InputValidated, Stage};
 use portcullis_event::{AskState, IntentState, Observed, fold};
 use portcullis_secret::{Aad, Sealed};
-use portcullis_store::{Before, HostLiveness, LockKey, StoreError};
+use portcullis_store::{HostLiveness, LockKey, PreviousLease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::start;
@@ -266,7 +266,11 @@ impl Session {
         shared.void_held(&entry, &mut facts);
         if let Some(invocation_id) = intent.invocation_id {
             let decision = "outcome_unknown".to_owned();
-            shared.note(&mut facts, entry.turn_id, &Recovered { invocation_id, intent_id: intent.intent_id, decision });
+            shared.note(
+                &mut facts,
+                entry.turn_id,
+                &CallRecovered { invocation_id, intent_id: intent.intent_id, decision },
+            );
         }
         let mut observed = blank(shared, &entry, Phase::Execute, Code::OutcomeUnknown);
         observed.invocation_id = intent.invocation_id;
@@ -413,7 +417,7 @@ impl SessionShared {
     pub(crate) fn give_back(&self, keys: &[String], changing: bool, facts: &mut Append) {
         let location = self.gate.location;
         let locks = keys.iter().map(|key| LockKey { location, key: key.clone() });
-        if changing && self.lease.before == Before::RanOut {
+        if changing && self.lease.before == PreviousLease::RanOut {
             self.gate.grace.lost(keys, &*self.gate.clock);
             facts.linger.extend(locks);
         } else {

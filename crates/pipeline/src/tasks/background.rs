@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portcullis_base::{Code, Phase, QueuedWakeId, Recorded, SideEffects, TaskId, Trust, TurnId, canonical_json};
 use portcullis_contract::{Interrupt, seam};
-use portcullis_event::facts::{Backgrounded, Exit, Priority, Recovered, TaskCompleted, WakeQueued};
+use portcullis_event::facts::{CallRecovered, Exit, InvocationBackgrounded, Priority, TaskCompleted, WakeQueued};
 use portcullis_event::{ContentFormat, ContentPart, Observed, fold};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -47,7 +47,7 @@ pub(crate) fn go_on(session: &Arc<SessionShared>, away: DetachedCall, mut facts:
     let keys_freed = semantics.interrupt == Interrupt::Detach;
     let longest = Duration::from_millis(semantics.timeout.max_ms);
     let turn_id = invocation.authorized.validated.visible.intent.turn_id;
-    let fact = Backgrounded { invocation_id: invocation.id, task_id: place.id, wake: how.wake, keys_freed };
+    let fact = InvocationBackgrounded { invocation_id: invocation.id, task_id: place.id, wake: how.wake, keys_freed };
     session.note(&mut facts, turn_id, &fact);
     let observed = observation(session, &invocation, &running, place.id);
 
@@ -199,7 +199,7 @@ impl Session {
             let turn_id = open.turn_id.unwrap_or(TurnId::from_u128(0));
             let mut facts = Append::new();
             let decision = "outcome_unknown".to_owned();
-            let recovered = Recovered { invocation_id: open.invocation_id, intent_id: task.intent_id, decision };
+            let recovered = CallRecovered { invocation_id: open.invocation_id, intent_id: task.intent_id, decision };
             shared.note(&mut facts, turn_id, &recovered);
             let summary = "the process that ran this task ended before it could say how it went; look at what it \
                            would have changed before trying again";

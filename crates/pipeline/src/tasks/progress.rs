@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_base::{IntentId, InvocationId, SessionId, TurnId, limits};
-use portcullis_event::facts::Progressed;
+use portcullis_event::facts::InvocationProgressed;
 use portcullis_secret::Redactor;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -127,7 +127,7 @@ pub(crate) async fn write_checkpoints(
             text = newest.take() => text,
         };
         let mut facts = Append::new();
-        session.note(&mut facts, turn_id, &Progressed { invocation_id, checkpoint });
+        session.note(&mut facts, turn_id, &InvocationProgressed { invocation_id, checkpoint });
         if let Err(halt) = session.flush(facts).await {
             // The call goes on: its end is what must be kept, and will say so if it cannot be.
             tracing::warn!(session = %session.key.session, "a checkpoint of a call was not kept: {halt}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::common::{Process, World, change, look, observed, parked};
 use portcullis_base::{Code, Phase, SideEffectState};
-use portcullis_contract::{DefaultPolicy, ExecutorId, ExecutorKind, Face, Semantics, Tool};
+use portcullis_contract::{ChoiceFace, DefaultPolicy, ExecutorId, ExecutorKind, Semantics, Tool};
 use portcullis_event::Body;
 use portcullis_event::facts::{PermissionAsked, Reply};
 use portcullis_store::AskFilter;
@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The face itself would be allowed everything: nothing of it may count.
-fn face() -> Face {
-    Face {
+fn face() -> ChoiceFace {
+    ChoiceFace {
         description: "Does one of several things.".to_owned(),
         semantics: Semantics { default_policy: DefaultPolicy::Allow, ..Semantics::mutating() },
         executor: ExecutorId { kind: ExecutorKind::Builtin, id: "test.many".to_owned(), impl_version: "1".to_owned() },

@@ -184,18 +184,18 @@ fn words(events: &[Event]) -> BTreeMap<IntentId, String> {
                 asks.insert(b.ask_id, b.intent_id);
                 Some((b.intent_id, 'a'))
             }
-            Body::Replied(b) => asks.get(&b.ask_id).map(|id| (*id, 'r')),
+            Body::AskReplied(b) => asks.get(&b.ask_id).map(|id| (*id, 'r')),
             Body::AskClosed(b) => asks.get(&b.ask_id).map(|id| (*id, 'c')),
             Body::Scheduled(b) => Some((b.intent_id, 'q')),
-            Body::Started(b) => {
+            Body::InvocationStarted(b) => {
                 started.insert(b.invocation_id, b.intent_id);
                 Some((b.intent_id, 's'))
             }
-            Body::Progressed(b) => started.get(&b.invocation_id).map(|id| (*id, 'g')),
-            Body::Backgrounded(b) => started.get(&b.invocation_id).map(|id| (*id, 'b')),
+            Body::InvocationProgressed(b) => started.get(&b.invocation_id).map(|id| (*id, 'g')),
+            Body::InvocationBackgrounded(b) => started.get(&b.invocation_id).map(|id| (*id, 'b')),
             Body::TaskCompleted(b) => Some((b.intent_id, 't')),
-            Body::Completed(b) => Some((b.intent_id, 'd')),
-            Body::Recovered(b) => Some((b.intent_id, 'u')),
+            Body::InvocationCompleted(b) => Some((b.intent_id, 'd')),
+            Body::CallRecovered(b) => Some((b.intent_id, 'u')),
             Body::ArtifactStored(b) => b.intent_id.map(|id| (id, 'x')),
             Body::Observed(b) => Some((b.intent_id, 'E')),
             _ => None,

@@ -157,7 +157,7 @@ async fn l19_a_call_that_goes_into_the_background_has_one_observation_and_its_ta
     let expected: Vec<(String, usize)> = of.iter().zip([0, 0, 1, 1, 1]).map(|(k, n)| ((*k).to_owned(), n)).collect();
     assert_eq!(appends(&world, &of).await, expected, "two appends: the observation, and the end with its wake");
     let completed = world.events().await.into_iter().find_map(|event| match event.body() {
-        Body::Completed(fact) => Some(fact),
+        Body::InvocationCompleted(fact) => Some(fact),
         _ => None,
     });
     assert_eq!(completed.expect("a fact").side_effects.items.len(), 2, "all that it did");

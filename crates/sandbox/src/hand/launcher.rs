@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::cgroup::Cgroup;
 use super::disk::{Disks, FreeSpace, Statvfs};
-use super::plan::{Bind, BindAccess, Hold, Output, Plan, Source, Stdin, Tmp};
+use super::plan::{Bind, BindAccess, OnUnheld, Output, Plan, Source, Stdin, Tmp};
 use super::posture::Layers;
 use super::probe::{self, Probed};
 use super::running::{Running, WatchedGuard};
@@ -117,7 +117,7 @@ impl Launcher {
                 Attempt::Failed(failed) => failed,
             };
             // Something was there when we probed and is not now: with less, if the plan allows it.
-            let Failed { step, errno, .. } = failed;
+            let LaunchStepFailure { step, errno, .. } = failed;
             let Some(layer) = probe::absent(step, errno) else { return Err(failed.into_error(&plan)) };
             posture.missing.push(probe::describe(layer, step, errno));
             match layer {
@@ -149,7 +149,7 @@ impl Launcher {
             Some(Ok(made)) => Some(made),
             Some(Err(why)) => {
                 let errno = why.raw_os_error().unwrap_or_default();
-                return Ok(Attempt::Failed(Failed { step: Step::CgroupJoin, errno, index: 0 }));
+                return Ok(Attempt::Failed(LaunchStepFailure { step: Step::CgroupJoin, errno, index: 0 }));
             }
         };
         let (orders, handles) = orders(plan, layers, cgroup.is_some());
@@ -176,7 +176,9 @@ impl Launcher {
         let running = Running::new(spawned, posture.clone(), cgroup).map_err(launcher("watching it"))?;
         match running.report().await.map_err(launcher("its report"))? {
             Some(Report::Started) => Ok(Attempt::Runs(Box::new(running.with(unheld, watched, disk)))),
-            Some(Report::Failed { step, errno, index }) => Ok(Attempt::Failed(Failed { step, errno, index })),
+            Some(Report::Failed { step, errno, index }) => {
+                Ok(Attempt::Failed(LaunchStepFailure { step, errno, index }))
+            }
             Some(Report::Exited { .. }) | None => {
                 Err(launcher("its report")(io::Error::other("it ended without a word")))
             }
@@ -186,16 +188,16 @@ impl Launcher {
 
 enum Attempt {
     Runs(Box<Running>),
-    Failed(Failed),
+    Failed(LaunchStepFailure),
 }
 
-struct Failed {
+struct LaunchStepFailure {
     step: Step,
     errno: i32,
     index: u32,
 }
 
-impl Failed {
+impl LaunchStepFailure {
     fn into_error(self, plan: &Plan) -> LaunchError {
         let why = io::Error::from_raw_os_error(self.errno);
         match self.step {
@@ -254,7 +256,7 @@ fn unheld(plan: &Plan, layers: Layers) -> Result<Vec<Unheld>, CannotHold> {
     let mut must: Vec<Unheld> = view.masks.iter().cloned().map(Unheld::Mask).collect();
     let mut may: Vec<Unheld> = view.empty.iter().cloned().map(Unheld::Empty).collect();
     for guard in &view.guards {
-        let to = if guard.hold == Hold::Must { &mut must } else { &mut may };
+        let to = if guard.hold == OnUnheld::Must { &mut must } else { &mut may };
         to.push(Unheld::Guard(guard.place.clone()));
     }
     // Landlock only adds: a writable tree has no read-only part. Without it nothing is read-only.

@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 use super::cgroup::Cgroup;
 use super::control::{Request, TARGET_MAIN, TARGET_OTHERS, TARGET_TREE};
 use super::disk::DiskWatch;
-use super::spawn::Spawned;
+use super::spawn::SpawnedLauncher;
 use super::watch::watch;
 use super::wire::{REPORT_BYTES, Report};
 use super::{Posture, Unheld};
@@ -55,7 +55,7 @@ pub enum Target {
 /// Dropping it kills the whole tree.
 #[derive(Debug)]
 pub struct Running {
-    inner: Spawned,
+    inner: SpawnedLauncher,
     socket: AsyncFd<OwnedFd>,
     pidfd: AsyncFd<OwnedFd>,
     posture: Posture,
@@ -68,7 +68,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub(super) fn new(mut inner: Spawned, posture: Posture, cgroup: Option<Cgroup>) -> io::Result<Self> {
+    pub(super) fn new(mut inner: SpawnedLauncher, posture: Posture, cgroup: Option<Cgroup>) -> io::Result<Self> {
         inner.cgroup = cgroup;
         let socket = watch(inner.socket.try_clone()?)?;
         let pidfd = watch(inner.pidfd.try_clone()?)?;

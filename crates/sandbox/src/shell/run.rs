@@ -54,7 +54,7 @@ impl Sink for () {
 
 /// A command that is over, in a shell that lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedLine {
     pub report: Report,
     /// It was stopped.
     pub interrupted: bool,
@@ -62,7 +62,7 @@ pub struct Finished {
 
 /// The shell is gone, and with it what its command had not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Died {
+pub struct ShellDied {
     pub ended: ProcessEnd,
     /// Because its command was to stop and did not.
     pub interrupted: bool,
@@ -166,7 +166,7 @@ impl Shell {
         command: &[u8],
         sink: &mut dyn Sink,
         stop: impl Future<Output = ()>,
-    ) -> Result<Finished, Died> {
+    ) -> Result<FinishedLine, ShellDied> {
         let token = Token::fresh(&*self.entropy);
         let lines = self.program.lines(command, &token);
         let mut finished = self.say(&lines, token, sink, stop).await?;
@@ -197,7 +197,7 @@ impl Shell {
         token: Token,
         sink: &mut dyn Sink,
         stop: impl Future<Output = ()>,
-    ) -> Result<Finished, Died> {
+    ) -> Result<FinishedLine, ShellDied> {
         let mut frames = Frames::new(token);
         let (mut said, mut listens) = (0, true);
         let mut stage = Stage::Runs;
@@ -236,13 +236,13 @@ impl Shell {
         match report {
             Some(report) => {
                 self.pipes.rest(&mut piece, sink);
-                Ok(Finished { report, interrupted })
+                Ok(FinishedLine { report, interrupted })
             }
             None => {
                 self.running.kill_tree();
                 let ended = self.ended().await;
                 self.pipes.rest(&mut piece, sink);
-                Err(Died { ended, interrupted })
+                Err(ShellDied { ended, interrupted })
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::handle::{Identity, kind_of, reopen_dir};
 use crate::hidden::HiddenPlaces;
 use crate::parents::open_beneath;
 use crate::read::FileStat;
-use crate::{FileError, Kind, Mount, MountTable, Name, Resolved, VirtualPath};
+use crate::{FileError, Kind, Mount, MountTable, Name, ResolvedPlace, VirtualPath};
 
 /// A directory, held open as long as work in it waits.
 pub(super) struct WalkDir {
@@ -30,7 +30,7 @@ pub(super) struct WalkDir {
 
 impl WalkDir {
     /// The directory that a walk of `resolved` begins in: `names` beneath its mount.
-    pub(super) fn start(resolved: &Resolved, names: &[Name]) -> Result<Self, FileError> {
+    pub(super) fn start(resolved: &ResolvedPlace, names: &[Name]) -> Result<Self, FileError> {
         let dir = open_beneath(resolved, names)?;
         let path = names.iter().fold(resolved.mount().root().clone(), |path, name| path.join(name));
         let fd = reopen_dir(&dir).map_err(|e| FileError::io(&path, e))?.into();

@@ -15,7 +15,7 @@ use super::entry::WalkDir;
 use super::list::Item;
 use crate::handle::{Identity, kind_of, open_child_dir};
 use crate::hidden::HiddenPlaces;
-use crate::{Kind, Name, Resolved};
+use crate::{Kind, Name, ResolvedPlace};
 
 const FILE: &str = ".gitignore";
 
@@ -53,7 +53,7 @@ impl Ignores {
 }
 
 /// The rules that hold for the directory `names` beneath the mount, from the files above it.
-pub(super) fn above(resolved: &Resolved, names: &[Name]) -> Option<Arc<Ignores>> {
+pub(super) fn above(resolved: &ResolvedPlace, names: &[Name]) -> Option<Arc<Ignores>> {
     let mut dir = resolved.mount().dir().try_clone().ok()?;
     let mut found = None;
     for (depth, name) in names.iter().enumerate() {

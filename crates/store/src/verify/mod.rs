@@ -14,7 +14,7 @@ use portcullis_base::{Digest, EventId, SessionId, TenantId};
 use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType, ledger_of};
 
 pub use artifacts::verify_artifacts;
-pub use erased::Erased;
+pub use erased::ErasedEvents;
 pub use fault::{LogFault, Proof};
 pub use made::{NamedArtifacts, is_made};
 
@@ -27,7 +27,7 @@ const WAITING: usize = 100_000;
 
 /// What a walk over one log found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedLog {
     pub session: SessionId,
     /// The last seq that holds.
     pub last_seq: u64,
@@ -41,7 +41,7 @@ pub struct Verified {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     /// Every log, the ledger among them.
-    pub logs: Vec<Verified>,
+    pub logs: Vec<VerifiedLog>,
     /// Where the ledger stands now: what to save for the next time.
     pub ledger_head: Option<(u64, Digest)>,
     /// Everything that does not hold, the faults in `logs` included.
@@ -70,12 +70,12 @@ struct Statement {
 /// Verifies one log: chain, head and checkpoints, in pages.
 ///
 /// # Errors
-/// If the store cannot be read at all. A damaged log is no error: it is [`Verified::fault`].
+/// If the store cannot be read at all. A damaged log is no error: it is [`VerifiedLog::fault`].
 pub async fn verify_session(
     store: &dyn Store,
     key: SessionKey,
     checkpoint_key: Option<&CheckpointKey>,
-) -> Result<Verified, StoreError> {
+) -> Result<VerifiedLog, StoreError> {
     verify_session_seen(store, key, checkpoint_key, &|_| {}).await
 }
 
@@ -88,7 +88,7 @@ pub async fn verify_session_seen(
     key: SessionKey,
     checkpoint_key: Option<&CheckpointKey>,
     seen: VerifyProgress<'_>,
-) -> Result<Verified, StoreError> {
+) -> Result<VerifiedLog, StoreError> {
     let walked = walk(store, key, checkpoint_key, &[], &mut |_| seen(1)).await?;
     Ok(walked.verified)
 }
@@ -96,8 +96,8 @@ pub async fn verify_session_seen(
 /// Hears how many events more were verified.
 pub type VerifyProgress<'a> = &'a (dyn Fn(u64) + Sync);
 
-struct Walked {
-    verified: Verified,
+struct WalkedLog {
+    verified: VerifiedLog,
     newest_checkpoint: Option<u64>,
     /// Statements that do not hold.
     contradicted: Vec<LogFault>,
@@ -110,13 +110,13 @@ async fn walk(
     checkpoint_key: Option<&CheckpointKey>,
     said: &[Statement],
     visit: &mut (dyn FnMut(&Event) + Send),
-) -> Result<Walked, StoreError> {
+) -> Result<WalkedLog, StoreError> {
     let session = key.session;
     // In this order: a log that grows meanwhile then always reaches past what was said of it.
     let checkpoints = store.checkpoints(key).await?;
     let head = store.head(key).await?;
     let mut chain = Chain::start(session);
-    let mut erased = Erased::default();
+    let mut erased = ErasedEvents::default();
     let mut fault = None;
     let mut contradicted = Vec::new();
     let mut said = said.iter().peekable();
@@ -204,9 +204,9 @@ async fn walk(
         None if chain.seq() == 0 => Proof::Empty,
         None => Proof::Consistent,
     };
-    Ok(Walked {
+    Ok(WalkedLog {
         newest_checkpoint: checkpoints.last().map(|c| c.seq),
-        verified: Verified { session, last_seq: chain.seq(), proof, fault },
+        verified: VerifiedLog { session, last_seq: chain.seq(), proof, fault },
         contradicted,
     })
 }
@@ -408,7 +408,7 @@ pub async fn verify_tenant_seen(
 }
 
 impl Audit {
-    fn note(&mut self, walked: Walked) {
+    fn note(&mut self, walked: WalkedLog) {
         self.faults.extend(walked.verified.fault.clone());
         self.faults.extend(walked.contradicted);
         self.logs.push(walked.verified);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use portcullis_base::{ArtifactId, ArtifactKind, ArtifactRef, Clock as _, Digest, Trust};
 use portcullis_store::{
-    ArtifactRow, Held, Log as _, MemoryStore, ORPHAN_GRACE, Queue as _, Retain, Retention, RetentionLimit, SessionKey,
+    ArtifactRow, HeldArtifacts, Log as _, MemoryStore, ORPHAN_GRACE, Queue as _, Retain, Retention, RetentionLimit,
+    SessionKey,
 };
 use portcullis_store_testkit::World;
 
@@ -30,7 +31,7 @@ async fn named(world: &World, store: &MemoryStore, key: SessionKey, artifacts: &
 
 async fn taken(world: &World, store: &MemoryStore, policy: Retention) -> Vec<(u128, RetentionLimit)> {
     let now = world.clock.now();
-    let held = Held::read(store, world.tenant, now).await.expect("read");
+    let held = HeldArtifacts::read(store, world.tenant, now).await.expect("read");
     held.expired(&policy, now).into_iter().map(|(row, why)| (row.artifact.id.as_u128(), why)).collect()
 }
 
@@ -85,7 +86,7 @@ async fn bytes_go_after_the_grace_and_only_if_no_other_row_has_them() {
     store.retain(world.tenant, bury(&[1, 2])).await.expect("buried");
     let freeable = async || -> Vec<u128> {
         let now = world.clock.now();
-        let held = Held::read(&store, world.tenant, now).await.expect("read");
+        let held = HeldArtifacts::read(&store, world.tenant, now).await.expect("read");
         held.freeable(now).iter().map(|row| row.artifact.id.as_u128()).collect()
     };
     assert_eq!(freeable().await, [0u128; 0]);

@@ -63,7 +63,7 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn resolve(&self, text: &str) -> Result<sandbox::Resolved, FileError> {
+    fn resolve(&self, text: &str) -> Result<sandbox::ResolvedPlace, FileError> {
         self.mounts.resolve(&place_text(self.cwd, text))
     }
 

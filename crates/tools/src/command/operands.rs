@@ -26,7 +26,11 @@ pub(super) fn place_text(cwd: &VirtualPath, raw: &str) -> String {
 }
 
 /// The place that an operand names. `None` if a program can only be told that nothing is there.
-pub(super) fn look(mounts: &MountTable, cwd: &VirtualPath, raw: &str) -> Result<Option<sandbox::Resolved>, FileError> {
+pub(super) fn look(
+    mounts: &MountTable,
+    cwd: &VirtualPath,
+    raw: &str,
+) -> Result<Option<sandbox::ResolvedPlace>, FileError> {
     if raw.is_empty() {
         return Ok(None);
     }
@@ -40,7 +44,7 @@ pub(super) fn look(mounts: &MountTable, cwd: &VirtualPath, raw: &str) -> Result<
 
 /// Refuses what would make a program wait for ever, and what holds secrets under another name: the line was refused if
 /// it had named that itself. `opens`: it is opened, whatever the program.
-fn openable(stage: &Stage, place: &sandbox::Resolved, opens: bool) -> Result<(), Precondition> {
+fn openable(stage: &Stage, place: &sandbox::ResolvedPlace, opens: bool) -> Result<(), Precondition> {
     if !opens && ONLY_LOOK.contains(&stage.program()) {
         return Ok(());
     }
@@ -66,7 +70,7 @@ impl DecidedPlaces {
         Self(resources.into_iter().map(|resource| resource.canonical.clone()).collect())
     }
 
-    pub(super) fn holds(&self, place: &sandbox::Resolved) -> Result<(), FileError> {
+    pub(super) fn holds(&self, place: &sandbox::ResolvedPlace) -> Result<(), FileError> {
         if self.0.contains(place.path().as_str()) {
             return Ok(());
         }
@@ -222,7 +226,7 @@ pub(super) struct Words {
 
 impl Outlook<'_> {
     /// The place that an operand names, if it is one that was decided on.
-    pub(super) fn place(&self, raw: &str) -> Result<Option<sandbox::Resolved>, FileError> {
+    pub(super) fn place(&self, raw: &str) -> Result<Option<sandbox::ResolvedPlace>, FileError> {
         let place = look(self.mounts, self.cwd, raw)?;
         if let Some(place) = &place {
             self.decided.holds(place)?;
@@ -231,7 +235,7 @@ impl Outlook<'_> {
     }
 
     /// The place of `< FILE`, which is opened whatever the program is.
-    pub(super) fn input(&self, stage: &Stage, raw: &str) -> Result<Option<sandbox::Resolved>, Precondition> {
+    pub(super) fn input(&self, stage: &Stage, raw: &str) -> Result<Option<sandbox::ResolvedPlace>, Precondition> {
         let place = self.place(raw).map_err(precondition)?;
         if let Some(place) = &place {
             openable(stage, place, true)?;
@@ -311,7 +315,7 @@ impl Outlook<'_> {
     }
 
     /// The same place from the working directory, if both lie in one mount.
-    fn relative(&self, place: &sandbox::Resolved) -> Option<String> {
+    fn relative(&self, place: &sandbox::ResolvedPlace) -> Option<String> {
         let cwd = self.mounts.resolve(self.cwd.as_str()).ok()?;
         if cwd.mount().root() != place.mount().root() {
             return None;

@@ -41,7 +41,7 @@ impl FileTools {
     /// Writes a file with `write`. What was open before is open afterwards, and so is what was not there.
     pub(super) fn writing<T>(
         &self,
-        place: &sandbox::Resolved,
+        place: &sandbox::ResolvedPlace,
         write: impl FnOnce() -> Result<(sandbox::WrittenFile, T), ToolFailure>,
     ) -> Result<(sandbox::WrittenFile, T), ToolFailure> {
         let canonical = place.path().as_str();

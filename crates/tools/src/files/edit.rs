@@ -123,7 +123,7 @@ struct Edit {
 }
 
 fn work_out(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     baseline: Option<Baseline>,
     input: &EditInput,
     coverage: CoverageRule,
@@ -147,7 +147,7 @@ fn work_out(
 /// L62. A hunk is more than its match where a line end goes: the line it pulls in must be known too,
 /// for afterwards the joined line counts as read.
 fn require_read(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     old: &TextFile,
     baseline: &Baseline,
     replacement: &Replacement,
@@ -167,7 +167,7 @@ fn require_read(
     }
 }
 
-fn cannot_edit(place: &sandbox::Resolved, error: &EditError, old_string: &str) -> Precondition {
+fn cannot_edit(place: &sandbox::ResolvedPlace, error: &EditError, old_string: &str) -> Precondition {
     let mut text = format!("`{}`: {error}", shown(place));
     if let Some((marker, _)) = markers(old_string).into_iter().next() {
         text.push_str(&format!(
@@ -224,7 +224,7 @@ fn edit(
 /// How the baseline moves. An edit in very many places does not list them all, for an event must stay
 /// small: then the whole file stays known, or has to be read again.
 fn fact(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     before: Digest,
     written: &WrittenFile,
     total_lines: u64,

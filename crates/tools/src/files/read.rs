@@ -215,7 +215,7 @@ pub(super) fn tool(parts: Arc<FileTools>) -> Result<Tool, BuildError> {
 
 async fn read(
     input: ReadInput,
-    place: sandbox::Resolved,
+    place: sandbox::ResolvedPlace,
     rules: PathRules,
     context: ToolContext,
 ) -> Result<ReadOutput, ToolFailure> {
@@ -235,7 +235,7 @@ async fn read(
 }
 
 fn read_medium(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     mime: &'static str,
     content: FileContent,
     context: &ToolContext,
@@ -250,7 +250,7 @@ fn read_medium(
 }
 
 fn read_text(
-    place: &sandbox::Resolved,
+    place: &sandbox::ResolvedPlace,
     content: FileContent,
     (wanted, limits): (ReadRange, &PageLimits),
     rules: &PathRules,
@@ -286,7 +286,7 @@ fn masked(text: TextFile, rules: &PathRules) -> TextFile {
     masked.filter(|masked| masked.line_count() == text.line_count()).unwrap_or(text)
 }
 
-fn output(place: &sandbox::Resolved, sha256: Digest, size: u64, page: Page) -> ReadOutput {
+fn output(place: &sandbox::ResolvedPlace, sha256: Digest, size: u64, page: Page) -> ReadOutput {
     ReadOutput { path: shown(place).to_owned(), sha256: sha256.to_string(), size, page: Some(page), media: None }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_sandbox::hand::{Bind, BindAccess, Guard, Hold, Source};
+use portcullis_sandbox::hand::{Bind, BindAccess, Guard, OnUnheld, Source};
 
 use super::Hand;
 use super::view::{ViewPlaces, join};
@@ -53,7 +53,7 @@ pub(super) fn of(hand: &Hand, shown: &ViewPlaces) -> Vec<Guard> {
         }));
         for rest in beneath.iter().filter(|rest| is_plain(mount.host.as_deref(), rest)) {
             let places = mount.places.iter().map(|place| join(place, rest));
-            guards.extend(places.map(|place| Guard { place, hold: Hold::IfPossible }));
+            guards.extend(places.map(|place| Guard { place, hold: OnUnheld::IfPossible }));
         }
     }
     guards

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use portcullis_contract::{ToolContext, ToolFailure};
 use portcullis_event::fold::RUNS_LATER;
 use portcullis_policy::places::{self, LaterPlace, PLACES, PlaceKind};
-use portcullis_sandbox::hand::{Guard, Hold};
-use portcullis_sandbox::host_way::{HostWay, Spot, host_way};
-use portcullis_sandbox::tree::{Object, Sighted, object_at};
+use portcullis_sandbox::hand::{Guard, OnUnheld};
+use portcullis_sandbox::host_way::{HostWay, MountSpot, host_way};
+use portcullis_sandbox::tree::{Object, SightedEntry, object_at};
 use portcullis_sandbox::{Kind, MountTable};
 
 use super::view::{ViewPlaces, join};
@@ -70,7 +70,7 @@ impl Hand {
     ///
     /// # Errors
     /// If a mount cannot be listed.
-    pub(crate) async fn sighted(&self) -> Result<Arc<Vec<Sighted>>, ToolFailure> {
+    pub(crate) async fn sighted(&self) -> Result<Arc<Vec<SightedEntry>>, ToolFailure> {
         let hand = self.clone();
         let looked = crate::off_thread(move || hand.0.tree.look(hand.mounts())).await;
         looked.map(Arc::new).map_err(|error| {
@@ -80,7 +80,7 @@ impl Hand {
     }
 
     /// What of it runs later.
-    pub(super) fn later(&self, sighted: &[Sighted]) -> Later {
+    pub(super) fn later(&self, sighted: &[SightedEntry]) -> Later {
         let settings = self.settings();
         let homes = settings.homes.iter().chain(settings.host.as_ref().map(|host| &host.home));
         Later::of(self.mounts(), homes.cloned().collect(), sighted)
@@ -92,7 +92,7 @@ impl Hand {
     }
 
     /// Whether there is a place that a command launched with `since` could change.
-    pub(crate) fn places_changed(&self, since: &Later, sighted: &[Sighted]) -> bool {
+    pub(crate) fn places_changed(&self, since: &Later, sighted: &[SightedEntry]) -> bool {
         self.later(sighted).new_since(since).next().is_some()
     }
 
@@ -115,17 +115,17 @@ pub(crate) fn outermost(paths: &mut Vec<PathBuf>) {
 }
 
 impl Later {
-    pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[Sighted]) -> Self {
+    pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[SightedEntry]) -> Self {
         let mut gather = Gather { table, homes, later: Self::default(), git: git::VisitedConfig::default() };
         for mount in table.mounts() {
-            let here: Vec<&Sighted> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
+            let here: Vec<&SightedEntry> = sighted.iter().filter(|one| one.mount == mount.root().as_str()).collect();
             let roots: HashSet<&Path> = here
                 .iter()
                 .filter(|one| one.beneath.ends_with(".git"))
                 .filter_map(|one| one.beneath.parent())
                 .collect();
             for one in &here {
-                gather.take(&Spot { mount, beneath: one.beneath.clone() }, one, &roots);
+                gather.take(&MountSpot { mount, beneath: one.beneath.clone() }, one, &roots);
             }
         }
         gather.later
@@ -157,7 +157,7 @@ impl Later {
         let over = found.len().saturating_sub(GUARDS_MAX) + self.over;
         found.truncate(GUARDS_MAX);
         let guards = found.into_iter().flat_map(|(mount, beneath)| {
-            shown.places_of(mount, beneath).map(|place| Guard { place, hold: Hold::IfPossible })
+            shown.places_of(mount, beneath).map(|place| Guard { place, hold: OnUnheld::IfPossible })
         });
         (guards.collect(), over)
     }
@@ -185,7 +185,7 @@ pub(super) struct Gather<'t> {
 }
 
 impl<'t> Gather<'t> {
-    fn take(&mut self, spot: &Spot<'t>, one: &Sighted, roots: &HashSet<&Path>) {
+    fn take(&mut self, spot: &MountSpot<'t>, one: &SightedEntry, roots: &HashSet<&Path>) {
         if one.git {
             git::repository(self, spot, None);
             return;
@@ -197,7 +197,7 @@ impl<'t> Gather<'t> {
         let name = one.beneath.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let folder = one.beneath.parent().unwrap_or(Path::new(""));
         let filled = folder.iter().any(|part| FILLED.iter().any(|filled| part == *filled));
-        let from = Spot { mount: spot.mount, beneath: folder.to_owned() };
+        let from = MountSpot { mount: spot.mount, beneath: folder.to_owned() };
         for place in PLACES.iter().filter(|place| place.is_kept() && place.is_begun_by(name)) {
             let way = || join(Path::new(name), &place.names().skip(1).collect::<PathBuf>());
             match place.kind {
@@ -221,14 +221,24 @@ impl<'t> Gather<'t> {
     }
 
     /// Guards what a path leads to, and watches each link on the way. Gives what stands at its end.
-    pub(super) fn follow(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> Option<Spot<'t>> {
+    pub(super) fn follow(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> Option<MountSpot<'t>> {
         let end = self.expect(from, name, place)?;
         self.add(&end, place, true);
         Some(end)
     }
 
     /// The same without a guard.
-    pub(super) fn expect(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> Option<Spot<'t>> {
+    pub(super) fn expect(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> Option<MountSpot<'t>> {
         let (end, would_be) = self.go(from, name, place);
         if let Some(spot) = would_be {
             self.later.unmade.insert(at(&spot), place);
@@ -237,11 +247,21 @@ impl<'t> Gather<'t> {
     }
 
     /// The same where nothing is expected if nothing is there.
-    pub(super) fn watch(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> Option<Spot<'t>> {
+    pub(super) fn watch(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> Option<MountSpot<'t>> {
         self.go(from, name, place).0
     }
 
-    fn go(&mut self, from: &Spot<'t>, name: &Path, place: &'static LaterPlace) -> (Option<Spot<'t>>, Option<Spot<'t>>) {
+    fn go(
+        &mut self,
+        from: &MountSpot<'t>,
+        name: &Path,
+        place: &'static LaterPlace,
+    ) -> (Option<MountSpot<'t>>, Option<MountSpot<'t>>) {
         let HostWay { links, end, would_be } = host_way(self.table, from, name);
         for link in &links {
             self.add(link, place, false);
@@ -251,12 +271,12 @@ impl<'t> Gather<'t> {
         (end.filter(|end| by_its_name || !self.is_hidden(end)), would_be)
     }
 
-    fn is_hidden(&self, spot: &Spot<'t>) -> bool {
+    fn is_hidden(&self, spot: &MountSpot<'t>) -> bool {
         let path = join(spot.mount.root().as_str().as_ref(), &spot.beneath);
         path.to_str().is_some_and(|path| self.table.resolve(path).is_err())
     }
 
-    pub(super) fn add(&mut self, spot: &Spot<'t>, place: &'static LaterPlace, guarded: bool) {
+    pub(super) fn add(&mut self, spot: &MountSpot<'t>, place: &'static LaterPlace, guarded: bool) {
         let Some(object) = object_at(spot.mount, &spot.beneath) else { return };
         let found = self.later.found.entry(at(spot)).or_insert(ExistingPlace { object, guarded, place });
         if guarded && !found.guarded {
@@ -270,7 +290,7 @@ impl<'t> Gather<'t> {
     }
 }
 
-pub(super) fn at(spot: &Spot<'_>) -> MountedPath {
+pub(super) fn at(spot: &MountSpot<'_>) -> MountedPath {
     (spot.mount.root().as_str().to_owned(), spot.beneath.clone())
 }
 

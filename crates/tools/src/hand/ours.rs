@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_contract::ToolFailure;
-use portcullis_sandbox::hand::{Guard, Hold, Step, can_change, way_to};
+use portcullis_sandbox::hand::{Guard, OnUnheld, Step, can_change, way_to};
 
 use super::Hand;
 use super::view::{ViewPlaces, join};
@@ -33,7 +33,7 @@ pub(super) fn held(hand: &Hand, shown: &ViewPlaces) -> Result<Vec<Guard>, ToolFa
                 }
                 for place in mount.places.iter().map(|place| join(place, rest)) {
                     if !guards.iter().any(|guard| guard.place == place) {
-                        guards.push(Guard { place, hold: Hold::Must });
+                        guards.push(Guard { place, hold: OnUnheld::Must });
                     }
                 }
             }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 use portcullis_contract::{Caller, Resource, ToolFailure};
 use portcullis_sandbox::matching::{self, MatchedPlace, PlaceMatcher};
-use portcullis_sandbox::tree::Sighted;
+use portcullis_sandbox::tree::SightedEntry;
 use portcullis_secret::file_names;
 
 use super::fold::{PLACES_MAX, fold};
@@ -111,7 +111,7 @@ impl Hand {
         caller: &Caller,
         masks: &Masks,
         since: &Emptied,
-        sighted: Arc<Vec<Sighted>>,
+        sighted: Arc<Vec<SightedEntry>>,
     ) -> Result<bool, ToolFailure> {
         let now = self.emptied(caller, masks, &[], sighted).await?;
         let key = |one: &MatchedPlace| (one.mount.clone(), one.beneath.clone(), one.object);
@@ -125,13 +125,13 @@ impl Hand {
         caller: &Caller,
         masks: &Masks,
         decided: &[Resource],
-        sighted: Arc<Vec<Sighted>>,
+        sighted: Arc<Vec<SightedEntry>>,
     ) -> Result<Emptied, ToolFailure> {
         let decided: HashSet<String> =
             decided.iter().filter(|one| one.class.is_some()).map(|one| one.canonical.clone()).collect();
         // Most trees have none, and need no other thread to say so.
         let may_be =
-            |one: &Sighted| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(file_names::may_be_secret);
+            |one: &SightedEntry| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(file_names::may_be_secret);
         if !sighted.iter().any(|one| !one.git && may_be(one)) {
             return Ok(Emptied::default());
         }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_base::{Effect, EffectSet};
-use portcullis_contract::{BuildError, Face, Reshape, Semantics, Tool, ToolName};
+use portcullis_contract::{BuildError, ChoiceFace, Reshape, Semantics, Tool, ToolName};
 use serde_json::{Map, Value};
 
 use crate::command::ReadHand;
@@ -67,7 +67,7 @@ pub fn sandbox_tools(parts: SandboxTools) -> Result<BTreeMap<ToolName, Tool>, Bu
     actions.insert("stat", stat::tool(parts.files(), places.clone())?);
     actions.insert("mkdir", mkdir::tool(parts.files(), places)?);
     actions.insert("inspect", describe::inspect(parts.hand.clone())?);
-    let face = Face {
+    let face = ChoiceFace {
         description: EXECUTE.to_owned(),
         semantics: Semantics { effects: EffectSet::from([Effect::SandboxExecute]), ..Semantics::mutating() },
         executor: executor("sandbox_execute"),

@@ -72,7 +72,7 @@ pub(super) fn tool(parts: Arc<FileTools>, places: MountNames) -> Result<Tool, Bu
 }
 
 /// Something must stand there.
-fn there(place: sandbox::Resolved) -> Result<sandbox::Resolved, FileError> {
+fn there(place: sandbox::ResolvedPlace) -> Result<sandbox::ResolvedPlace, FileError> {
     match place.kind() {
         Some(_) => Ok(place),
         None => Err(FileError::NotFound { path: place.path().clone() }),

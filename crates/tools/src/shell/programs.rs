@@ -113,7 +113,7 @@ fn is_interpreter(program: &str) -> bool {
 fn file(place: &str, from: &LookupStart<'_>, runs: bool) -> Option<(String, String)> {
     if let Ok(found) = from.places.mounts.resolve(place) {
         let runnable =
-            |found: &sandbox::Resolved| !runs || sandbox::stat(found).is_ok_and(|stat| stat.mode & 0o111 != 0);
+            |found: &sandbox::ResolvedPlace| !runs || sandbox::stat(found).is_ok_and(|stat| stat.mode & 0o111 != 0);
         let found = Some(found).filter(|found| found.kind() == Some(Kind::File) && runnable(found))?;
         return Some((found.path().as_str().to_owned(), sandbox::identity(&found).ok()?));
     }

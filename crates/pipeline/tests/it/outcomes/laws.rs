@@ -66,11 +66,11 @@ async fn l07_every_record_carries_the_ids_the_runner_gave() {
                 invocations.push(b.plan.invocation_id);
                 b.intent_id
             }
-            Body::Started(b) => {
+            Body::InvocationStarted(b) => {
                 invocations.push(b.invocation_id);
                 b.intent_id
             }
-            Body::Completed(b) => {
+            Body::InvocationCompleted(b) => {
                 invocations.push(b.invocation_id);
                 b.intent_id
             }
@@ -121,7 +121,7 @@ async fn l21_s08_the_executor_finds_its_own_start_in_the_log() {
         async move {
             let events = store.read(key, 0, 1_000).await.expect("read");
             let mine = |event: &&Event| match event.body() {
-                Body::Started(started) => started.invocation_id == context.invocation_id(),
+                Body::InvocationStarted(started) => started.invocation_id == context.invocation_id(),
                 _ => false,
             };
             let started = events.iter().find(mine).map(|event| event.append_id);
@@ -207,7 +207,7 @@ async fn l21_l22_phases_tell_the_truth() {
             .iter()
             .map(Event::body)
             .filter(|body| match body {
-                Body::Started(b) => b.intent_id == id,
+                Body::InvocationStarted(b) => b.intent_id == id,
                 Body::PermissionDecided(b) => b.intent_id == id,
                 Body::InputValidated(b) => b.intent_id == id,
                 Body::PermissionAsked(b) => b.intent_id == id,
@@ -222,7 +222,7 @@ async fn l21_l22_phases_tell_the_truth() {
         let facts = of(seen.intent_id);
         let (phase, code) = (seen.phase.known().expect("known"), seen.code.known().expect("known"));
         assert!(code.row().phases.contains(&phase), "{code} with {phase}");
-        let has_started = facts.iter().any(|b| matches!(b, Body::Started(_)));
+        let has_started = facts.iter().any(|b| matches!(b, Body::InvocationStarted(_)));
         if phase == Phase::Execute && code != Code::SandboxUnavailable {
             assert!(has_started, "{code} in {phase} without a start");
         }
@@ -279,7 +279,7 @@ async fn l23_the_number_of_commits_is_the_promised_one() {
     let mut done = std::collections::BTreeSet::new();
     for event in world.events().await {
         match event.body() {
-            Body::Completed(b) => {
+            Body::InvocationCompleted(b) => {
                 done.insert(b.intent_id);
             }
             Body::Observed(b) if b.invocation_id.is_some() => assert!(done.contains(&b.intent_id)),

@@ -13,7 +13,7 @@ use portcullis_contract::{
 use portcullis_event::fold::Shell;
 use portcullis_pipeline::Environment;
 use portcullis_sandbox::hand::{DiskBreach, Exit};
-use portcullis_sandbox::shell::{Died, Finished, Report, Stream};
+use portcullis_sandbox::shell::{FinishedLine, Report, ShellDied, Stream};
 use portcullis_sandbox::{Kind, VirtualPath};
 use portcullis_secret::SecretText;
 use schemars::JsonSchema;
@@ -115,7 +115,7 @@ impl Drop for Busy<'_> {
 /// A command that is over, however it ended.
 struct FinishedCommand {
     command_id: Option<CommandId>,
-    outcome: Result<Finished, Died>,
+    outcome: Result<FinishedLine, ShellDied>,
     stdout: SpoolRef,
     stderr: SpoolRef,
     captured: CaptureHandle,
@@ -135,7 +135,7 @@ impl FinishedCommand {
     fn exit_code(&self) -> Option<i32> {
         match &self.outcome {
             Ok(done) => Some(i32::from(done.report.status)),
-            Err(Died { ended, interrupted: false }) => match ended.exit {
+            Err(ShellDied { ended, interrupted: false }) => match ended.exit {
                 Exit::Code(code) => Some(code),
                 Exit::Signal(_) => None,
             },

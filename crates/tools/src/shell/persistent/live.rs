@@ -8,7 +8,7 @@ use std::time::Duration;
 use portcullis_base::{Clock, SessionId, ShellId, Timestamp};
 use portcullis_pipeline::ShellBook;
 use portcullis_sandbox::hand::{DiskBreach, Exit, Posture};
-use portcullis_sandbox::shell::{Died, Finished, Program, Shell, Sink};
+use portcullis_sandbox::shell::{FinishedLine, Program, Shell, ShellDied, Sink};
 use portcullis_secret::SecretText;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ struct Order {
 
 /// How a command ended, and what it was captured with.
 pub(super) struct Outcome {
-    pub(super) end: Result<Finished, Died>,
+    pub(super) end: Result<FinishedLine, ShellDied>,
     pub(super) sink: Box<dyn ReturnableSink>,
     /// Guarded places, in the view, that are there since this command, besides those that run later.
     pub(super) appeared: Vec<PathBuf>,
