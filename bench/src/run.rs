@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use portcullis::harness::{Crew, Post, Settings, Unwatched, Worker, WorkerSettings};
+use portcullis::harness::{Crew, NoWatcher, Post, Settings, Worker, WorkerSettings};
 use portcullis::{
     Agent, AgentParts, AskAnswer, CancellationToken, DefaultPolicy, Reply, Runtime, Semantics, SessionId, SystemClock,
     SystemIds, Tool,
@@ -138,7 +138,7 @@ async fn replied() -> Result<Row> {
         let agent = runtime.agent(AgentParts {
             model: Arc::new(AtOnce::new(1, make, Arc::clone(&store))?),
             settings: Settings { directive: false, ..Settings::default() },
-            watcher: Arc::new(Unwatched),
+            watcher: Arc::new(NoWatcher),
             entropy: Arc::new(SystemIds::new()),
             sandbox: "isolated".to_owned(),
         });

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
-use portcullis::harness::{Settings, Unwatched, WakeStop, Woken};
+use portcullis::harness::{NoWatcher, Settings, WakeStop, Woken};
 use portcullis::model::{
     Answer, AnswerPart, Call, DeltaSink, Model, ModelError, ModelName, Request, Stop, ToolSpec, Usage,
 };
@@ -132,7 +132,7 @@ async fn wake(calls: usize, prepare: impl Fn(&Path) -> Result<()>, make: Make) -
     let agent = runtime.agent(AgentParts {
         model: model.clone(),
         settings: Settings { max_turns_per_wake: u32::try_from(calls)? + 2, directive: false, ..Settings::default() },
-        watcher: Arc::new(Unwatched),
+        watcher: Arc::new(NoWatcher),
         entropy: Arc::new(SystemIds::new()),
         sandbox: "isolated".to_owned(),
     });

@@ -24,7 +24,7 @@ use crate::home::{self, Home};
 use crate::ours;
 use crate::project::ProjectRules;
 use crate::telemetry::endpoint;
-use crate::trust::Unreadable;
+use crate::trust::UnreadableTrust;
 use crate::values::{duration, size, span};
 
 /// Tokens that one answer may be limited to. Fewer hold no call; no model is known that writes more.
@@ -259,7 +259,7 @@ impl Settings {
     }
 
     /// A record of trust of this workspace's rules that says nothing.
-    pub fn unreadable_trust(&self, workspace: &Path) -> anyhow::Result<Option<Unreadable>> {
+    pub fn unreadable_trust(&self, workspace: &Path) -> anyhow::Result<Option<UnreadableTrust>> {
         Ok(ProjectRules::load(&self.home, workspace)?.unreadable)
     }
 

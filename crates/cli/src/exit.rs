@@ -118,7 +118,7 @@ pub fn report(term: &Term, outcome: anyhow::Result<ExitKind>) -> ExitCode {
         Err(error) if error.is::<ReaderLeft>() => ExitKind::Done,
         Err(error) => {
             let (line, (ended, internal)) = (one_line(&error), ended_by(&error));
-            if term.json && !error.is::<Streamed>() {
+            if term.json && !error.is::<StreamedError>() {
                 // Nobody is left to be told that nobody can be told; the line for a person follows.
                 let _ = term.document(&error_document(&line, ended, code_of(&error)));
             }
@@ -135,15 +135,15 @@ pub fn report(term: &Term, outcome: anyhow::Result<ExitKind>) -> ExitCode {
 
 /// An error that programs were told of as the last document of their stream.
 #[derive(Debug)]
-struct Streamed(anyhow::Error);
+struct StreamedError(anyhow::Error);
 
-impl fmt::Display for Streamed {
+impl fmt::Display for StreamedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::error::Error for Streamed {
+impl std::error::Error for StreamedError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(self.0.as_ref())
     }
@@ -160,7 +160,7 @@ pub fn streamed(term: &Term, mut last: Value, error: anyhow::Error) -> anyhow::E
     last["error"] = told["error"].take();
     // Nobody is left to be told that nobody can be told; the line for a person follows.
     let _ = term.document(&last);
-    Streamed(error).into()
+    StreamedError(error).into()
 }
 
 /// What a program reads in place of a result.

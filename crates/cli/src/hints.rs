@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use portcullis::harness::ServeFault;
-use portcullis::model::{Failure, ModelError, Setting};
+use portcullis::model::{Failure, ModelError, ModelSetting};
 use portcullis::{GrantError, Refused, RuntimeError};
 use portcullis_base::{Code, IsolationLevel, Recorded};
 use portcullis_event::{Body, Observed};
@@ -138,12 +138,12 @@ fn of_refusal(refused: &Refused) -> Option<&'static str> {
 
 fn of_model(error: &ModelError) -> Option<&'static str> {
     match (error.setting, error.failure) {
-        (Some(Setting::ModelOrServer), _) => Some(
+        (Some(ModelSetting::ModelOrServer), _) => Some(
             "give --model PROVIDER/MODEL, or --base-url URL for a server of your own; `portcullis demo` needs no model",
         ),
-        (Some(Setting::Model), _) => Some("name one with --model"),
-        (Some(Setting::Server), _) => Some("give the address of a server of your own with --base-url URL"),
-        (Some(Setting::Script), _) => Some("name it with --model scripted:FILE"),
+        (Some(ModelSetting::Model), _) => Some("name one with --model"),
+        (Some(ModelSetting::Server), _) => Some("give the address of a server of your own with --base-url URL"),
+        (Some(ModelSetting::Script), _) => Some("name it with --model scripted:FILE"),
         (None, Failure::ScriptExhausted) => Some("or leave out --strict-script"),
         (None, _) => None,
     }
@@ -196,7 +196,7 @@ mod tests {
             (of(&StoreError::Terminated(SessionId::from_u128(1))), "sessions new"),
             (of(&GrantError::Unknown(GrantId::from_u128(1))), "portcullis grants"),
             (of(&Refused::WhichOne(Vec::new())), "--request"),
-            (of(&ModelError::new(Failure::Config, "x").mended_by(Setting::ModelOrServer)), "portcullis demo"),
+            (of(&ModelError::new(Failure::Config, "x").mended_by(ModelSetting::ModelOrServer)), "portcullis demo"),
             (of(&ModelError::new(Failure::ScriptExhausted, "x")), "--strict-script"),
         ];
         for (hint, word) in hints {

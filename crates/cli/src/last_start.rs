@@ -26,11 +26,11 @@ const SHOWN: usize = 300;
 struct LastStart {
     network: Option<String>,
     /// By the provider's name.
-    providers: BTreeMap<String, Sent>,
+    providers: BTreeMap<String, SentTo>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Sent {
+struct SentTo {
     /// `None`: the provider's own.
     address: Option<String>,
     /// The variable that held the key.
@@ -146,7 +146,7 @@ pub fn remember(settings: &Settings, now: &Destination) -> anyhow::Result<()> {
     let before = load(settings);
     let mut seen = before.clone();
     let key = now.key_variable.map(str::to_owned);
-    seen.providers.insert(now.provider.to_owned(), Sent { address, key });
+    seen.providers.insert(now.provider.to_owned(), SentTo { address, key });
     keep(settings, &before, &seen)
 }
 

@@ -18,7 +18,7 @@ use crate::dead_rules::REACHES;
 use crate::exit::{ExitKind, UnreadableFile, failed, usage};
 use crate::project::rules_of;
 use crate::render::{self, BOLD, Term, exact, styled};
-use crate::trust::{self, Trusted};
+use crate::trust::{self, TrustRecord};
 use crate::world::{World, call_session, offering, workspace};
 use crate::{ask_view, backtest, call, example_input, mapped, person};
 
@@ -207,7 +207,7 @@ fn trust(file: &Path, globals: &Globals, term: &Term) -> anyhow::Result<ExitKind
         return Err(usage(text));
     }
     let (sha256, by, at) = (file_hash(&text), person::login(), SystemClock::new().now());
-    trust::keep(&settings.home, &Trusted { file: path.clone(), sha256, by, at })?;
+    trust::keep(&settings.home, &TrustRecord { file: path.clone(), sha256, by, at })?;
     let allows: Vec<&Rule> = rules.iter().filter(|rule| rule.effect == RuleEffect::Allow).collect();
     if term.json {
         let ids: Vec<String> = allows.iter().map(|rule| rule.id.to_string()).collect();

@@ -7,7 +7,7 @@ use portcullis_policy::{EnterprisePolicy, Layer, Rule, RuleEffect};
 use crate::config::{parse_project, parse_user_rules, project_file, read, read_project};
 use crate::exit::UnreadableFile;
 use crate::home::Home;
-use crate::trust::{self, Unreadable};
+use crate::trust::{self, UnreadableTrust};
 
 /// A project's rules, and whether the user trusts exactly this text of them.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct ProjectRules {
     pub rules: Vec<Rule>,
     pub trusted: bool,
     /// Why nobody can tell whether it is: it is not, then.
-    pub unreadable: Option<Unreadable>,
+    pub unreadable: Option<UnreadableTrust>,
 }
 
 impl ProjectRules {

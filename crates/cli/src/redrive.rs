@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{CallSeen, Redrive, Redriven};
+use portcullis::harness::{CallSeen, Redrive, RedriveResult};
 use serde_json::json;
 
 use crate::args::ReplayArgs;
@@ -31,7 +31,7 @@ pub async fn run(world: &World, args: &ReplayArgs, term: &Term) -> anyhow::Resul
         render::count(done.requests, "request"),
         render::count(done.calls, "call")
     );
-    let Redriven { requests, calls, last_seq, diverged } = &done;
+    let RedriveResult { requests, calls, last_seq, diverged } = &done;
     if term.json {
         term.document(&json!({
             "session_id": args.session,

@@ -43,7 +43,7 @@ pub async fn run(
     let contents = contents_of(world, Some(session)).await?;
     let waiting =
         world.store.asks(LOCAL_TENANT, AskFilter { session: Some(session), pending: true }).await?.len() as u64;
-    let stays = Stays::of(world, session).await?;
+    let stays = ErasureRemains::of(world, session).await?;
     if !yes {
         confirm(session, (head.last_seq, contents.len(), waiting), &stays, term)?;
     }
@@ -96,7 +96,7 @@ pub async fn run(
 }
 
 /// What an erasure does not reach, as far as this program knows of it.
-struct Stays {
+struct ErasureRemains {
     /// Its log in evidence that `audit export` put into the data folder.
     copies: Vec<PathBuf>,
     /// Allows that were remembered in it, for itself or for its project, and are in force.
@@ -105,7 +105,7 @@ struct Stays {
     forks: Vec<SessionId>,
 }
 
-impl Stays {
+impl ErasureRemains {
     async fn of(world: &World, session: SessionId) -> anyhow::Result<Self> {
         let mut given = HashSet::new();
         world
@@ -157,7 +157,7 @@ fn copies(evidence: &Path, session: SessionId) -> Vec<PathBuf> {
 fn confirm(
     session: SessionId,
     (events, contents, waiting): (u64, usize, u64),
-    stays: &Stays,
+    stays: &ErasureRemains,
     term: &Term,
 ) -> anyhow::Result<()> {
     let left = stays.words();

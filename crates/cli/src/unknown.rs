@@ -15,20 +15,20 @@ use crate::render::{self, Term, safe_line};
 use crate::world::{World, key};
 
 /// One such call.
-struct Unknown {
+struct UnknownCall {
     session: SessionId,
     invocation: InvocationId,
     row: Option<IntentRow>,
 }
 
 /// Those of a session.
-async fn of(world: &World, session: SessionId) -> anyhow::Result<Vec<Unknown>> {
+async fn of(world: &World, session: SessionId) -> anyhow::Result<Vec<UnknownCall>> {
     let state = folded(&*world.store, key(session)).await?;
     if state.progress.unknown.is_empty() {
         return Ok(Vec::new());
     }
     let rows = world.store.intents(key(session), false).await?;
-    let found = state.progress.unknown.iter().map(|invocation| Unknown {
+    let found = state.progress.unknown.iter().map(|invocation| UnknownCall {
         session,
         invocation: *invocation,
         row: rows.iter().find(|row| row.invocation_id == Some(*invocation)).cloned(),
@@ -67,7 +67,7 @@ pub async fn list(world: &World, session: Option<SessionId>, term: &Term) -> any
         term.note("no call has an unknown outcome");
         return Ok(());
     }
-    let line = |call: &Unknown| {
+    let line = |call: &UnknownCall| {
         let tool = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| safe_line(&row.tool, 40));
         let intent = call.row.as_ref().map_or_else(|| "-".to_owned(), |row| row.intent_id.to_string());
         vec![call.invocation.to_string(), tool, intent, call.session.to_string()]

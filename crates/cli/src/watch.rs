@@ -30,7 +30,7 @@ use crate::world::{LOOK_AGAIN, World};
 const BESIDES: &[Choice] = &[Choice::No, Choice::Skip, Choice::Leave];
 
 /// What ends a wait.
-enum Woke {
+enum WatchEvent {
     Changed,
     Typed(Input, Instant),
     Left,
@@ -83,16 +83,16 @@ pub async fn run(world: &World, term: &Term) -> anyhow::Result<ExitKind> {
             watch.hinted = false;
         }
         match watch.wait().await {
-            Woke::Left => return Ok(ExitKind::Done),
-            Woke::Typed(Input::Char('q'), _) => return Ok(ExitKind::Done),
-            Woke::Typed(..) => watch.hint("nothing new waits for an answer; q leaves"),
-            Woke::Changed => {}
+            WatchEvent::Left => return Ok(ExitKind::Done),
+            WatchEvent::Typed(Input::Char('q'), _) => return Ok(ExitKind::Done),
+            WatchEvent::Typed(..) => watch.hint("nothing new waits for an answer; q leaves"),
+            WatchEvent::Changed => {}
         }
     }
 }
 
 impl Watch<'_> {
-    async fn wait(&mut self) -> Woke {
+    async fn wait(&mut self) -> WatchEvent {
         // Without a terminal nobody types, and that there is no input ends nothing.
         let typed = async {
             match &mut self.typed {
@@ -101,10 +101,10 @@ impl Watch<'_> {
             }
         };
         tokio::select! {
-            changed = self.changes.changed() => if changed.is_ok() { Woke::Changed } else { Woke::Left },
-            () = tokio::time::sleep(LOOK_AGAIN) => Woke::Changed,
-            input = typed => input.map_or(Woke::Left, |(input, at)| Woke::Typed(input, at)),
-            _ = self.interrupts.recv() => Woke::Left,
+            changed = self.changes.changed() => if changed.is_ok() { WatchEvent::Changed } else { WatchEvent::Left },
+            () = tokio::time::sleep(LOOK_AGAIN) => WatchEvent::Changed,
+            input = typed => input.map_or(WatchEvent::Left, |(input, at)| WatchEvent::Typed(input, at)),
+            _ = self.interrupts.recv() => WatchEvent::Left,
         }
     }
 
@@ -133,10 +133,10 @@ impl Watch<'_> {
         self.page(&mut sheet, &first)?;
         loop {
             let (input, at) = match self.wait().await {
-                Woke::Left => return Ok(false),
-                Woke::Typed(input, at) => (input, at),
+                WatchEvent::Left => return Ok(false),
+                WatchEvent::Typed(input, at) => (input, at),
                 // Someone else may have answered it.
-                Woke::Changed => {
+                WatchEvent::Changed => {
                     let now = Ask::load(self.world, sheet.whole.ask.row.ask_id).await?;
                     if now.is_pending() {
                         continue;

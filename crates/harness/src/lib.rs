@@ -13,8 +13,8 @@ mod wake;
 mod worker;
 
 pub use context::BASE_PROMPT;
-pub use live::{LiveEvent, Unwatched, Watcher};
-pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, Redriven};
+pub use live::{LiveEvent, NoWatcher, Watcher};
+pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, RedriveResult};
 pub use settings::{Guidance, Settings};
 pub use wake::{Extras, Harness, KnownTalks, Limit, NoExtras, SuggestedCall, WakeEnd, WakeStop, Woken};
 pub use worker::{

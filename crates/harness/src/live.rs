@@ -61,9 +61,9 @@ pub trait Watcher: Send + Sync {
 }
 
 /// Nobody watches.
-pub struct Unwatched;
+pub struct NoWatcher;
 
-impl Watcher for Unwatched {
+impl Watcher for NoWatcher {
     fn see(&self, _live: LiveEvent<'_>) {}
 }
 

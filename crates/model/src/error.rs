@@ -82,7 +82,7 @@ impl Failure {
 
 /// A setting that would mend a failure. How it is given is for the program that has the settings to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Setting {
+pub enum ModelSetting {
     /// Neither a model nor a server is named anywhere.
     ModelOrServer,
     /// The name of a model.
@@ -104,7 +104,7 @@ pub struct ModelError {
     /// What the provider asked us to wait.
     pub retry_after: Option<Duration>,
     /// The setting to change, where one would mend it.
-    pub setting: Option<Setting>,
+    pub setting: Option<ModelSetting>,
 }
 
 impl ModelError {
@@ -116,7 +116,7 @@ impl ModelError {
 
     /// The same, mended by a setting.
     #[must_use]
-    pub fn mended_by(self, setting: Setting) -> Self {
+    pub fn mended_by(self, setting: ModelSetting) -> Self {
         Self { setting: Some(setting), ..self }
     }
 }

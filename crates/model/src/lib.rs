@@ -33,7 +33,7 @@ pub use answer::{Answer, AnswerPart, Call, Delta, Opaque, Stop, Usage};
 #[cfg(feature = "http")]
 pub use catalog::{AtHand, Catalog, ChosenModel, Destination, ModelSettings, key_variables};
 pub use conversation::{Conversation, Media, MediaKind, Message, ResultPart, ToolResult, UserPart};
-pub use error::{Failure, ModelError, Setting};
+pub use error::{Failure, ModelError, ModelSetting};
 #[cfg(feature = "http")]
 pub use http::{HttpLimits, HttpSettings};
 #[cfg(feature = "http")]

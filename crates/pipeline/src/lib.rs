@@ -39,10 +39,10 @@ pub use registry::registrations::{Placement, Registrar, RegistrationError, Regis
 pub use sessions::append::Append;
 pub use sessions::attend::Attended;
 pub use sessions::held_sessions::BaselineBook;
-pub use sessions::queued_call::Sought;
+pub use sessions::queued_call::SoughtCall;
 pub use sessions::runner_facts::folded;
 pub use sessions::session::{Observation, Session};
 pub use tasks::external::{CustomToolError, custom_tools};
 pub use tasks::progress::Progress;
 pub use tasks::shell_book::{Environment, ShellBook, ShellError, ShellSeen};
-pub use tasks::task_book::{Standing, TaskBook, TaskError, TaskSeen};
+pub use tasks::task_book::{TaskBook, TaskError, TaskSeen, TaskStanding};

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use portcullis_base::{AppendId, AskId, EventId, GrantId, IntentId, SessionId, Timestamp};
 use portcullis_event::facts::{AskReplied, BY_FLAG, PermissionAsked, Reply};
 use portcullis_event::{Actor, AskState, Body, Event, Observed};
-use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, Sought, Terms};
+use portcullis_pipeline::{Disposition, NewGrant, Observation, Opened, SoughtCall, Terms};
 use portcullis_store::{AskFilter, AskRow, Commit, StoreError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -234,7 +234,7 @@ impl Runtime {
         let row = self.gate.store().ask(self.gate.tenant(), ask).await?.ok_or(StoreError::NoAsk(ask))?;
         let give_up = wait.map(|wait| self.clock.monotonic() + wait);
         let mut changes = self.gate.store().changes();
-        let mut sought = Sought::intent(row.session_id, row.intent_id, row.asked_seq);
+        let mut sought = SoughtCall::intent(row.session_id, row.intent_id, row.asked_seq);
         let (mut attended, mut ran_here) = (false, false);
         loop {
             changes.mark_unchanged();
@@ -267,7 +267,7 @@ impl Runtime {
         intent: IntentId,
         seq: u64,
     ) -> Result<Option<Observed>, StoreError> {
-        Ok(match self.gate.look_for(&mut Sought::intent(session, intent, seq)).await? {
+        Ok(match self.gate.look_for(&mut SoughtCall::intent(session, intent, seq)).await? {
             Some(Disposition::Settled(observation)) => Some(observation.session_view().clone()),
             _ => None,
         })

@@ -23,7 +23,7 @@ pub(crate) fn backup(place: &DatabaseFile, to: &Path) -> Result<u64, StoreError>
     if fs::symlink_metadata(to).is_ok() {
         return Err(failed("it must be a new file,", &"there is one already"));
     }
-    let partial = Partial(beside(to));
+    let partial = PartialBackup(beside(to));
     // Made here, so that nobody else can read it while it grows; SQLite takes an empty file as a new one.
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial.0);
     made.map_err(|error| failed("cannot make", &error))?;
@@ -51,9 +51,9 @@ fn beside(to: &Path) -> PathBuf {
 }
 
 /// The copy in the making; its own name goes with it.
-struct Partial(PathBuf);
+struct PartialBackup(PathBuf);
 
-impl Drop for Partial {
+impl Drop for PartialBackup {
     fn drop(&mut self) {
         // It was never a backup; what cannot be deleted is named for what it is.
         let _ = fs::remove_file(&self.0);

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// A file by its name, and as it was when it was opened.
-struct Pinned {
+struct PinnedFile {
     path: PathBuf,
     device: u64,
     number: u64,
@@ -23,7 +23,7 @@ struct Pinned {
 
 /// The files that a writer has open.
 pub(crate) struct Files {
-    pinned: Vec<Pinned>,
+    pinned: Vec<PinnedFile>,
 }
 
 impl Files {
@@ -35,7 +35,7 @@ impl Files {
             let path = PathBuf::from(name);
             let held = open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|e| unseen(&path, e))?;
             let found = fstat(&held).map_err(|e| unseen(&path, e))?;
-            Ok::<_, StoreError>(Pinned { path, device: found.st_dev, number: found.st_ino, _held: held })
+            Ok::<_, StoreError>(PinnedFile { path, device: found.st_dev, number: found.st_ino, _held: held })
         });
         Ok(Self { pinned: pinned.collect::<Result<_, _>>()? })
     }

@@ -79,9 +79,9 @@ pub(crate) fn claim_any(
 }
 
 /// Sessions that nobody may take, each with the reason.
-type Damaged = BTreeMap<SessionKey, StoreError>;
+type DamagedSessions = BTreeMap<SessionKey, StoreError>;
 
-fn without(mut candidates: Vec<Due>, damaged: &Damaged) -> Vec<Due> {
+fn without(mut candidates: Vec<Due>, damaged: &DamagedSessions) -> Vec<Due> {
     candidates.retain(|due| !damaged.contains_key(&due.key));
     candidates
 }
@@ -91,9 +91,9 @@ fn without(mut candidates: Vec<Due>, damaged: &Damaged) -> Vec<Due> {
 fn grant_all(
     tx: &Tx<'_>,
     (owner, ttl): (&LeaseOwner, Duration),
-    choose: impl Fn(&Damaged) -> rusqlite::Result<Vec<Due>>,
-) -> Result<(Vec<(SessionKey, Lease)>, Damaged), Fail> {
-    let mut damaged = Damaged::new();
+    choose: impl Fn(&DamagedSessions) -> rusqlite::Result<Vec<Due>>,
+) -> Result<(Vec<(SessionKey, Lease)>, DamagedSessions), Fail> {
+    let mut damaged = DamagedSessions::new();
     loop {
         let mut sound = Vec::new();
         let before = damaged.len();

@@ -27,7 +27,7 @@ use crate::mark::Mark;
 use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
-use crate::writer::{Desk, QUEUE, Shared, Writer};
+use crate::writer::{BatchDesk, QUEUE, Writer, WriterShared};
 use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search, sweep, tail, wakes};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
@@ -50,10 +50,10 @@ type PendingReply<T> = oneshot::Receiver<Result<T, StoreError>>;
 pub struct SqliteStore {
     /// `None` only while it is dropped: closing the queue ends the writer.
     queue: Option<mpsc::Sender<Box<dyn Op>>>,
-    desk: Desk,
+    desk: BatchDesk,
     writer: Option<JoinHandle<()>>,
     readers: Arc<Readers>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     place: DatabaseFile,
     key: Option<CheckpointKey>,
     mark: Arc<Mark>,
@@ -102,9 +102,9 @@ impl SqliteStore {
             key: config.checkpoint_key.clone(),
             mark: Arc::clone(&mark),
         };
-        let shared = Shared::new();
+        let shared = WriterShared::new();
         let (queue, work) = mpsc::channel(QUEUE);
-        let desk = Desk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared))?);
+        let desk = BatchDesk::new(Writer::new(conn, place.clone(), env, Arc::clone(&shared))?);
         let thread = desk.clone();
         let writer = std::thread::Builder::new()
             .name("portcullis-writer".to_owned())
@@ -260,7 +260,7 @@ impl SqliteStore {
     }
 
     #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &WriterShared {
         &self.shared
     }
 

@@ -32,7 +32,7 @@ pub(crate) const QUEUE: usize = 1_024;
 const CLOSE_CHECKPOINT: i64 = 512;
 
 /// What the writer and the store both see.
-pub(crate) struct Shared {
+pub(crate) struct WriterShared {
     pub(crate) commits: AtomicU64,
     pub(crate) operations: AtomicU64,
     /// The writer thread has a batch under way or waits to begin it: whoever comes now joins the queue,
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     pub(crate) break_commit: std::sync::Mutex<Option<tests::Break>>,
 }
 
-impl Shared {
+impl WriterShared {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             commits: AtomicU64::new(0),
@@ -83,7 +83,7 @@ pub(crate) struct Writer {
     conn: Option<Connection>,
     place: DatabaseFile,
     env: Env,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     headroom: Headroom,
     files: Files,
     batch: Vec<Box<dyn Op>>,
@@ -100,7 +100,7 @@ impl Writer {
         conn: Connection,
         place: DatabaseFile,
         env: Env,
-        shared: Arc<Shared>,
+        shared: Arc<WriterShared>,
     ) -> Result<Self, StoreError> {
         let headroom = Headroom::beside(&place.path);
         let files = Files::of(&place.path)?;
@@ -346,12 +346,12 @@ impl Writer {
 
 /// Where a batch is written, one at a time.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct BatchDesk {
     writer: Arc<Mutex<Writer>>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
 }
 
-impl Desk {
+impl BatchDesk {
     pub(crate) fn new(writer: Writer) -> Self {
         let shared = Arc::clone(&writer.shared);
         Self { writer: Arc::new(Mutex::new(writer)), shared }
@@ -424,12 +424,12 @@ impl Desk {
 }
 
 #[cfg(not(test))]
-fn commit(conn: &Connection, _: &Shared) -> rusqlite::Result<()> {
+fn commit(conn: &Connection, _: &WriterShared) -> rusqlite::Result<()> {
     sql(conn, "COMMIT")
 }
 
 #[cfg(test)]
-fn commit(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+fn commit(conn: &Connection, shared: &WriterShared) -> rusqlite::Result<()> {
     tests::commit_or_break(conn, shared)
 }
 

@@ -18,5 +18,5 @@ mod wrapped;
 pub use counting::{CountingStore, StoreCallCounts};
 pub use faulty::{Fault, FaultKind, FaultyStore};
 pub use liveness::FixedLiveness;
-pub use world::{Parked, World};
+pub use world::{ParkedAsk, World};
 pub use wrapped::{StoreCall, StoreWork, StoreWrapper, Wrapped};

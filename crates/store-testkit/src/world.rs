@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::FixedLiveness;
 
 /// An ask that waits, with the events that opened it.
-pub struct Parked {
+pub struct ParkedAsk {
     pub ask: AskId,
     pub intent: IntentId,
     pub events: Vec<Draft>,
@@ -380,7 +380,7 @@ impl World {
 
     /// An intent that asks and parks; the ask expires in an hour.
     #[must_use]
-    pub fn parked(&self) -> Parked {
+    pub fn parked(&self) -> ParkedAsk {
         let (intent, proposed) = self.intent();
         let (ask, asked) = self.asked(intent);
         let events = vec![
@@ -392,7 +392,7 @@ impl World {
             }),
             asked,
         ];
-        Parked { ask, intent, events }
+        ParkedAsk { ask, intent, events }
     }
 
     /// `tool.permission.asked` of an intent.

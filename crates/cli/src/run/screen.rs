@@ -11,7 +11,7 @@ use portcullis_base::{SessionId, WakeId};
 use portcullis_pipeline::{Gate, Progress};
 use serde_json::Value;
 
-use super::answer::Coming;
+use super::answer::IncomingAnswer;
 use super::live::LiveTail;
 use super::words::{INPUT_CHARS, SUMMARY_CHARS, call_line, compacted, document, titled};
 use crate::output_tail;
@@ -55,7 +55,7 @@ struct Paper {
     /// Text that waits for the end of its line.
     held: String,
     /// The answer that comes.
-    coming: Coming,
+    coming: IncomingAnswer,
     /// The wakes that ran here.
     wakes: HashSet<WakeId>,
     /// Calls that began and have not ended. One that waited for an answer ends without its input.

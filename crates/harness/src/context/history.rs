@@ -11,7 +11,7 @@ use portcullis_pipeline::{ArtifactShelf, Halt, Session};
 use serde::de::DeserializeOwned;
 
 use super::media::media_of;
-use super::{Added, Context, Unshown, verifies};
+use super::{AddedPart, Context, UnshownInput, verifies};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
@@ -78,15 +78,15 @@ impl Reader<'_> {
                 self.folded.said.extend(Input::of(event, body).map(|input| (event.id, input)));
             }
             Conversation::ModelRequestStart(start) => {
-                let added: Vec<Added> = self.open(&start.context).await?;
+                let added: Vec<AddedPart> = self.open(&start.context).await?;
                 if let Some(system) = &start.system {
                     let system: String = self.open(system).await?;
                     self.folded.context.system = Some(system.into());
                 }
-                let notes = Added::notes(&added);
+                let notes = AddedPart::notes(&added);
                 let parts = added.into_iter().filter_map(|added| self.part(added)).collect();
                 self.folded.context.ask(parts, notes);
-                self.folded.context.unshown = Unshown::default();
+                self.folded.context.unshown = UnshownInput::default();
             }
             Conversation::ModelRequestEnd(end) if end.is_error => {}
             Conversation::ModelRequestEnd(end) => {
@@ -142,10 +142,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn part(&mut self, added: Added) -> Option<UserPart> {
+    fn part(&mut self, added: AddedPart) -> Option<UserPart> {
         match added {
-            Added::Text(text) => Some(UserPart::Text(text)),
-            Added::Said(event) => {
+            AddedPart::Text(text) => Some(UserPart::Text(text)),
+            AddedPart::Said(event) => {
                 let taken = self.folded.context.unshown.inputs.iter().find(|input| input.event_id == event)?;
                 let (InputContent::Message { content } | InputContent::System { content }) = &taken.said else {
                     return None;

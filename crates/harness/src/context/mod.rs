@@ -41,23 +41,23 @@ pub(crate) use history::{FoldedConversation, calls_of, open, said};
 pub(crate) use media::{has_media, media_of};
 pub use notes::TAGS;
 pub(crate) use notes::{NoteFacts, notes};
-pub use prompt::{BASE_PROMPT, Prompted, system_prompt};
+pub use prompt::{BASE_PROMPT, PromptSource, system_prompt};
 pub(crate) use recent::Recent;
-pub(crate) use summary::Digested;
+pub(crate) use summary::WorkDigest;
 pub(crate) use verifies::verifies;
 pub(crate) use wake_message::{guided, interrupted, wake_message, woken_by};
 
 /// Something that a request adds in the user's position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Added {
+pub(crate) enum AddedPart {
     /// The words of this input event.
     Said(EventId),
     /// What the runtime says.
     Text(String),
 }
 
-impl Added {
+impl AddedPart {
     /// Whether it is a note: a line of the runtime that begins with its tag.
     fn is_note(&self) -> bool {
         matches!(self, Self::Text(text) if text.starts_with('['))
@@ -133,7 +133,7 @@ pub(crate) struct Context {
     /// Characters that were left after the last compaction.
     floor: usize,
     pub(crate) newest: Option<NewestAnswer>,
-    pub(crate) unshown: Unshown,
+    pub(crate) unshown: UnshownInput,
     /// Events that handed a call of the model to a client: what answers them is the result of that call, not a message.
     pub(crate) handed_over: HashSet<EventId>,
     /// The system prompt that the last request had.
@@ -144,12 +144,12 @@ pub(crate) struct Context {
     pub(crate) pages: InContext,
     pub(crate) facts: crate::verify::Facts,
     /// What has been done so far, for a summary.
-    pub(crate) digested: Digested,
+    pub(crate) digested: WorkDigest,
 }
 
 /// What was taken up and no request has shown: a process ended, somebody interrupted, or the request was never made.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unshown {
+pub(crate) struct UnshownInput {
     pub(crate) inputs: Vec<Input>,
     pub(crate) wakes: Vec<WakeQueued>,
 }
@@ -172,13 +172,13 @@ impl Context {
             compacted: false,
             floor: 0,
             newest: None,
-            unshown: Unshown::default(),
+            unshown: UnshownInput::default(),
             handed_over: HashSet::new(),
             system: None,
             turns: Vec::new(),
             pages: InContext::default(),
             facts: crate::verify::Facts::default(),
-            digested: Digested::default(),
+            digested: WorkDigest::default(),
         }
     }
 

@@ -30,7 +30,7 @@ End your last reply with exactly one block <portcullis-session-loop>{\"outcome\"
 what would help next time.";
 
 /// What the prompt is made of.
-pub struct Prompted<'a> {
+pub struct PromptSource<'a> {
     pub base: &'a str,
     pub model: &'a ModelName,
     /// Where commands run and what they may reach, in one line.
@@ -41,7 +41,7 @@ pub struct Prompted<'a> {
 
 /// The whole prompt. Nothing in it changes from one request to the next.
 #[must_use]
-pub fn system_prompt(of: &Prompted<'_>) -> String {
+pub fn system_prompt(of: &PromptSource<'_>) -> String {
     let mut text = String::new();
     let names: Vec<String> = of.tools.iter().map(|tool| told::name(&tool.name)).collect();
     let _ = writeln!(text, "<bootstrap>\n{}\n</bootstrap>", of.base.trim());

@@ -32,7 +32,7 @@ const TARGETS: [&str; 5] = ["file_path", "command", "pattern", "path", "query"];
 
 /// What has been done so far, as facts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Digested {
+pub(crate) struct WorkDigest {
     /// What people said, whole, by the event or call that it was said with.
     said: Vec<(String, String)>,
     calls: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Digested {
     unknown: Vec<String>,
 }
 
-impl Digested {
+impl WorkDigest {
     pub(crate) fn said(&mut self, event: EventId, content: &[Block]) {
         self.say(event.to_string(), &text_of(content));
     }

@@ -53,7 +53,7 @@ pub struct WakeWish {
 
 /// Something the model learnt and wants kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Learnt {
+pub struct Learning {
     pub kind: LearningKind,
     pub title: String,
     pub detail: String,
@@ -77,7 +77,7 @@ pub struct Directive {
     /// Seconds until the follow-up, of a `continue` that names them.
     pub follow_up: Option<u64>,
     pub queued_wakes: Vec<WakeWish>,
-    pub learnings: Vec<Learnt>,
+    pub learnings: Vec<Learning>,
     pub custom: Option<CustomWanted>,
     /// What the model says it did, for the fact-check (tool-contract §24).
     pub claims: Vec<String>,
@@ -245,8 +245,8 @@ fn wanted(fields: &Map<String, Value>) -> Option<WakeWish> {
     })
 }
 
-fn learnt(fields: &Map<String, Value>) -> Option<Learnt> {
-    Some(Learnt {
+fn learnt(fields: &Map<String, Value>) -> Option<Learning> {
+    Some(Learning {
         kind: match text(fields, "kind") {
             Some("correction") => LearningKind::Correction,
             Some("error") => LearningKind::Error,

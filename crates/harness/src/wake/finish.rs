@@ -13,7 +13,7 @@ use portcullis_pipeline::Halt;
 
 use super::{Wake, WakeEnd, WakeStop};
 use crate::context::NewestAnswer;
-use crate::directive::{self, After, Directive, Learnt};
+use crate::directive::{self, After, Directive, Learning};
 use crate::live::LiveEvent;
 use crate::verify;
 
@@ -337,7 +337,7 @@ pub(super) fn in_log(text: &str) -> Block {
 }
 
 /// What makes two learnings the same (agent-runtime 5.6).
-fn learnt_key(learning: &Learnt) -> String {
+fn learnt_key(learning: &Learning) -> String {
     let own = || format!("{:?}::{}::{}", learning.kind, learning.title, learning.detail).to_lowercase();
     learning.dedupe_key.clone().unwrap_or_else(own)
 }

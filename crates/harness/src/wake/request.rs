@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use super::finish::in_log;
 use super::voice::Voice;
 use super::{Wake, spans, unfinished};
-use crate::context::{Added, BudgetInput, ContextBudget, NoteFacts, guided, notes, said, told};
+use crate::context::{AddedPart, BudgetInput, ContextBudget, NoteFacts, guided, notes, said, told};
 use crate::live::LiveEvent;
 
 const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it is not kept and not sent back";
@@ -62,7 +62,7 @@ impl Wake<'_> {
         let last = self.is_last_request();
         if self.context.is_empty() {
             // Before anything else that this session is ever told (agent-runtime 6.1).
-            let guidance = self.harness.settings.guidance.as_ref().map(|guidance| Added::Text(guided(guidance)));
+            let guidance = self.harness.settings.guidance.as_ref().map(|guidance| AddedPart::Text(guided(guidance)));
             self.added.splice(..0, guidance);
         }
         let turn = self.session.begin_loop_turn(&mut self.facts, &self.context.pages);
@@ -142,7 +142,7 @@ impl Wake<'_> {
     async fn request_start(&mut self, turn: &Turn, system: &Arc<str>) -> Result<(EventId, MessageId), Halt> {
         let added = std::mem::take(&mut self.added);
         let parts = self.parts_of(&added);
-        self.context.ask(parts, Added::notes(&added));
+        self.context.ask(parts, AddedPart::notes(&added));
         let message_id = MessageId::make(&*self.harness.ids, self.now());
         let context = self.session.carry(&mut self.facts, turn.turn_id, json!(added)).await?;
         let known = self.context.system.as_ref().is_some_and(|known| known == system);
@@ -164,12 +164,12 @@ impl Wake<'_> {
     }
 
     /// What is added, as it is sent. The words of an input are in the log, or were folded from it.
-    fn parts_of(&mut self, added: &[Added]) -> Vec<UserPart> {
+    fn parts_of(&mut self, added: &[AddedPart]) -> Vec<UserPart> {
         let mut parts = Vec::with_capacity(added.len());
         for added in added {
             match added {
-                Added::Text(text) => parts.push(UserPart::Text(text.clone())),
-                Added::Said(event) => {
+                AddedPart::Text(text) => parts.push(UserPart::Text(text.clone())),
+                AddedPart::Said(event) => {
                     if let Some(content) = self.said.remove(event) {
                         self.context.digested.said(*event, &content);
                         parts.push(said(&content));
@@ -343,9 +343,9 @@ impl Wake<'_> {
 impl Wake<'_> {
     /// Characters of what the next request adds, results of calls aside.
     pub(super) fn message_chars(&self) -> usize {
-        let chars = |added: &Added| match added {
-            Added::Text(text) => text.len(),
-            Added::Said(event) => self.said.get(event).map_or(0, |content| text_of(content).len()),
+        let chars = |added: &AddedPart| match added {
+            AddedPart::Text(text) => text.len(),
+            AddedPart::Said(event) => self.said.get(event).map_or(0, |content| text_of(content).len()),
         };
         self.added.iter().map(chars).sum()
     }
@@ -367,7 +367,7 @@ impl Wake<'_> {
         // A person who reads along sees for themselves what the model reads first
         // (docs/decisions/wakes.md, "A person reading along needs no directive").
         let newest = self.added.iter().rev().find_map(|added| match added {
-            Added::Said(event) if self.harness.settings.directive => self.said.get(event),
+            AddedPart::Said(event) if self.harness.settings.directive => self.said.get(event),
             _ => None,
         });
         let said = newest.map(|content| text_of(content)).unwrap_or_default();
@@ -385,7 +385,7 @@ impl Wake<'_> {
             };
             notes(&facts, others)
         });
-        self.added.extend(noted.into_iter().map(Added::Text));
+        self.added.extend(noted.into_iter().map(AddedPart::Text));
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::providers::key_variables;
 use self::providers::{PROVIDERS, Provider};
 use crate::http::HttpClient;
 use crate::request::SCRIPTED;
-use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, Scripted, Setting};
+use crate::{Failure, HttpModel, HttpSettings, Model, ModelError, ModelName, ModelSetting, Scripted};
 
 /// Names that people know a provider by, or a server that speaks like it.
 const OTHER_NAMES: [(&str, &[&str]); 4] = [
@@ -178,7 +178,7 @@ impl<'e> Catalog<'e> {
              (docs/models.md)",
             keys.join(", ")
         );
-        Err(ModelError::new(Failure::Config, what).mended_by(Setting::ModelOrServer))
+        Err(ModelError::new(Failure::Config, what).mended_by(ModelSetting::ModelOrServer))
     }
 
     /// The providers that are configured, in the order in which one is looked for. Nobody is asked anything.
@@ -214,7 +214,7 @@ impl<'e> Catalog<'e> {
         let ids = self.choices(provider.name).await?;
         ids.into_iter().next().ok_or_else(|| {
             let what = format!("{}: the server lists no model; load one there, or name it", provider.name);
-            ModelError::new(Failure::Config, what).mended_by(Setting::Model)
+            ModelError::new(Failure::Config, what).mended_by(ModelSetting::Model)
         })
     }
 
@@ -243,7 +243,7 @@ impl<'e> Catalog<'e> {
                 "{name}: there is no provider `{}`; {meant}Known: {all}. A server of your own is openai-chat/MODEL with its address",
                 name.provider
             );
-            ModelError::new(Failure::Config, what).mended_by(Setting::Server)
+            ModelError::new(Failure::Config, what).mended_by(ModelSetting::Server)
         })
     }
 
@@ -271,7 +271,7 @@ fn no_key(provider: &Provider, name: &ModelName) -> ModelError {
     let error = |or: &str| ModelError::new(Failure::Config, format!("{name}: no key: set {}{or}", provider.key()));
     match provider.base_url {
         Some(variable) if provider.keyless => {
-            error(&format!(", or {variable} for a server that needs no key")).mended_by(Setting::Server)
+            error(&format!(", or {variable} for a server that needs no key")).mended_by(ModelSetting::Server)
         }
         _ => error(""),
     }

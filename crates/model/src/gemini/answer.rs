@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::request::SIGNATURE;
-use crate::http::{Enough, Fault, Flow, ProviderMessage, Reader};
+use crate::http::{Fault, Flow, ProviderMessage, Reader, StreamEnd};
 use crate::wire::{self, Ids, Origin, json};
 use crate::{Answer, AnswerPart, Call, Delta, DeltaSink, Failure, Stop, Usage};
 
@@ -293,11 +293,11 @@ impl Reader for GeminiReader {
         }
     }
 
-    fn enough(&self) -> Enough {
+    fn enough(&self) -> StreamEnd {
         match (&self.stop, self.said_at_end) {
-            (None, _) => Enough::No,
-            (Some(_), true) => Enough::Perhaps,
-            (Some(_), false) => Enough::Yes,
+            (None, _) => StreamEnd::No,
+            (Some(_), true) => StreamEnd::Perhaps,
+            (Some(_), false) => StreamEnd::Yes,
         }
     }
 

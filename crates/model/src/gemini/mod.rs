@@ -10,7 +10,7 @@ use self::request::Generation;
 use crate::catalog::Listing;
 use crate::http::{ProviderAddress, Reader, Version};
 use crate::protocol::{Endpoint, Protocol, Quirks, Style};
-use crate::wire::{Body, Dialect, Ids, NO_ANSWER, Origin, Sending, is_word};
+use crate::wire::{Body, Dialect, Ids, MediaSending, NO_ANSWER, Origin, is_word};
 use crate::{Failure, Message, ModelError, ModelName, Request};
 
 pub(crate) const ENDPOINT: Endpoint = Endpoint {
@@ -72,7 +72,7 @@ impl Protocol for GenerateContent {
         DIALECT
     }
 
-    fn rendering(&self, media: Sending, _quirks: Quirks) -> String {
+    fn rendering(&self, media: MediaSending, _quirks: Quirks) -> String {
         let signed = if self.generation == Generation::Signed { "signed" } else { "unsigned" };
         format!("{signed}, {}", media.word())
     }

@@ -16,5 +16,5 @@ pub(crate) use client::{HttpClient, ProviderAddress, Version, is_hosted, read_by
 pub(crate) use fault::{Fault, ProviderMessage};
 #[cfg(test)]
 pub(crate) use read::read_answer;
-pub(crate) use read::{Enough, Flow, Reader};
+pub(crate) use read::{Flow, Reader, StreamEnd};
 pub use settings::{HttpLimits, HttpSettings};

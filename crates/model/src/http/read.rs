@@ -27,7 +27,7 @@ const PERHAPS: Duration = Duration::from_secs(20);
 
 /// Whether the answer is whole though its last event has not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Enough {
+pub(crate) enum StreamEnd {
     No,
     /// Its end was told together with a piece of it. Some gateways write that into every piece.
     Perhaps,
@@ -54,8 +54,8 @@ pub(crate) trait Reader: Send {
     fn whole(&mut self, body: &str, heard: DeltaSink<'_>) -> Result<(), Fault>;
 
     /// Whether the answer is whole by now. A server that then neither says more nor hangs up is not waited for.
-    fn enough(&self) -> Enough {
-        Enough::No
+    fn enough(&self) -> StreamEnd {
+        StreamEnd::No
     }
 
     /// The answer. [`Fault::cut_off`] if its end never came.
@@ -66,7 +66,7 @@ const UNENDED: &str = "the server never ended its answer; the last piece called 
 
 /// Why no more bytes come.
 #[derive(Debug)]
-enum Broken {
+enum BrokenStream {
     Idle(Duration),
     TooLong(usize),
     /// The connection broke; whether a byte had come before.
@@ -76,7 +76,7 @@ enum Broken {
     },
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Idle(limit) => write!(f, "no byte came for {} s", limit.as_secs_f64()),
@@ -86,15 +86,15 @@ impl fmt::Display for Broken {
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for BrokenStream {}
 
-impl From<&Broken> for Fault {
-    fn from(broken: &Broken) -> Self {
+impl From<&BrokenStream> for Fault {
+    fn from(broken: &BrokenStream) -> Self {
         let failure = match broken {
-            Broken::Idle(_) => Failure::Timeout,
-            Broken::TooLong(_) => Failure::InvalidResponse,
-            Broken::Dropped { begun: false, .. } => Failure::Connection,
-            Broken::Dropped { begun: true, .. } => Failure::CutOff,
+            BrokenStream::Idle(_) => Failure::Timeout,
+            BrokenStream::TooLong(_) => Failure::InvalidResponse,
+            BrokenStream::Dropped { begun: false, .. } => Failure::Connection,
+            BrokenStream::Dropped { begun: true, .. } => Failure::CutOff,
         };
         Self::new(failure, broken.to_string())
     }
@@ -104,19 +104,19 @@ impl From<&Broken> for Fault {
 fn bounded<E: fmt::Display>(
     source: impl Stream<Item = Result<Bytes, E>> + Unpin,
     limits: HttpLimits,
-) -> impl Stream<Item = Result<Bytes, Broken>> {
+) -> impl Stream<Item = Result<Bytes, BrokenStream>> {
     stream::unfold(Some((source, 0_usize)), move |state| async move {
         let (mut source, seen) = state?;
         let broken = match tokio::time::timeout(limits.idle, source.next()).await {
-            Err(_) => Broken::Idle(limits.idle),
+            Err(_) => BrokenStream::Idle(limits.idle),
             Ok(None) => return None,
-            Ok(Some(Err(why))) => Broken::Dropped { begun: seen > 0, why: why.to_string() },
+            Ok(Some(Err(why))) => BrokenStream::Dropped { begun: seen > 0, why: why.to_string() },
             Ok(Some(Ok(bytes))) => {
                 let seen = seen.saturating_add(bytes.len());
                 if seen <= limits.answer_bytes {
                     return Some((Ok(bytes), Some((source, seen))));
                 }
-                Broken::TooLong(limits.answer_bytes)
+                BrokenStream::TooLong(limits.answer_bytes)
             }
         };
         Some((Err(broken), None))
@@ -173,8 +173,8 @@ pub(crate) async fn read_answer<E: fmt::Display>(
     loop {
         let enough = reader.enough();
         let next = match enough {
-            Enough::No => events.next().await,
-            Enough::Perhaps => match tokio::time::timeout(PERHAPS, events.next()).await {
+            StreamEnd::No => events.next().await,
+            StreamEnd::Perhaps => match tokio::time::timeout(PERHAPS, events.next()).await {
                 Ok(next) => next,
                 Err(_) => {
                     let mut answer = reader.finish()?;
@@ -182,15 +182,15 @@ pub(crate) async fn read_answer<E: fmt::Display>(
                     return Ok(answer);
                 }
             },
-            Enough::ButCounts => tokio::time::timeout(PROMISED_COUNTS, events.next()).await.unwrap_or(None),
-            Enough::Yes => tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None),
+            StreamEnd::ButCounts => tokio::time::timeout(PROMISED_COUNTS, events.next()).await.unwrap_or(None),
+            StreamEnd::Yes => tokio::time::timeout(COUNTS, events.next()).await.unwrap_or(None),
         };
         let Some(event) = next else { break };
-        if matches!(enough, Enough::ButCounts | Enough::Yes) && event.is_err() {
+        if matches!(enough, StreamEnd::ButCounts | StreamEnd::Yes) && event.is_err() {
             break;
         }
         let event = event.map_err(|error| match &error {
-            sse_stream::Error::Body(inner) => match inner.downcast_ref::<Broken>() {
+            sse_stream::Error::Body(inner) => match inner.downcast_ref::<BrokenStream>() {
                 Some(broken) => Fault::from(broken),
                 None => Fault::invalid(error.to_string()),
             },

@@ -18,8 +18,8 @@ use async_trait::async_trait;
 use self::file::{Fault, Script, Turn};
 use self::place::{Mark, ScriptPosition};
 use crate::{
-    Answer, AnswerPart, Call, Conversation, Delta, DeltaSink, Failure, Message, Model, ModelError, ModelName, Opaque,
-    Request, ResultPart, Setting, Stop, ToolSpec, Usage, UserPart,
+    Answer, AnswerPart, Call, Conversation, Delta, DeltaSink, Failure, Message, Model, ModelError, ModelName,
+    ModelSetting, Opaque, Request, ResultPart, Stop, ToolSpec, Usage, UserPart,
 };
 
 /// The wire format of its own parts.
@@ -56,7 +56,7 @@ impl Scripted {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| {
             let what = format!("the script {shown} cannot be read: {e}; a script is a TOML file");
-            ModelError::new(Failure::Config, what).mended_by(Setting::Script)
+            ModelError::new(Failure::Config, what).mended_by(ModelSetting::Script)
         })?;
         Self::parse(&shown, &text)
     }

@@ -8,7 +8,7 @@ use crate::{Message, ResultPart, ToolResult, UserPart};
 /// The conditions of a turn; all that are given must hold.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct When {
+pub(super) struct TurnCondition {
     /// A result in the newest message.
     observed: Option<ResultPattern>,
     /// Text in the newest message, results included.
@@ -33,7 +33,7 @@ struct ResultPattern {
     ok: Option<bool>,
 }
 
-impl When {
+impl TurnCondition {
     /// Refuses what is written and means nothing.
     pub(super) fn checked(self) -> Result<Self, &'static str> {
         if self.observed == Some(ResultPattern::default()) {

@@ -19,7 +19,7 @@ pub(crate) struct MediaLimits {
 
 /// Whether images and documents are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum MediaSending {
     Yes,
     /// The server is not known to take any.
     No,
@@ -31,7 +31,7 @@ pub(crate) enum Sending {
 const REFUSED: &str = "the provider refused an image or a document of this conversation; from here on it is sent \
 none of them, and the model is told so in their place";
 
-impl Sending {
+impl MediaSending {
     pub fn of(sent: bool) -> Self {
         if sent { Self::Yes } else { Self::No }
     }
@@ -75,7 +75,7 @@ impl Sending {
 }
 
 /// The answer, which tells a person if something was refused on the way to it.
-pub(crate) fn told_of(before: Sending, after: Sending, mut answer: Answer) -> Answer {
+pub(crate) fn told_of(before: MediaSending, after: MediaSending, mut answer: Answer) -> Answer {
     if before != after {
         answer.warnings.insert(0, REFUSED.to_owned());
     }

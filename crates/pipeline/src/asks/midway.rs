@@ -16,7 +16,7 @@ use portcullis_store::StoreError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::asks::ask::PermissionQuestion;
-use crate::phases::permission::{Denied, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
+use crate::phases::permission::{RuleDenial, allowed, allows, close, difference, raise, unanswered_or_denied, weigh};
 use crate::phases::refuse::Refusal;
 use crate::phases::schedule::Invocation;
 use crate::phases::step::Halt;
@@ -149,7 +149,7 @@ async fn decide(
             return Ok(Ok(()));
         }
         Decision::Deny(deny) => {
-            let denied = Denied::late(deny, session, question);
+            let denied = RuleDenial::late(deny, session, question);
             denied.note(session, &visible.intent, &mut facts);
             session.flush(facts).await?;
             return Ok(Err(denied.refusal(&session.gate.policy(), None)));
@@ -168,7 +168,7 @@ async fn decide(
     // The yes counts for what was asked, under the rules it was asked under (tool-contract 13.7).
     let (policy, decision) = weigh(session, visible, question.access, false).await;
     let void = match decision {
-        Decision::Deny(deny) => Some(Denied::late(deny, session, question).refusal(&policy, Some(ask.ask_id))),
+        Decision::Deny(deny) => Some(RuleDenial::late(deny, session, question).refusal(&policy, Some(ask.ask_id))),
         _ => difference(session, question, &ask, &policy),
     };
     let Some(refusal) = void else { return Ok(Ok(())) };

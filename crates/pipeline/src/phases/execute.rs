@@ -54,7 +54,7 @@ pub(crate) enum ExecutionEnd {
 /// A call that goes on in the background.
 pub(crate) struct DetachedCall {
     pub(crate) invocation: Invocation,
-    pub(crate) running: Running,
+    pub(crate) running: RunningTool,
     /// It ended before anybody could see to it.
     pub(crate) ended: Option<Outcome>,
     pub(crate) asked: BackgroundRequest,
@@ -81,7 +81,7 @@ pub(crate) async fn execute(session: &Arc<SessionShared>, invocation: Invocation
         },
         Concurrency::Exclusive | Concurrency::Keyed => None,
     };
-    let mut running = Running::new(session, (host, midway), reports, stop);
+    let mut running = RunningTool::new(session, (host, midway), reports, stop);
     running.grace = grace(&invocation);
     if interrupted.is_cancelled() {
         // Stopped while its start was being written: it never runs.
@@ -129,7 +129,12 @@ fn grace(invocation: &Invocation) -> Duration {
     }
 }
 
-fn away(invocation: Invocation, running: Running, ended: Option<Outcome>, asked: BackgroundRequest) -> ExecutionEnd {
+fn away(
+    invocation: Invocation,
+    running: RunningTool,
+    ended: Option<Outcome>,
+    asked: BackgroundRequest,
+) -> ExecutionEnd {
     ExecutionEnd::Away(Box::new(DetachedCall { invocation, running, ended, asked }))
 }
 
@@ -190,7 +195,7 @@ enum ExecutionEvent {
 type ToolFuture = CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Executed>>>;
 
 /// A tool's code at work, wherever it is moved.
-pub(crate) struct Running {
+pub(crate) struct RunningTool {
     /// None before it has begun.
     work: Option<ToolFuture>,
     checkpoints: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -209,7 +214,7 @@ pub(crate) struct Running {
     held: (Duration, Duration),
 }
 
-impl Running {
+impl RunningTool {
     fn new(
         session: &Arc<SessionShared>,
         (host, midway): (Arc<InvocationHost>, Midway),

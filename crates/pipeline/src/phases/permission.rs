@@ -61,9 +61,11 @@ pub(crate) async fn permission(
             let permission = allowed(session, &PermissionQuestion::of(&validated), allow, facts);
             Step::Next(Authorized { validated, permission })
         }
-        Decision::Deny(deny) => {
-            Denied::late(deny, session, &PermissionQuestion::of(&validated)).refuse(session, &validated.visible, facts)
-        }
+        Decision::Deny(deny) => RuleDenial::late(deny, session, &PermissionQuestion::of(&validated)).refuse(
+            session,
+            &validated.visible,
+            facts,
+        ),
         Decision::Ask(ask) => match raise(session, &PermissionQuestion::of(&validated), ask, &policy, facts).await {
             Ok(ask) => Step::Parked(ask),
             Err(refusal) => Step::Refused(refuse(session, &validated.visible.intent, refusal)),
@@ -121,11 +123,15 @@ pub(crate) fn allowed(
 }
 
 /// The deny pre-check of R5: deny rules only, by resolved names, before any content is opened (L37).
-pub(crate) fn precheck_denies(session: &SessionShared, visible: &Visible, access: &[AccessRequest]) -> Option<Denied> {
+pub(crate) fn precheck_denies(
+    session: &SessionShared,
+    visible: &Visible,
+    access: &[AccessRequest],
+) -> Option<RuleDenial> {
     let policy = session.gate.policy();
     let asker = asker(session, visible);
     let weighed = || DecisionSubject::of(session, access, asker.default);
-    policy.denies(access, &asker).map(|deny| Denied { deny, precheck: true, weighed: weighed() })
+    policy.denies(access, &asker).map(|deny| RuleDenial { deny, precheck: true, weighed: weighed() })
 }
 
 fn asker<'a>(session: &'a SessionShared, visible: &Visible) -> Asker<'a> {
@@ -144,13 +150,13 @@ fn default_policy(visible: &Visible) -> DefaultPolicy {
 }
 
 /// A deny by rule, before or after runtime validation.
-pub(crate) struct Denied {
+pub(crate) struct RuleDenial {
     deny: Deny,
     precheck: bool,
     weighed: DecisionSubject,
 }
 
-impl Denied {
+impl RuleDenial {
     pub(crate) fn refuse<T>(self, session: &SessionShared, visible: &Visible, facts: &mut Append) -> Step<T> {
         // A re-admitted intent has its `tool.permission` already; the void of its ask says what happened.
         if visible.intent.is_fresh() {
@@ -310,7 +316,7 @@ fn answered(
 ) -> Step<Authorized> {
     let intent = &validated.visible.intent;
     if let Decision::Deny(deny) = decision {
-        return Denied::late(deny, session, &PermissionQuestion::of(&validated)).refuse(
+        return RuleDenial::late(deny, session, &PermissionQuestion::of(&validated)).refuse(
             session,
             &validated.visible,
             facts,

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::output::evidence::no_room;
-use crate::output::quota::Reserved;
+use crate::output::quota::QuotaReservation;
 use crate::phases::lookup::stale;
 use crate::phases::masked_names::CallRedactor;
 use crate::phases::permission::{Authorized, changed_meanwhile};
@@ -24,7 +24,7 @@ use crate::phases::step::{Halt, Step};
 use crate::phases::validate::{broken, guarded};
 use crate::sessions::append::Append;
 use crate::sessions::key_queue::KeyHold;
-use crate::sessions::running_calls::Working;
+use crate::sessions::running_calls::WorkingCall;
 use crate::sessions::session::SessionShared;
 
 /// How long a call waits for a key before it is told who holds it.
@@ -53,7 +53,7 @@ pub(crate) struct Invocation {
 pub(crate) struct Slot {
     lane: Option<OwnedMutexGuard<()>>,
     keys: Option<KeyHold>,
-    working: Option<Working>,
+    working: Option<WorkingCall>,
     /// Dropped with the rest: tells a task that the observation of its call is durable, or cannot become so.
     _written: Option<oneshot::Sender<()>>,
 }
@@ -264,7 +264,7 @@ async fn commit_a(
     loop {
         match session.try_commit(commit.clone()).await {
             Ok(()) => {
-                reserved.into_iter().for_each(Reserved::record);
+                reserved.into_iter().for_each(QuotaReservation::record);
                 return Ok(Ok(()));
             }
             Err(StoreError::LockHeld { key, session: holder, until }) => {
@@ -300,7 +300,7 @@ async fn commit_a(
 /// The facts of a commit that never happened, without the start that never came.
 fn take_back(
     commit: &mut portcullis_store::Commit,
-    reserved: Vec<Reserved>,
+    reserved: Vec<QuotaReservation>,
     calls: Vec<(MessageId, String)>,
 ) -> Append {
     let mut facts = Append::new();

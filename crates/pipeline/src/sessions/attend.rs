@@ -26,7 +26,7 @@ use crate::phases::step::Halt;
 use crate::phases::stored_input::input_hash;
 use crate::sessions::append::Append;
 use crate::sessions::session::{Session, SessionShared};
-use crate::tasks::external::Arrived;
+use crate::tasks::external::ClientResult;
 
 /// An intent that attending moved on.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl Session {
         &self,
         intent: &fold::Intent,
         ask: Option<fold::Ask>,
-        result: Arrived,
+        result: ClientResult,
     ) -> Result<Disposition, Halt> {
         let Some(input) = self.stored_input(intent).await? else { return self.settle_unopened(intent).await };
         let mut back = stored(intent, input, ask);

@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument as _, debug_span};
 
 use crate::gate::GateInner;
-use crate::output::quota::Reserved;
+use crate::output::quota::QuotaReservation;
 use crate::phases::intent::Intent;
 use crate::phases::step::Halt;
 use crate::registry::loop_guard::LoopGuard;
@@ -177,7 +177,7 @@ impl SessionShared {
     }
 
     /// The commit of an append, and the room that what it names takes of the quota.
-    pub(crate) fn commit_of(&self, facts: Append) -> (Commit, Vec<Reserved>) {
+    pub(crate) fn commit_of(&self, facts: Append) -> (Commit, Vec<QuotaReservation>) {
         let id = AppendId::make(&*self.gate.ids, self.gate.clock.now());
         let seq = self.state().seq;
         let mut facts = facts.whole();
@@ -196,7 +196,7 @@ impl SessionShared {
         let span = debug_span!("commit", events = commit.events.len());
         let committed = self.try_commit(commit).instrument(span).await;
         if committed.is_ok() {
-            reserved.into_iter().for_each(Reserved::record);
+            reserved.into_iter().for_each(QuotaReservation::record);
         }
         drop(slots);
         committed?;

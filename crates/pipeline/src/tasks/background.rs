@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use crate::gate::{Disposition, write_back};
 use crate::phases::bound::{bound, shown_bytes};
-use crate::phases::execute::{DetachedCall, Outcome, Running};
+use crate::phases::execute::{DetachedCall, Outcome, RunningTool};
 use crate::phases::normalize::normalize;
 use crate::phases::refuse::{SUMMARY_MAX, blank};
 use crate::phases::schedule::Invocation;
@@ -30,7 +30,7 @@ use crate::tasks::tool_host::BackgroundRequest;
 /// A task on its way to its end.
 struct Task {
     invocation: Invocation,
-    running: Running,
+    running: RunningTool,
     ended: Option<Outcome>,
     place: TaskPlace,
     wake: bool,
@@ -68,7 +68,7 @@ pub(crate) fn go_on(session: &Arc<SessionShared>, away: DetachedCall, mut facts:
 }
 
 /// The intent's one observation.
-fn observation(session: &SessionShared, invocation: &Invocation, running: &Running, task: TaskId) -> Observed {
+fn observation(session: &SessionShared, invocation: &Invocation, running: &RunningTool, task: TaskId) -> Observed {
     let intent = &invocation.authorized.validated.visible.intent;
     let mut observed = blank(session, intent, Phase::Execute, Code::BackgroundStarted);
     observed.invocation_id = Some(invocation.id);

@@ -52,7 +52,7 @@ pub(crate) async fn write_shell(
     // As it will be: later facts of this call rest on earlier ones.
     let shell = evidence.session.state().shell.clone();
     let names = &invocation.authorized.validated.names;
-    let mut writing = Writing { evidence, invocation, names, shell, warnings, facts };
+    let mut writing = ShellFactWriter { evidence, invocation, names, shell, warnings, facts };
     for fact in reported {
         match fact {
             ShellFact::Cwd(cwd) => writing.cwd(cwd),
@@ -75,7 +75,7 @@ pub(crate) async fn write_shell(
     }
 }
 
-struct Writing<'a> {
+struct ShellFactWriter<'a> {
     evidence: &'a Evidence<'a>,
     invocation: &'a Invocation,
     names: &'a CallRedactor,
@@ -84,7 +84,7 @@ struct Writing<'a> {
     facts: &'a mut Append,
 }
 
-impl Writing<'_> {
+impl ShellFactWriter<'_> {
     fn session(&self) -> &SessionShared {
         self.evidence.session
     }

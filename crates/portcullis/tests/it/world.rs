@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis::harness::{Settings, Unwatched, Woken};
+use portcullis::harness::{NoWatcher, Settings, Woken};
 use portcullis::model::Model;
 use portcullis::{Agent, AgentParts, CancellationToken, Profile, Runtime, RuntimeBuilder, SessionId, SystemIds};
 use portcullis_event::Body;
@@ -25,7 +25,7 @@ pub fn parts(model: Arc<dyn Model>, settings: Settings) -> AgentParts {
     AgentParts {
         model,
         settings: Settings { directive: false, ..settings },
-        watcher: Arc::new(Unwatched),
+        watcher: Arc::new(NoWatcher),
         entropy: Arc::new(SystemIds::new()),
         sandbox: "isolated".to_owned(),
     }

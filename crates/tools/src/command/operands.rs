@@ -12,7 +12,7 @@ use portcullis_command::{self as command, Arg, Builtin, Joiner, Redirection, Sta
 use portcullis_contract::{Precondition, Resource};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, PathFault, VirtualPath};
 
-use super::globs::{self, Unmatched};
+use super::globs::{self, GlobFailure};
 use crate::files::precondition;
 
 /// Programs that look at names and metadata and never open what they are given. All others may wait for ever for a
@@ -199,10 +199,10 @@ impl PlaceCollector<'_> {
     }
 }
 
-pub(super) fn unmatched(why: &Unmatched) -> Precondition {
+pub(super) fn unmatched(why: &GlobFailure) -> Precondition {
     let reason = match why {
-        Unmatched::Nothing { .. } => portcullis_base::Reason::NotFound,
-        Unmatched::TooMany { .. } | Unmatched::TooWide { .. } => portcullis_base::Reason::OutputBudget,
+        GlobFailure::Nothing { .. } => portcullis_base::Reason::NotFound,
+        GlobFailure::TooMany { .. } | GlobFailure::TooWide { .. } => portcullis_base::Reason::OutputBudget,
     };
     Precondition::failed(reason, why.to_string())
 }

@@ -10,7 +10,7 @@ use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
 use portcullis_secret::file_names::{self, ContentCheck, SecretName};
 
 use super::own::OwnWrites;
-use super::tracked::{self, Tracked};
+use super::tracked::{self, GitTracking};
 use super::{FileTools, sandbox};
 use crate::hand::Hand;
 
@@ -125,9 +125,9 @@ pub(crate) fn secrets_among(candidates: Vec<Candidate>, own: Option<&OwnWrites>)
     all.filter(|(one, tracked)| {
         let meta = one.host.as_ref().and_then(|host| host.symlink_metadata().ok());
         let own = own.zip(meta).is_some_and(|(own, meta)| meta.is_file() && own.has(&meta));
-        *tracked != Tracked::AsItIs && !own
+        *tracked != GitTracking::AsItIs && !own
     })
-    .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == Tracked::Listed })
+    .map(|(one, tracked)| Secret { path: one.path, class: one.class, listed: tracked == GitTracking::Listed })
     .collect()
 }
 

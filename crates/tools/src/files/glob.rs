@@ -209,7 +209,7 @@ impl GlobRequest {
 
 /// Where an entry stands in the listing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum ListingRank {
     Newest(Reverse<Timestamp>, PathKey),
     Level(usize, PathKey),
 }
@@ -267,8 +267,8 @@ fn still(scope: &Scope, found: &GlobMatch) -> bool {
     }
 }
 
-fn level(path: PathKey) -> Rank {
-    Rank::Level(path.0.matches('/').count() + 1, path)
+fn level(path: PathKey) -> ListingRank {
+    ListingRank::Level(path.0.matches('/').count() + 1, path)
 }
 
 /// One thread of a listing.
@@ -276,7 +276,7 @@ struct Lister<'l> {
     scope: &'l Scope,
     wish: &'l GlobRequest,
     /// The first of what this thread found, and one more than is shown.
-    first: BTreeMap<Rank, GlobMatch>,
+    first: BTreeMap<ListingRank, GlobMatch>,
     matched: u64,
     left_out: LeftOut,
 }
@@ -312,7 +312,7 @@ impl Visitor for Lister<'_> {
         let Some(stat) = entry.stat().filter(|stat| stat.kind == entry.kind()) else { return };
         self.matched += 1;
         let rank = match self.wish.sort {
-            Sort::Mtime => Rank::Newest(Reverse(stat.mtime), PathKey(relative)),
+            Sort::Mtime => ListingRank::Newest(Reverse(stat.mtime), PathKey(relative)),
             Sort::Path => level(PathKey(relative)),
         };
         self.first.insert(rank, GlobMatch { path: entry.path(), kind: entry.kind() });
@@ -325,7 +325,7 @@ impl Visitor for Lister<'_> {
         // With enough on higher levels, what lies deeper is not among the first.
         let full = self.first.len() > self.wish.limit();
         let deeper = match self.first.last_key_value() {
-            Some((Rank::Level(depth, _), _)) if full => dir.depth() >= *depth,
+            Some((ListingRank::Level(depth, _), _)) if full => dir.depth() >= *depth,
             _ => false,
         };
         !deeper && (self.wish.pattern.reaches_into(&dir.relative()) || self.scope.closes(|| dir.relative()))

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{FileTools, counted, failure};
 use crate::count::{Count, Flag};
 use crate::executor;
-use crate::search::file_search::{FileLines, FileSearch, First};
+use crate::search::file_search::{FileLines, FileSearch, FirstMatches};
 use crate::search::left_out::{LeftOutCounts, LeftOutReason};
 use crate::search::order::PathKey;
 use crate::search::pattern::{self, Style};
@@ -133,7 +133,7 @@ fn search(
     stop: &AtomicBool,
 ) -> Result<GrepOutput, sandbox::FileError> {
     // One line more than is shown tells whether there are more.
-    let first = First::new(limit.saturating_add(1));
+    let first = FirstMatches::new(limit.saturating_add(1));
     let threads = if scope.place.kind() == Some(Kind::Directory) { threads() } else { 1 };
     let searchers = (0..threads).map(|_| FileSearch::new(scope, matcher.clone(), &first, stop)).collect();
     let walk = Walk { table: &scope.parts.mounts, start: &scope.place, max_depth: usize::MAX, ignored: false, stop };

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use portcullis_base::Reason;
 use portcullis_sandbox::hand::Network;
 
-use super::masks::Closed;
+use super::masks::ClosedPlace;
 use super::{Hand, Plan};
 
 /// Words of programs that could not reach a network.
@@ -67,7 +67,7 @@ pub(crate) struct VisiblePlaces {
     cwd: PathBuf,
     /// Places of the view.
     shown: Vec<PathBuf>,
-    closed: Vec<Closed>,
+    closed: Vec<ClosedPlace>,
     /// Places of the view that are kept as they are.
     guarded: Vec<PathBuf>,
     /// Places of the view that may hold secrets, which are empty or closed.
@@ -138,7 +138,7 @@ impl VisiblePlaces {
         let named = lexical(&self.cwd, word)?;
         let closed =
             self.closed.iter().find(|closed| named.starts_with(&closed.place) || closed.place.starts_with(&named));
-        if let Some(Closed { path, rule: Some(rule), .. }) = closed {
+        if let Some(ClosedPlace { path, rule: Some(rule), .. }) = closed {
             let text =
                 format!("rule `{rule}` denies reading {path}, so it stays where it is; change the rule to allow it");
             return Some(Denial { reason: Reason::PathHidden, text });
@@ -177,7 +177,8 @@ impl VisiblePlaces {
     fn denied(&self, word: &str) -> Option<Denial> {
         let named = lexical(&self.cwd, word)?;
         let hidden = |text: String| Some(Denial { reason: Reason::PathHidden, text });
-        if let Some(Closed { path, rule, .. }) = self.closed.iter().find(|closed| named.starts_with(&closed.place)) {
+        if let Some(ClosedPlace { path, rule, .. }) = self.closed.iter().find(|closed| named.starts_with(&closed.place))
+        {
             return hidden(match rule {
                 Some(rule) => {
                     format!("rule `{rule}` denies reading {path}, so no command sees it; change the rule to allow it")
@@ -229,7 +230,7 @@ mod tests {
         VisiblePlaces {
             cwd: "/workspace/app".into(),
             shown: vec!["/workspace".into()],
-            closed: vec![Closed {
+            closed: vec![ClosedPlace {
                 place: "/workspace/app/.env".into(),
                 path: "/workspace/app/.env".to_owned(),
                 rule: Some("no-env".to_owned()),

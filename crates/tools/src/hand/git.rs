@@ -332,7 +332,7 @@ mod tests {
     use portcullis_sandbox::tree::TreeIndex;
     use portcullis_sandbox::{MountTable, TreeOwner};
 
-    use super::super::later::{Later, begins};
+    use super::super::later::{LaterPlaces, begins};
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, MountTable) {
@@ -346,9 +346,9 @@ mod tests {
         (tree, table)
     }
 
-    fn look(table: &MountTable, homes: &[PathBuf]) -> Later {
+    fn look(table: &MountTable, homes: &[PathBuf]) -> LaterPlaces {
         let sighted = TreeIndex::new(begins).look(table).expect("listed");
-        Later::of(table, homes.to_vec(), &sighted)
+        LaterPlaces::of(table, homes.to_vec(), &sighted)
     }
 
     #[track_caller]

@@ -32,7 +32,7 @@ pub(super) type MountedPath = (String, PathBuf);
 
 /// The places that exist, at one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Later {
+pub(crate) struct LaterPlaces {
     found: HashMap<MountedPath, ExistingPlace>,
     /// Where nothing stands yet to which a link or a setting leads.
     unmade: HashMap<MountedPath, &'static LaterPlace>,
@@ -80,25 +80,25 @@ impl Hand {
     }
 
     /// What of it runs later.
-    pub(super) fn later(&self, sighted: &[SightedEntry]) -> Later {
+    pub(super) fn later(&self, sighted: &[SightedEntry]) -> LaterPlaces {
         let settings = self.settings();
         let homes = settings.homes.iter().chain(settings.host.as_ref().map(|host| &host.home));
-        Later::of(self.mounts(), homes.cloned().collect(), sighted)
+        LaterPlaces::of(self.mounts(), homes.cloned().collect(), sighted)
     }
 
     /// What of the tree as it is now runs later; `None` if it cannot be listed.
-    pub(crate) fn later_now(&self) -> Option<Later> {
+    pub(crate) fn later_now(&self) -> Option<LaterPlaces> {
         self.0.tree.look(self.mounts()).ok().map(|sighted| self.later(&sighted))
     }
 
     /// Whether there is a place that a command launched with `since` could change.
-    pub(crate) fn places_changed(&self, since: &Later, sighted: &[SightedEntry]) -> bool {
+    pub(crate) fn places_changed(&self, since: &LaterPlaces, sighted: &[SightedEntry]) -> bool {
         self.later(sighted).new_since(since).next().is_some()
     }
 
     /// What is there now and was not at the time of `before`, by virtual paths, outermost first. What cannot be looked at
     /// is told by the next command, which does not start then.
-    pub(crate) async fn appeared_since(&self, before: &Later) -> (Arc<Later>, Vec<PathBuf>) {
+    pub(crate) async fn appeared_since(&self, before: &LaterPlaces) -> (Arc<LaterPlaces>, Vec<PathBuf>) {
         let Ok(sighted) = self.sighted().await else { return (Arc::default(), Vec::new()) };
         let now = Arc::new(self.later(&sighted));
         let mut paths: Vec<PathBuf> =
@@ -114,7 +114,7 @@ pub(crate) fn outermost(paths: &mut Vec<PathBuf>) {
     paths.dedup_by(|one, above| one.starts_with(above));
 }
 
-impl Later {
+impl LaterPlaces {
     pub(super) fn of(table: &MountTable, homes: Vec<PathBuf>, sighted: &[SightedEntry]) -> Self {
         let mut gather = Gather { table, homes, later: Self::default(), git: git::VisitedConfig::default() };
         for mount in table.mounts() {
@@ -164,7 +164,7 @@ impl Later {
 }
 
 #[cfg(test)]
-impl Later {
+impl LaterPlaces {
     pub(super) fn guards_exactly(&self, beneath: &str) -> bool {
         let at = ("/workspace".to_owned(), PathBuf::from(beneath));
         self.found.get(&at).is_some_and(|found| found.guarded && found.object.kind != Kind::Other)
@@ -180,7 +180,7 @@ pub(super) struct Gather<'t> {
     pub(super) table: &'t MountTable,
     /// Folders that `~` may stand for.
     pub(super) homes: Vec<PathBuf>,
-    later: Later,
+    later: LaterPlaces,
     pub(super) git: git::VisitedConfig,
 }
 

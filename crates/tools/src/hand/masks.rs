@@ -25,7 +25,7 @@ const RUNNING: &[&str] = &["shell_run", "shell_exec", "bash"];
 
 /// One place of a view that is closed.
 #[derive(Debug, Clone)]
-pub(super) struct Closed {
+pub(super) struct ClosedPlace {
     pub(super) place: PathBuf,
     /// Its virtual path.
     pub(super) path: String,
@@ -135,11 +135,11 @@ impl Masks {
     }
 
     /// Every place of the view that is closed.
-    pub(super) fn places<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = Closed> + 's {
+    pub(super) fn places<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = ClosedPlace> + 's {
         self.found.iter().zip(self.closed()).flat_map(move |(found, (path, rule))| {
             let places = shown.places_of(&found.mount, &found.beneath);
             let closed = (path.display().to_string(), rule.map(str::to_owned));
-            places.map(move |place| Closed { place, path: closed.0.clone(), rule: closed.1.clone() })
+            places.map(move |place| ClosedPlace { place, path: closed.0.clone(), rule: closed.1.clone() })
         })
     }
 }

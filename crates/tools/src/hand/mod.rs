@@ -37,14 +37,14 @@ use crate::files::OwnWrites;
 
 pub use denial::Denial;
 pub(crate) use denial::{VisiblePlaces, named};
-pub(crate) use later::{Later, appeared_words, outermost, tell_appeared};
+pub(crate) use later::{LaterPlaces, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
 pub(crate) use programs::SYSTEM_FOLDERS;
 pub use run::{CommandRun, StreamFault, StreamTails, Streams};
 pub(crate) use run::{ran_to_its_end, tell_unheld};
-pub(crate) use secrets::Emptied;
+pub(crate) use secrets::EmptiedFiles;
 
 /// The sandbox profile of tools that run commands on writable mounts.
 pub const PROFILE: &str = "hand";

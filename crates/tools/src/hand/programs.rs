@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use portcullis_policy::DeniedProgram;
 use portcullis_sandbox::hand::Source;
 
-use super::masks::Closed;
+use super::masks::ClosedPlace;
 use super::view::ViewPlaces;
 
 /// Where programs of the system lie, and where a bare name is looked for.
@@ -22,8 +22,8 @@ const ALSO: &[(&str, &[&str])] = &[("git", &["/usr/lib/git-core", "/usr/libexec/
 const SHELLS: &[&str] = &["/bin/sh", "/bin/bash", "/usr/bin/env"];
 
 /// Every place of the view that is closed because of these rules.
-pub(super) fn closed(shown: &ViewPlaces, denied: &[DeniedProgram]) -> Vec<Closed> {
-    let mut out: Vec<Closed> = Vec::new();
+pub(super) fn closed(shown: &ViewPlaces, denied: &[DeniedProgram]) -> Vec<ClosedPlace> {
+    let mut out: Vec<ClosedPlace> = Vec::new();
     let folders = folders(shown);
     for DeniedProgram { rule, program } in denied {
         let names: Vec<PathBuf> = if program.starts_with('/') {
@@ -39,7 +39,7 @@ pub(super) fn closed(shown: &ViewPlaces, denied: &[DeniedProgram]) -> Vec<Closed
         {
             if !out.iter().any(|known| known.place == place || place.starts_with(&known.place)) {
                 let path = place.display().to_string();
-                out.push(Closed { place, path, rule: Some(rule.to_string()) });
+                out.push(ClosedPlace { place, path, rule: Some(rule.to_string()) });
             }
         }
     }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::denial::{self, Denial};
 use super::later::{outermost, tell_appeared};
 use super::launched::{self, LaunchedFailure, Limit};
-use super::{Hand, Later, Plan};
+use super::{Hand, LaterPlaces, Plan};
 
 /// How a command is stopped: it gets SIGINT, as from Ctrl-C at a terminal; SIGTERM after the first of these times; SIGKILL
 /// after the second (tool-contract §14), a moment less than the runtime's own grace, so that the end is told.
@@ -174,7 +174,7 @@ impl Hand {
         &self,
         context: &ToolContext,
         mut running: Running,
-        (seen, before): (&denial::VisiblePlaces, Option<&Later>),
+        (seen, before): (&denial::VisiblePlaces, Option<&LaterPlaces>),
         started: Instant,
     ) -> Result<CommandRun, LaunchedFailure> {
         let unwatched = |error: io::Error| LaunchedFailure::unwatched(&error);

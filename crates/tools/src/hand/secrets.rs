@@ -30,7 +30,7 @@ const SESSIONS: usize = 1_024;
 
 /// What is shown empty.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Emptied {
+pub(crate) struct EmptiedFiles {
     found: Vec<MatchedPlace>,
     /// What lies in folders that are shown empty as a whole.
     folded: Vec<MatchedPlace>,
@@ -41,12 +41,12 @@ const EMPTY: usize = 0;
 const CLOSED: usize = 1;
 
 /// Exactly these paths, each as one of the two.
-struct Exactly {
+struct ExactPaths {
     paths: HashMap<String, usize>,
     anchors: Vec<String>,
 }
 
-impl Exactly {
+impl ExactPaths {
     fn of(paths: HashMap<String, usize>) -> Self {
         let few = paths.len() <= ANCHORS_MAX;
         let anchors = if few { paths.keys().cloned().collect() } else { vec![String::new()] };
@@ -54,7 +54,7 @@ impl Exactly {
     }
 }
 
-impl PlaceMatcher for Exactly {
+impl PlaceMatcher for ExactPaths {
     fn is(&self, path: &str) -> Option<usize> {
         self.paths.get(path).copied()
     }
@@ -64,7 +64,7 @@ impl PlaceMatcher for Exactly {
     }
 }
 
-impl Emptied {
+impl EmptiedFiles {
     /// Places of a view that are shown empty.
     pub(super) fn empty<'s>(&'s self, shown: &'s ViewPlaces) -> impl Iterator<Item = PathBuf> + 's {
         self.places(shown, EMPTY)
@@ -110,7 +110,7 @@ impl Hand {
         &self,
         caller: &Caller,
         masks: &Masks,
-        since: &Emptied,
+        since: &EmptiedFiles,
         sighted: Arc<Vec<SightedEntry>>,
     ) -> Result<bool, ToolFailure> {
         let now = self.emptied(caller, masks, &[], sighted).await?;
@@ -126,14 +126,14 @@ impl Hand {
         masks: &Masks,
         decided: &[Resource],
         sighted: Arc<Vec<SightedEntry>>,
-    ) -> Result<Emptied, ToolFailure> {
+    ) -> Result<EmptiedFiles, ToolFailure> {
         let decided: HashSet<String> =
             decided.iter().filter(|one| one.class.is_some()).map(|one| one.canonical.clone()).collect();
         // Most trees have none, and need no other thread to say so.
         let may_be =
             |one: &SightedEntry| one.beneath.file_name().and_then(OsStr::to_str).is_some_and(file_names::may_be_secret);
         if !sighted.iter().any(|one| !one.git && may_be(one)) {
-            return Ok(Emptied::default());
+            return Ok(EmptiedFiles::default());
         }
         let hand = self.clone();
         let open = self.0.rules.now(caller, READING, "/workspace");
@@ -160,10 +160,10 @@ impl Hand {
                 }
             }
             if paths.is_empty() {
-                return Ok(Emptied::default());
+                return Ok(EmptiedFiles::default());
             }
             // Other names of the same files too.
-            let mut found = matching::find(hand.mounts(), &Exactly::of(paths)).map_err(cannot)?;
+            let mut found = matching::find(hand.mounts(), &ExactPaths::of(paths)).map_err(cannot)?;
             let folded = fold(&mut found, hand.mounts());
             if found.len() > PLACES_MAX {
                 return Err(ToolFailure::sandbox_unavailable(format!(
@@ -172,13 +172,13 @@ impl Hand {
                     found.len()
                 )));
             }
-            Ok(Emptied { found, folded })
+            Ok(EmptiedFiles { found, folded })
         })
         .await
     }
 
     /// What a session has not been told yet of what it sees empty, in one sentence.
-    pub(super) fn tell_emptied(&self, caller: &Caller, emptied: &Emptied, full: bool) -> Option<String> {
+    pub(super) fn tell_emptied(&self, caller: &Caller, emptied: &EmptiedFiles, full: bool) -> Option<String> {
         let mut sessions = self.0.told_empty.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= SESSIONS && !sessions.contains_key(&caller.session_id) {
             sessions.clear();

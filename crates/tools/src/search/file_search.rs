@@ -32,14 +32,14 @@ pub(crate) struct FileLines {
 
 /// The first lines in the order of paths, whichever thread finds them when. Once there are enough, what
 /// comes after the last of them need not be searched.
-pub(crate) struct First {
+pub(crate) struct FirstMatches {
     most: usize,
     files: Mutex<(usize, BTreeMap<PathKey, FileLines>)>,
     full: AtomicBool,
     last: RwLock<Option<PathKey>>,
 }
 
-impl First {
+impl FirstMatches {
     pub(crate) fn new(most: usize) -> Self {
         Self { most, files: Mutex::default(), full: AtomicBool::new(false), last: RwLock::default() }
     }
@@ -85,14 +85,14 @@ pub(crate) struct FileSearch<'s> {
     searcher: Searcher,
     /// Used for every file; grows once.
     buffer: Vec<u8>,
-    first: &'s First,
+    first: &'s FirstMatches,
     stop: &'s AtomicBool,
     pub(crate) left_out: LeftOut,
     pub(crate) searched: u64,
 }
 
 impl<'s> FileSearch<'s> {
-    pub(crate) fn new(scope: &'s Scope, matcher: RegexMatcher, first: &'s First, stop: &'s AtomicBool) -> Self {
+    pub(crate) fn new(scope: &'s Scope, matcher: RegexMatcher, first: &'s FirstMatches, stop: &'s AtomicBool) -> Self {
         let searcher = pattern::searcher(0);
         Self {
             scope,
@@ -130,7 +130,7 @@ impl<'s> FileSearch<'s> {
         } else {
             self.searcher.set_binary_detection(BinaryDetection::quit(0));
             let rest = Stoppable { file, stop: self.stop };
-            let masked = Masked::new(text.chain(rest), self.scope.parts.rules.masking());
+            let masked = MaskedText::new(text.chain(rest), self.scope.parts.rules.masking());
             self.searcher.search_reader(&self.matcher, masked, &mut lines)?;
         }
         Ok(Some(lines))
@@ -216,7 +216,7 @@ impl<F: Read> Read for Stoppable<'_, F> {
 }
 
 /// A text with its secrets masked while it is read.
-struct Masked<R> {
+struct MaskedText<R> {
     from: R,
     /// `None`: everything has been read.
     stream: Option<RedactingStream>,
@@ -225,13 +225,13 @@ struct Masked<R> {
     given: usize,
 }
 
-impl<R: Read> Masked<R> {
+impl<R: Read> MaskedText<R> {
     fn new(from: R, stream: RedactingStream) -> Self {
         Self { from, stream: Some(stream), ready: Vec::new(), given: 0 }
     }
 }
 
-impl<R: Read> Read for Masked<R> {
+impl<R: Read> Read for MaskedText<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.given == self.ready.len() {
             let Some(stream) = &mut self.stream else { return Ok(0) };

@@ -10,7 +10,7 @@ use portcullis_sandbox::{self as sandbox, Access, VirtualPath};
 use portcullis_secret::SecretText;
 
 use super::places::{LineFolders, joined};
-use super::project_script::{NotKnown, Project, Quoted};
+use super::project_script::{NotKnown, Project, QuotedScript};
 use super::{HOME, ShellTools, programs, project_script};
 use crate::hand::Hand;
 
@@ -22,7 +22,7 @@ const VOLATILE: [&str; 5] = ["_", "SHLVL", "PWD", "OLDPWD", "PORTCULLIS_WORKSPAC
 const SECRET_NAMES: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "APIKEY"];
 
 /// A line, and where and with what it would run.
-pub(super) struct Would {
+pub(super) struct PlannedLine {
     pub(super) line: String,
     pub(super) caller: Caller,
     /// The folder, resolved.
@@ -33,7 +33,7 @@ pub(super) struct Would {
     pub(super) in_live_shell: bool,
 }
 
-impl Would {
+impl PlannedLine {
     pub(super) fn new(line: &str, caller: &Caller, resolved: &Resolved) -> Self {
         let cwd = resolved.cwd.clone().unwrap_or_else(|| HOME.to_owned());
         let (brings, in_live_shell) = (BTreeMap::new(), false);
@@ -43,7 +43,7 @@ impl Would {
 
 impl ShellTools {
     /// Looks when somebody is or was asked.
-    pub(super) fn surroundings(&self, hand: &Hand, would: Would) -> Surroundings {
+    pub(super) fn surroundings(&self, hand: &Hand, would: PlannedLine) -> Surroundings {
         let (parts, hand, would) = (self.clone(), hand.clone(), std::sync::Arc::new(would));
         Surroundings::by(move || {
             let (parts, hand, would) = (parts.clone(), hand.clone(), std::sync::Arc::clone(&would));
@@ -51,7 +51,7 @@ impl ShellTools {
         })
     }
 
-    async fn around(&self, hand: &Hand, would: &Would) -> SurroundingFacts {
+    async fn around(&self, hand: &Hand, would: &PlannedLine) -> SurroundingFacts {
         let mut around = SurroundingFacts::default();
         let identity = |path: &str| {
             let found = self.files.mounts.resolve(path).and_then(|place| sandbox::identity(&place));
@@ -110,7 +110,7 @@ impl ShellTools {
     }
 
     /// The environment that the line would see, by name.
-    async fn environment(&self, hand: &Hand, would: &Would) -> BTreeMap<String, SecretText> {
+    async fn environment(&self, hand: &Hand, would: &PlannedLine) -> BTreeMap<String, SecretText> {
         let live = would.in_live_shell.then(|| self.live.look(would.caller.session_id)).flatten();
         let mut env = match (live, VirtualPath::new(&would.cwd)) {
             (Some(live), _) => live.env,
@@ -124,7 +124,7 @@ impl ShellTools {
     }
 
     /// The environment as a whole, and each variable that loads code by itself.
-    fn variables(&self, would: &Would, env: &BTreeMap<String, SecretText>, around: &mut SurroundingFacts) {
+    fn variables(&self, would: &PlannedLine, env: &BTreeMap<String, SecretText>, around: &mut SurroundingFacts) {
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         let all: String = env.iter().map(|(name, value)| format!("{name}={}\0", value.expose())).collect();
         for (name, reason) in self.code_loading(&would.caller, would.in_live_shell, &would.brings) {
@@ -154,7 +154,7 @@ impl ShellTools {
     }
 
     /// A file of the project that rules let be read.
-    fn script(&self, would: &Would, path: &str) -> Option<(String, String)> {
+    fn script(&self, would: &PlannedLine, path: &str) -> Option<(String, String)> {
         let place = self.files.mounts.resolve(path).ok()?;
         let canonical = place.path().as_str().to_owned();
         if !self.files.rules.now(&would.caller, &["read"], &canonical).may_see(&canonical) {
@@ -166,7 +166,7 @@ impl ShellTools {
 }
 
 /// Shows a script and binds it, once.
-fn quote(script: Quoted, around: &mut SurroundingFacts) {
+fn quote(script: QuotedScript, around: &mut SurroundingFacts) {
     if !around.bound.iter().any(|known| known.name == script.name) {
         around.bound.push(Bound::new(script.name.clone(), "", script.whole));
         around.facts.push((format!("{} (untrusted, quoted)", script.name), script.text));

@@ -24,7 +24,7 @@ const UNTOLD: &str = "not_told_by_the_line";
 const NO_FOLDER: &str = "the folder, and so the file or script, becomes known only when the line runs";
 
 /// What a line would run with.
-pub(super) struct With<'a> {
+pub(super) struct LineSetup<'a> {
     pub(super) brings: &'a BTreeMap<EnvKey, SecretText>,
     /// In the session's own shell, as it stands.
     pub(super) in_live_shell: bool,
@@ -100,7 +100,7 @@ impl ShellTools {
     /// What the words of a line do not tell of what it would run: variables that load code, and a shell in which a word
     /// may mean something else. Such a line is opaque, whatever its words are: no rule about words and no remembered
     /// answer allows it.
-    pub(super) fn untold(&self, caller: &Caller, with: &With<'_>) -> Vec<Resource> {
+    pub(super) fn untold(&self, caller: &Caller, with: &LineSetup<'_>) -> Vec<Resource> {
         let code = self.code_loading(caller, with.in_live_shell, with.brings).into_iter();
         let code = code.map(|(name, reason)| format!("the variable {name} is set: {reason}"));
         let live = with.in_live_shell.then(|| self.live.look(caller.session_id)).flatten();

@@ -40,7 +40,7 @@ pub use persistent::{LeftBehind, ShellParts, Shells, persistent_tools, stock_bas
 use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::tool_name;
-pub(crate) use env_input::{Alone, Brings, WithEnv};
+pub(crate) use env_input::{BringsVariables, NoVariables, WithEnv};
 use line_input::LineInput;
 use posture::Posture;
 pub(crate) use view::StateView;
@@ -81,7 +81,7 @@ pub fn shell_tools(parts: ShellTools) -> Result<BTreeMap<ToolName, Tool>, BuildE
 /// # Errors
 /// As [`shell_tools`].
 pub fn run_tools(parts: ShellTools, hand: Hand) -> Result<BTreeMap<ToolName, Tool>, BuildError> {
-    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool::<Alone<LineInput>>(parts, hand)?)]))
+    Ok(BTreeMap::from([(tool_name("shell_run"), run::tool::<NoVariables<LineInput>>(parts, hand)?)]))
 }
 
 /// The same with variables of a call.

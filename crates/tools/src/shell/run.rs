@@ -17,11 +17,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::around::Would;
-use super::line::{With, one_is_an_answer, streams, without_nul};
+use super::around::PlannedLine;
+use super::line::{LineSetup, one_is_an_answer, streams, without_nul};
 use super::line_input::{LineInput, ran, semantics};
 use super::view::StateView;
-use super::{Brings, ShellTools, failed_words, no_shell};
+use super::{BringsVariables, ShellTools, failed_words, no_shell};
 use crate::executor;
 use crate::files::failure;
 use crate::hand::{self, CommandRun, Hand, Reach};
@@ -61,7 +61,7 @@ struct CommandRunner {
 /// Over inputs with or without variables of their own.
 pub(crate) fn tool<I>(shell: ShellTools, hand: Hand) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = LineInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = LineInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let parts = Arc::new(CommandRunner { shell, hand });
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
@@ -81,7 +81,7 @@ where
         })
         .precheck(move |input: Arc<I>, resolved, caller| {
             let prepared = checked.shell.may_run_in(&resolved).map(|prepared| {
-                let mut would = Would::new(&input.call().command, &caller, &resolved);
+                let mut would = PlannedLine::new(&input.call().command, &caller, &resolved);
                 would.brings = input.env().values();
                 Prepared { around: Some(checked.shell.surroundings(&checked.hand, would)), ..prepared }
             });
@@ -108,7 +108,7 @@ impl CommandRunner {
     ) -> Result<Resolved, Precondition> {
         without_nul(&input.command)?;
         let mut resolved = self.shell.folder_of(input.cwd.as_deref(), caller)?;
-        resolved.resources.extend(self.shell.untold(caller, &With { brings, in_live_shell: false }));
+        resolved.resources.extend(self.shell.untold(caller, &LineSetup { brings, in_live_shell: false }));
         Ok(resolved)
     }
 

@@ -2,7 +2,7 @@
 
 use portcullis_contract::{Content, ToolContext, UserText};
 use portcullis_event::facts::{Exit, TaskCompleted};
-use portcullis_pipeline::{SoFar, Standing, TaskSeen};
+use portcullis_pipeline::{SoFar, TaskSeen, TaskStanding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,7 +77,7 @@ pub(super) struct TaskView {
 
 /// Says what the end of a task warned of: nobody was there to hear it.
 pub(super) fn tell_warnings(seen: &TaskSeen, context: &ToolContext) {
-    if let Standing::Ended(end) = &seen.standing {
+    if let TaskStanding::Ended(end) = &seen.standing {
         end.warnings.iter().for_each(|warning| context.warn(warning));
     }
 }
@@ -99,9 +99,9 @@ impl TaskView {
             text: None,
         };
         match seen.standing {
-            Standing::Running(streams) => blank.running(&streams, range),
-            Standing::Ended(end) => blank.ended(*end, range),
-            Standing::Lost => Self {
+            TaskStanding::Running(streams) => blank.running(&streams, range),
+            TaskStanding::Ended(end) => blank.ended(*end, range),
+            TaskStanding::Lost => Self {
                 summary: Some("no process works on it any more, and how it ended is not known".to_owned()),
                 ..blank
             },

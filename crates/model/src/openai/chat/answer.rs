@@ -8,7 +8,7 @@ use super::calls::{Calls, Entry, Function};
 use super::details::ReasoningDetails;
 use super::text_calls;
 use super::think::Splitter;
-use crate::http::{Enough, Fault, Flow, ProviderMessage, Reader};
+use crate::http::{Fault, Flow, ProviderMessage, Reader, StreamEnd};
 use crate::openai::{InputDetails, usage};
 use crate::wire::{self, Ids, Origin};
 use crate::{Answer, AnswerPart, Delta, DeltaSink, Failure, Stop};
@@ -224,12 +224,12 @@ impl Reader for ChatReader {
         Ok(())
     }
 
-    fn enough(&self) -> Enough {
+    fn enough(&self) -> StreamEnd {
         match (&self.finish, self.said_at_end) {
-            (None, _) => Enough::No,
-            (Some(_), true) => Enough::Perhaps,
-            (Some(_), false) if self.counts_expected && self.usage.is_none() => Enough::ButCounts,
-            (Some(_), false) => Enough::Yes,
+            (None, _) => StreamEnd::No,
+            (Some(_), true) => StreamEnd::Perhaps,
+            (Some(_), false) if self.counts_expected && self.usage.is_none() => StreamEnd::ButCounts,
+            (Some(_), false) => StreamEnd::Yes,
         }
     }
 

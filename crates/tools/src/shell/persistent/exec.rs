@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use super::job::{BackgroundAfter, ExecOutput, Job};
 use super::{Persistent, shell_key};
 use crate::executor;
-use crate::shell::Brings;
-use crate::shell::around::Would;
-use crate::shell::line::{With, streams, without_nul};
+use crate::shell::BringsVariables;
+use crate::shell::around::PlannedLine;
+use crate::shell::line::{LineSetup, streams, without_nul};
 use crate::shell::line_input::{LineInput, TIMEOUT_MOST_MS, describe, ran, semantics};
 
 const DESCRIPTION: &str = "Runs a command in this session's own shell, which is opened if there is none. Folder, exported \
@@ -72,7 +72,7 @@ impl ExecInput {
 /// Over inputs with or without variables of their own.
 pub(super) fn tool<I>(parts: Arc<Persistent>) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = ExecInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = ExecInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, ExecOutput>(DESCRIPTION)
@@ -87,7 +87,7 @@ where
             named.shells.hand().warm();
             let mut resolved = named.shell.folder_of(input.line.cwd.as_deref(), caller)?;
             resolved.keys.push(shell_key(caller));
-            let with = With { brings: &brings, in_live_shell: !input.restart };
+            let with = LineSetup { brings: &brings, in_live_shell: !input.restart };
             resolved.resources.extend(named.shell.untold(caller, &with));
             Ok(resolved)
         })
@@ -100,7 +100,7 @@ where
             let parts = Arc::clone(&checked);
             async move {
                 let prepared = parts.shell.may_open(&caller, &input.env(), &resolved).await?;
-                let mut would = Would::new(&input.call().line.command, &caller, &resolved);
+                let mut would = PlannedLine::new(&input.call().line.command, &caller, &resolved);
                 (would.brings, would.in_live_shell) = (input.env().values(), !input.call().restart);
                 Ok(Prepared { around: Some(parts.shell.surroundings(parts.shells.hand(), would)), ..prepared })
             }

@@ -22,10 +22,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::live::{Current, Gone, Outcome, RunningShell, exit_words};
+use super::live::{CurrentCommand, Outcome, RunningShell, ShellGone, exit_words};
 use super::shells::{ShellChoice, Shells};
 use super::sink::{Capture, CaptureHandle};
-use super::wait::Uncollected;
+use super::wait::UncollectedEnd;
 use crate::files::failure;
 use crate::hand::{LaunchedFailure, Limit, named, outermost, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
@@ -83,13 +83,13 @@ pub(super) struct ExecOutput {
 }
 
 /// The shell is busy while this is there.
-struct Busy<'a> {
+struct BusyShell<'a> {
     shells: &'a Shells,
     session: SessionId,
     live: &'a RunningShell,
 }
 
-impl<'a> Busy<'a> {
+impl<'a> BusyShell<'a> {
     fn begin(
         shells: &'a Shells,
         session: SessionId,
@@ -98,14 +98,14 @@ impl<'a> Busy<'a> {
         captured: &CaptureHandle,
     ) -> Self {
         let started_at = shells.clock().now();
-        let current = Current { line: line.to_owned(), started_at, tails: Arc::clone(&captured.tails) };
+        let current = CurrentCommand { line: line.to_owned(), started_at, tails: Arc::clone(&captured.tails) };
         live.now().current = Some(current);
         shells.mark_busy(session, true);
         Self { shells, session, live }
     }
 }
 
-impl Drop for Busy<'_> {
+impl Drop for BusyShell<'_> {
     fn drop(&mut self) {
         self.live.now().current = None;
         self.shells.mark_busy(self.session, false);
@@ -171,7 +171,7 @@ impl Persistent {
             live.now().altered.get_or_insert_with(|| format!("ran `{}`, which {why}", brief(&job.line)));
         }
         // Until its end is left for whoever waits.
-        let busy = Busy::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
+        let busy = BusyShell::begin(&self.shells, context.caller().session_id, &live, &job.line, &captured);
         let over = self.see_through(&job, &live, context, capture, captured).await?;
         ran_to_its_end(context, &cwd);
         let changes = match &over.outcome {
@@ -195,7 +195,7 @@ impl Persistent {
             let text = error.map(|_| "the shell died while the command ran".to_owned());
             let tail = |stream| self.shell.book.masked(&over.captured.tails.text(stream));
             let tails = (tail(Stream::Stdout), tail(Stream::Stderr));
-            let done = Uncollected::new(over.command_id, live.start.id, &job.line, text, tails).ended(
+            let done = UncollectedEnd::new(over.command_id, live.start.id, &job.line, text, tails).ended(
                 over.exit_code(),
                 over.timed_out,
                 over.duration_ms(),
@@ -248,11 +248,11 @@ impl Persistent {
         };
         let duration = self.shells.clock().monotonic().saturating_sub(begun);
         let Outcome { end: outcome, sink, appeared, breach } = outcome.map_err(|gone| match gone {
-            Gone::Before => {
+            ShellGone::Before => {
                 let text = "the shell was closed before the command could run in it; try again";
                 ToolFailure::new("shell_died", text).retryable(true)
             }
-            Gone::During => LaunchedFailure::shell_lost().into(),
+            ShellGone::During => LaunchedFailure::shell_lost().into(),
         })?;
         let mut appeared = self.shells.hand().virtual_places(appeared);
         appeared.extend(live.look_again(self.shells.hand()).await);

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::sink::LiveTails;
-use crate::hand::{Emptied, Hand, Later, Masks, VisiblePlaces};
+use crate::hand::{EmptiedFiles, Hand, LaterPlaces, Masks, VisiblePlaces};
 use crate::shell::live::Change;
 
 /// How often it is looked whether nobody has: often enough for a span of any length, and never so often that it costs.
@@ -85,7 +85,7 @@ impl ShellEnd {
 
 /// What runs in it.
 #[derive(Debug, Clone)]
-pub(super) struct Current {
+pub(super) struct CurrentCommand {
     pub(super) line: String,
     pub(super) started_at: Timestamp,
     pub(super) tails: Arc<LiveTails>,
@@ -93,7 +93,7 @@ pub(super) struct Current {
 
 /// What changes of a shell.
 #[derive(Debug, Clone)]
-pub(super) struct Now {
+pub(super) struct ShellActivity {
     /// Where it is, by its virtual path; `None`: outside of every mount.
     pub(super) cwd: Option<String>,
     /// Where it was inside last.
@@ -101,7 +101,7 @@ pub(super) struct Now {
     pub(super) updated_at: Timestamp,
     pub(super) last_command_at: Option<Timestamp>,
     pub(super) command_count: u64,
-    pub(super) current: Option<Current>,
+    pub(super) current: Option<CurrentCommand>,
     pub(super) env_keys: Vec<String>,
     /// What it exports, as it was told last.
     pub(super) exported: BTreeMap<String, SecretText>,
@@ -109,7 +109,7 @@ pub(super) struct Now {
     pub(super) altered: Option<String>,
 }
 
-impl Now {
+impl ShellActivity {
     /// Its environment after a change.
     pub(super) fn knows(&mut self, change: &Change) {
         match change {
@@ -136,7 +136,7 @@ pub(super) struct Start {
     pub(super) mount_path: String,
     pub(super) masks: Arc<Masks>,
     /// Secrets that it sees empty.
-    pub(super) emptied: Arc<Emptied>,
+    pub(super) emptied: Arc<EmptiedFiles>,
     /// What its commands can see, for telling what was kept from them.
     pub(super) seen: VisiblePlaces,
     /// Its environment: what of it a command leaves as it is, is no change of the session's.
@@ -144,11 +144,11 @@ pub(super) struct Start {
     pub(super) cwd: String,
     pub(super) env_keys: Vec<String>,
     /// What existed of the places that run later before it started.
-    pub(super) later: Arc<Later>,
+    pub(super) later: Arc<LaterPlaces>,
 }
 
 /// How long a shell may live without anybody who uses it.
-pub(super) struct Life {
+pub(super) struct ShellLifetime {
     pub(super) session: SessionId,
     pub(super) idle: Duration,
     /// Tells whether its session is over.
@@ -160,9 +160,9 @@ pub(super) struct RunningShell {
     pub(super) start: Start,
     pub(super) started_at: Timestamp,
     pub(super) posture: Posture,
-    now: Mutex<Now>,
+    now: Mutex<ShellActivity>,
     /// What existed of the places that run later when it was last looked. Held while somebody looks.
-    pub(super) later: tokio::sync::Mutex<Arc<Later>>,
+    pub(super) later: tokio::sync::Mutex<Arc<LaterPlaces>>,
     orders: mpsc::Sender<Order>,
     /// Asks it to end.
     close: CancellationToken,
@@ -175,12 +175,12 @@ impl RunningShell {
         shell: Shell,
         start: Start,
         clock: Arc<dyn Clock>,
-        life: Life,
+        life: ShellLifetime,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + 'static) {
         let (orders, received) = mpsc::channel(QUEUE);
         let (tell, over) = watch::channel(None);
         let started_at = clock.now();
-        let now = Now {
+        let now = ShellActivity {
             cwd: Some(start.cwd.clone()),
             inside: start.cwd.clone(),
             updated_at: started_at,
@@ -211,7 +211,7 @@ impl RunningShell {
         (live, attended)
     }
 
-    pub(super) fn now(&self) -> MutexGuard<'_, Now> {
+    pub(super) fn now(&self) -> MutexGuard<'_, ShellActivity> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -243,28 +243,28 @@ impl RunningShell {
         command: Vec<u8>,
         sink: Box<dyn ReturnableSink>,
         stop: CancellationToken,
-    ) -> Result<Outcome, Gone> {
+    ) -> Result<Outcome, ShellGone> {
         let (told, hear) = oneshot::channel();
-        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| Gone::Before)?;
-        hear.await.map_err(|_| Gone::During)
+        self.orders.send(Order { command, sink, stop, told }).await.map_err(|_| ShellGone::Before)?;
+        hear.await.map_err(|_| ShellGone::During)
     }
 
     /// Runs something small of ours. Its end is the status; what it writes goes nowhere.
-    pub(super) async fn quiet(&self, command: Vec<u8>) -> Result<u8, Gone> {
+    pub(super) async fn quiet(&self, command: Vec<u8>) -> Result<u8, ShellGone> {
         let stop = CancellationToken::new();
         let stopping = stop.clone();
         let outcome = tokio::select! {
             biased;
             outcome = self.exec(command, Box::new(()), stop) => outcome?,
-            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(Gone::During),
+            () = async { tokio::time::sleep(QUIET).await; stopping.cancel(); std::future::pending().await } => return Err(ShellGone::During),
         };
-        outcome.end.map(|done| done.report.status).map_err(|_| Gone::During)
+        outcome.end.map(|done| done.report.status).map_err(|_| ShellGone::During)
     }
 }
 
 /// The shell is not there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum ShellGone {
     /// It never ran the command.
     Before,
     /// It may have run some of it.
@@ -277,7 +277,7 @@ async fn attend(
     mut orders: mpsc::Receiver<Order>,
     close: &CancellationToken,
     clock: &dyn Clock,
-    life: &Life,
+    life: &ShellLifetime,
 ) -> ShellEnd {
     let mut used = clock.monotonic();
     let look = (life.idle / LOOKS).clamp(LOOK_LEAST, LOOK_MOST);

@@ -21,7 +21,7 @@ use crate::hand;
 use crate::shell::live::Change;
 use crate::shell::posture::ShellView;
 use crate::shell::view::StateView;
-use crate::shell::{Brings, accesses, document, word};
+use crate::shell::{BringsVariables, accesses, document, word};
 
 const OPEN: &str = "Opens this session's shell, or shows the one that runs. Commands are run in it with shell_exec.";
 const RESTART: &str = "Starts this session's shell anew, in the same folder and with the same exported variables. While a \
@@ -136,7 +136,7 @@ fn planned(action: &'static str, resolved: &Resolved) -> Vec<AccessRequest> {
 /// Over inputs with or without variables of their own.
 pub(super) fn open<I>(parts: Arc<Persistent>) -> Result<Tool, BuildError>
 where
-    I: Brings<Call = OpenInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    I: BringsVariables<Call = OpenInput> + DeserializeOwned + JsonSchema + Send + Sync + 'static,
 {
     let (named, checked) = (Arc::clone(&parts), Arc::clone(&parts));
     Tool::builder::<I, OpenOutput>(OPEN)

@@ -20,9 +20,9 @@ use portcullis_secret::SecretText;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::live::{Current, Life, Now, RunningShell, Start};
-use super::wait::Uncollected;
-use super::words::{Small, preview};
+use super::live::{CurrentCommand, RunningShell, ShellActivity, ShellLifetime, Start};
+use super::wait::UncollectedEnd;
+use super::words::{ShellChange, preview};
 use crate::hand::{Hand, Reach, VisiblePlaces, appeared_words, outermost, tell_appeared, tell_unheld};
 use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::{no_shell, unseen};
@@ -49,7 +49,7 @@ struct Inner {
     parts: ShellParts,
     idle: Duration,
     live: Mutex<HashMap<SessionId, Arc<RunningShell>>>,
-    uncollected: Mutex<HashMap<SessionId, Uncollected>>,
+    uncollected: Mutex<HashMap<SessionId, UncollectedEnd>>,
     tasks: TaskTracker,
     /// No shell is kept that is opened from now on.
     closing: AtomicBool,
@@ -109,18 +109,18 @@ impl Shells {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn uncollected(&self) -> MutexGuard<'_, HashMap<SessionId, Uncollected>> {
+    fn uncollected(&self) -> MutexGuard<'_, HashMap<SessionId, UncollectedEnd>> {
         self.0.uncollected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The end of a command, to be collected once.
-    pub(super) fn leave(&self, session: SessionId, done: Uncollected) {
+    pub(super) fn leave(&self, session: SessionId, done: UncollectedEnd) {
         self.uncollected().insert(session, done);
         self.ended();
     }
 
     /// It is given once.
-    pub(super) fn collect(&self, session: SessionId) -> Option<Uncollected> {
+    pub(super) fn collect(&self, session: SessionId) -> Option<UncollectedEnd> {
         self.uncollected().remove(&session)
     }
 
@@ -291,7 +291,7 @@ impl Shells {
             cwd: start.cwd.clone(),
         });
         let session = context.caller().session_id;
-        let life = Life { session, idle: self.0.idle, book: book.clone() };
+        let life = ShellLifetime { session, idle: self.0.idle, book: book.clone() };
         let (live, attended) = RunningShell::new(shell, start, Arc::clone(clock), life);
         let (ended, registry, hand) = (Arc::clone(&live), Arc::downgrade(&self.0), hand.clone());
         self.0.tasks.spawn(async move {
@@ -333,7 +333,7 @@ impl Shells {
     /// Brings a shell to a folder.
     pub(super) async fn go(&self, live: &RunningShell, path: &str) -> bool {
         let there = self.place_in(live, path);
-        let gone = matches!(live.quiet(Small::Cd(&there).bytes()).await, Ok(0));
+        let gone = matches!(live.quiet(ShellChange::Cd(&there).bytes()).await, Ok(0));
         if gone {
             let mut now = live.now();
             now.cwd = Some(path.to_owned());
@@ -343,12 +343,21 @@ impl Shells {
     }
 
     fn view(&self, live: &RunningShell) -> LiveView {
-        let Now { inside, updated_at, last_command_at, command_count, current, env_keys, exported, altered, .. } =
-            live.now().clone();
+        let ShellActivity {
+            inside,
+            updated_at,
+            last_command_at,
+            command_count,
+            current,
+            env_keys,
+            exported,
+            altered,
+            ..
+        } = live.now().clone();
         let given = &live.start.given;
         let names = exported.keys().chain(given.keys().filter(|name| !exported.contains_key(*name)));
         let changed = names.filter(|name| exported.get(*name) != given.get(*name)).cloned().collect();
-        let shown = |current: &Current, stream| {
+        let shown = |current: &CurrentCommand, stream| {
             let text = self.0.parts.book.masked(&current.tails.text(stream));
             (!text.is_empty()).then(|| preview(&text))
         };
@@ -403,8 +412,8 @@ impl LiveShell for Shells {
             }
             let done = match &change {
                 Change::Cwd(path) => self.go(&live, path).await,
-                Change::EnvSet(key, value) => matches!(live.quiet(Small::Set(key, value).bytes()).await, Ok(0)),
-                Change::EnvUnset(key) => matches!(live.quiet(Small::Unset(key).bytes()).await, Ok(0)),
+                Change::EnvSet(key, value) => matches!(live.quiet(ShellChange::Set(key, value).bytes()).await, Ok(0)),
+                Change::EnvUnset(key) => matches!(live.quiet(ShellChange::Unset(key).bytes()).await, Ok(0)),
             };
             live.now().knows(&change);
             if !done {

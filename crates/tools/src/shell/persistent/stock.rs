@@ -19,8 +19,8 @@ use crate::command::ReadHand;
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
-use crate::shell::around::Would;
-use crate::shell::line::{With, streams, without_nul};
+use crate::shell::around::PlannedLine;
+use crate::shell::line::{LineSetup, streams, without_nul};
 use crate::shell::line_input::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran, semantics};
 
 pub(super) const DESCRIPTION: &str = "Runs a command in a persistent bash in the sandbox. Folder, exported variables and functions stay \
@@ -72,7 +72,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
             let mut resolved = named.shell.folder_of(None, caller)?;
             resolved.keys.push(shell_key(caller));
             if input.line().is_some() {
-                let with = With { brings: &BTreeMap::new(), in_live_shell: input.restart != Some(true) };
+                let with = LineSetup { brings: &BTreeMap::new(), in_live_shell: input.restart != Some(true) };
                 resolved.resources.extend(named.shell.untold(caller, &with));
             }
             Ok(resolved)
@@ -88,7 +88,7 @@ pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, Buil
         .precheck(move |input: Arc<BashInput>, resolved: Resolved, caller| {
             let prepared = checked.shell.may_run_in(&resolved).map(|prepared| {
                 let around = input.line().map(|line| {
-                    let mut would = Would::new(line, &caller, &resolved);
+                    let mut would = PlannedLine::new(line, &caller, &resolved);
                     would.in_live_shell = input.restart != Some(true);
                     checked.shell.surroundings(checked.shells.hand(), would)
                 });
