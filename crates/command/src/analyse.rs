@@ -2,14 +2,16 @@
 
 use super::analysis::{Analysis, RedirectedFile};
 use super::folders::{self, Folder, FolderAfter};
-use super::known::ProgramReads;
 use super::marks::{self, OpenExtent};
 use super::parse::parse;
+use super::plain_programs::ProgramReads;
 use super::raw_word::{holds_index, openness, shown, unquoted};
 use super::unwrap::{self, Inner};
 use super::vars::Vars;
 use super::word::{self, Word};
-use super::{builtin, fed, given, hidden, inline, known, made, names, replaced, screen, stage, started_in};
+use super::{
+    builtin, fed, hidden, inline, input_runners, made_files, names, plain_programs, replaced, screen, stage, started_in,
+};
 use brush_parser::ast::{
     AndOr, AndOrList, AssignmentName, AssignmentValue, CaseItemPostAction, Command, CommandPrefixOrSuffixItem as Item,
     CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
@@ -158,7 +160,7 @@ impl Walk {
         let written = self.found.redirections.iter().chain(inner()).filter(|file| file.writes);
         let forms = self.forms.iter().map(|(form, _)| form);
         let commands: Vec<Vec<String>> = self.found.commands.iter().chain(forms).cloned().collect();
-        let made = made::MadeFiles::of(&commands, written.map(|file| file.path.as_str()));
+        let made = made_files::MadeFiles::of(&commands, written.map(|file| file.path.as_str()));
         let is_run = made.is_run(&commands);
         // What the line writes to a file is read by a command that names the file.
         let readers: Vec<Vec<String>> =
@@ -294,7 +296,8 @@ impl Walk {
 
     /// Notes texts that a command reads, if it may run them.
     fn reads(&mut self, argv: &[String], texts: &[String]) {
-        let runs = |form: &[String]| matches!(known::reads(form), ProgramReads::Values | ProgramReads::Anything);
+        let runs =
+            |form: &[String]| matches!(plain_programs::reads(form), ProgramReads::Values | ProgramReads::Anything);
         if texts.is_empty() || !(runs(argv) || forms(argv).iter().any(|form| runs(form))) {
             return;
         }
@@ -608,7 +611,7 @@ impl Walk {
             }
             match inner {
                 Inner::Argv(form) => {
-                    let form = given::filled_in(argv, form);
+                    let form = input_runners::filled_in(argv, form);
                     if !self.forms.iter().any(|(known, at)| *known == form && *at == folder) && self.room() {
                         self.forms.push((form.clone(), folder.clone()));
                         self.unwrap(&form, &folder, depth + 1);

@@ -1,6 +1,6 @@
 //! Programs that run a program given as the value of an option, as one of their words, or in a variable.
 
-use super::assigned::{self, runs_variable};
+use super::program_variables::{self, runs_variable};
 use super::shell::is_input;
 use super::unwrap::{self, is_assignment};
 use super::{database, git, sed};
@@ -211,11 +211,11 @@ pub(super) fn hidden(name: &str, words: &[String]) -> Option<&'static str> {
             Some(AS_VARIABLE)
         }
         "read" | "mapfile" | "readarray" | "getopts" | "printf" | "unset" | "declare" | "typeset" | "local"
-            if assigned::places_programs(words) =>
+            if program_variables::places_programs(words) =>
         {
             Some(AS_VARIABLE)
         }
-        "make" | "gmake" | "bmake" | "pmake" => assigned::makes(words),
+        "make" | "gmake" | "bmake" | "pmake" => program_variables::makes(words),
         "crontab" => (!words.iter().any(|word| word == "-l")).then_some("a table of commands is installed"),
         "ssh" | "autossh" | "scp" | "mosh" | "sshfs" | "rsync" => connects(name, words),
         "socat" => any(words, &["exec:", "system:", "shell:"]).then_some(AS_OPTION),

@@ -1,7 +1,7 @@
 //! Options as GNU programs read them, held against a list of those that are known. What is not on the
 //! list is refused: an unknown letter in a bundle, an abbreviated long name, a value where none belongs.
 
-use super::place;
+use super::path_text;
 
 /// What an option's value must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Value {
             Self::Key => all(text, &|c| c.is_ascii_digit() || ",.bdfghiMnrV".contains(c)),
             Self::Scale => matches!(text, "none" | "auto" | "si" | "iec" | "iec-i"),
             Self::Name => all(text, &|c| c.is_ascii_alphanumeric()),
-            Self::Names => !place::picks_secret(text),
+            Self::Names => !path_text::picks_secret(text),
             Self::Format => {
                 let mut run = 0;
                 text.chars().all(|c| {

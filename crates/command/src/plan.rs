@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use portcullis_base::Reason;
 
 use crate::options::{self, Parsed};
-use crate::place;
+use crate::path_text;
 use crate::table::program;
 use crate::word::Word;
 
@@ -126,11 +126,11 @@ impl ReadPlan {
                 for cwd in &cwds {
                     let named = match word {
                         Word::Literal(text) => {
-                            NamedPlace { place: place::join(cwd, text), raw: text.clone(), pattern: false }
+                            NamedPlace { place: path_text::join(cwd, text), raw: text.clone(), pattern: false }
                         }
                         Word::Glob(glob) => {
                             let text = glob.as_str();
-                            NamedPlace { place: place::join(cwd, text), raw: text.to_owned(), pattern: true }
+                            NamedPlace { place: path_text::join(cwd, text), raw: text.to_owned(), pattern: true }
                         }
                     };
                     if !out.contains(&named) {
@@ -150,7 +150,7 @@ impl ReadPlan {
             if stage.builtin == Some(Builtin::Cd)
                 && let Some(folder) = stage.args.first().and_then(|arg| arg.word.as_literal())
             {
-                let moved: Vec<_> = cwds.iter().map(|cwd| place::join(cwd, folder)).collect();
+                let moved: Vec<_> = cwds.iter().map(|cwd| path_text::join(cwd, folder)).collect();
                 cwds.extend(moved);
             }
         }
@@ -161,8 +161,10 @@ impl ReadPlan {
     /// nothing about links: opening is confined all the same.
     #[must_use]
     pub fn outside(&self, cwd: &str, mounts: &[&str]) -> Option<NotReadOnly> {
-        let named =
-            self.reads(cwd).into_iter().find(|named| !mounts.iter().any(|mount| place::within(&named.place, mount)))?;
+        let named = self
+            .reads(cwd)
+            .into_iter()
+            .find(|named| !mounts.iter().any(|mount| path_text::within(&named.place, mount)))?;
         Some(NotReadOnly {
             reason: Reason::PathEscape,
             what: bounded(&format!("`{}` is {}, which lies in no mount", named.raw, named.place)),

@@ -1,7 +1,7 @@
 //! One simple command held against the table: which of its words are paths, or why it is refused.
 
 use super::options::{self, Parsed, Role, Value};
-use super::place;
+use super::path_text;
 use super::plan::{Arg, NotReadOnly, Redirection, Stage};
 use super::table::{Operands, Program, SpecialProgram, program};
 use super::word::Word;
@@ -55,8 +55,8 @@ fn unknown(program: &Program, option: &str) -> NotReadOnly {
 
 fn readable(program: &Program, word: &Word) -> Result<(), NotReadOnly> {
     let text = word.shown();
-    let absolute = text.starts_with('/').then(|| place::join("/", text));
-    if absolute.is_some_and(|path| NO_FILES.iter().any(|no| place::within(&path, no))) {
+    let absolute = text.starts_with('/').then(|| path_text::join("/", text));
+    if absolute.is_some_and(|path| NO_FILES.iter().any(|no| path_text::within(&path, no))) {
         return Err(refuse(program, &format!("`{text}` is no file of the workspace")));
     }
     if program.name == "strings" && text.starts_with('@') {
@@ -73,11 +73,11 @@ fn readable(program: &Program, word: &Word) -> Result<(), NotReadOnly> {
 
 fn content_readable(program: &str, word: &Word) -> Result<(), NotReadOnly> {
     let secret = match word {
-        Word::Literal(path) => place::is_secret(path),
-        Word::Glob(pattern) => place::may_match_secret(pattern.as_str()),
+        Word::Literal(path) => path_text::is_secret(path),
+        Word::Glob(pattern) => path_text::may_match_secret(pattern.as_str()),
     };
     let text = word.shown();
-    let device = text.starts_with('/') && NO_FILES.iter().any(|no| place::within(&place::join("/", text), no));
+    let device = text.starts_with('/') && NO_FILES.iter().any(|no| path_text::within(&path_text::join("/", text), no));
     if secret {
         return Err(NotReadOnly::refused(format!("`{program}`: `{text}` may hold secrets")));
     }

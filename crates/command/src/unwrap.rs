@@ -6,7 +6,7 @@
 
 use super::runners::{ANY_TAIL, RUNNERS};
 use super::shell::{self, is_shell};
-use super::{assigned, git, inline};
+use super::{git, inline, program_variables};
 
 /// What a wrapper hands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +210,7 @@ fn by_verb(name: &str, words: &[String]) -> Vec<Inner> {
             let verbs = words.iter().enumerate().filter_map(given);
             verbs.map(|verb| Inner::Line(format!("cargo {verb}"))).collect()
         }
-        "make" | "gmake" | "bmake" | "pmake" => assigned::programs_of_make(words).map(Inner::Line).collect(),
+        "make" | "gmake" | "bmake" | "pmake" => program_variables::programs_of_make(words).map(Inner::Line).collect(),
         _ => Vec::new(),
     }
 }

@@ -22,12 +22,12 @@ pub use crate::talk::{
     UserCustomToolResult, UserInterrupt, UserMessage, text_of,
 };
 pub use crate::tasks::{InvocationBackgrounded, TaskCompleted};
+pub use crate::touched_resource::{Grantable, TouchedResource};
 pub use crate::verified::{
     Claim, ClaimVerdict, FinalChecked, FinalVerdict, LearningCaptured, LearningKind, Verification, VerificationKind,
     VerificationVerdict,
 };
 pub use crate::wakes::{Priority, WakeCancelled, WakeConsumed, WakeQueued, WakeState, carry_on_key, retry_key};
-pub use crate::weighed::{Grantable, TouchedResource};
 
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag

@@ -17,10 +17,10 @@ mod spans;
 mod table;
 mod talk;
 mod tasks;
+mod touched_resource;
 mod upcast;
 mod verified;
 mod wakes;
-mod weighed;
 
 pub use body::{Asks, Body, EventBody, EventRefs, EventType, Writers};
 pub use chain::{Chain, ChainFault, CheckpointKey, chain_hash, first_prev_hash};

@@ -5,7 +5,7 @@
 
 pub mod context;
 pub mod directive;
-mod live;
+mod live_event;
 mod redrive;
 mod settings;
 pub mod verify;
@@ -13,7 +13,7 @@ mod wake;
 mod worker;
 
 pub use context::BASE_PROMPT;
-pub use live::{LiveEvent, NoWatcher, Watcher};
+pub use live_event::{LiveEvent, NoWatcher, Watcher};
 pub use redrive::{CallSeen, Divergence, Redrive, RedriveError, RedriveResult};
 pub use settings::{Guidance, Settings};
 pub use wake::{Extras, Harness, KnownTalks, Limit, NoExtras, SuggestedCall, WakeEnd, WakeStop, Woken};

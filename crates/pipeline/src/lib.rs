@@ -29,7 +29,7 @@ pub use calls::{Scheduling, Stopping, TurnEnd};
 pub use gate::{Approvals, Disposition, Gate, GateParts, Opened};
 pub use isolation::{Isolated, Isolation};
 pub use output::evidence::{ArtifactShelf, ShelfError};
-pub use output::in_context::InContext;
+pub use output::shown_lines::InContext;
 pub use output::spool::SoFar;
 pub use phases::intent::Proposal;
 pub use phases::step::Halt;

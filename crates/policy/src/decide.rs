@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use portcullis_base::{GrantId, Risk, fingerprint};
 use portcullis_contract::{AccessRequest, Action, DefaultPolicy, Resource};
 
-use crate::named::{BuiltIn, SpecialResource};
 use crate::restrict::RestrictedForms;
+use crate::special_names::{BuiltIn, SpecialResource};
 use crate::subject::Subject;
 use crate::suggest::{self, AskedResource};
 use crate::{

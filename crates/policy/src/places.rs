@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use crate::named::PathMeaning;
+use crate::special_names::PathMeaning;
 
 /// What sort of program runs a place. It decides how commands are kept from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

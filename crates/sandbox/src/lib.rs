@@ -19,7 +19,7 @@ mod edit;
 mod error;
 pub mod hand;
 mod handle;
-mod hidden;
+mod hidden_places;
 pub mod host_way;
 mod make_dir;
 pub mod matching;

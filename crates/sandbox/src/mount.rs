@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::handle::Identity;
-use crate::hidden::HiddenPlaces;
+use crate::hidden_places::HiddenPlaces;
 use crate::{FileError, Name, ResolvedPlace, VirtualPath};
 
 /// Configuration and rules of a workspace: readable, never the agent's to change.

@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use rustix::io::Errno;
 
 use crate::handle::{Entry, Identity, kind_of, look, open_child_dir};
-use crate::hidden::HiddenPlaces;
+use crate::hidden_places::HiddenPlaces;
 use crate::name::{Step, steps};
 use crate::parents::open_beneath;
 use crate::vpath::WORKSPACE;

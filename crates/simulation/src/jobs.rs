@@ -25,7 +25,6 @@ const LONG: usize = 55_000;
 /// How a tool's work ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "End")]
 pub enum JobEnd {
     Well,
     WithMuch,

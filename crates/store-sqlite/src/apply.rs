@@ -16,7 +16,7 @@ use crate::error::Fail;
 use crate::heads;
 use crate::mark::NewestEvent;
 use crate::op::{Trace, Tx};
-use crate::{kept, projections, records, runs, tail, wakes};
+use crate::{projections, records, removal, runs, tail, wakes};
 
 /// Does a commit.
 pub(crate) fn commit(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, Fail> {
@@ -36,7 +36,7 @@ pub(crate) fn commit_by(
     if let Some(response) = repeat(tx.conn, commit)? {
         return Ok(Committed { events: Vec::new(), last_seq, repeat: true, response });
     }
-    kept::check_not_erased(tx.conn, commit.key, head.as_ref())?;
+    removal::check_not_erased(tx.conn, commit.key, head.as_ref())?;
     let now = tx.env.clock.now();
     // The plan asks without being able to fail; what SQLite answered instead is looked at after.
     let failed = RefCell::new(None);

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::is_busy;
-use crate::place::refuse_network;
+use crate::file_system::refuse_network;
 
 /// How long SQLite itself waits for another process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

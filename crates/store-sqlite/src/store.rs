@@ -28,7 +28,7 @@ use crate::notices::Poll;
 use crate::op::{Env, Op, Task, Trace, Tx, no_trace};
 use crate::readers::Readers;
 use crate::writer::{BatchDesk, QUEUE, Writer, WriterShared};
-use crate::{apply, backup, heads, import, kept, leases, migrate, query, records, search, sweep, tail, wakes};
+use crate::{apply, backup, heads, import, leases, migrate, query, records, removal, search, sweep, tail, wakes};
 
 /// What a store needs: a file, and where time, ids and proofs come from.
 #[derive(Clone)]
@@ -339,7 +339,7 @@ impl Log for SqliteStore {
 
     async fn erase(&self, erasure: Commit) -> Result<Committed, StoreError> {
         let key = Some(erasure.key);
-        let erased = self.write_now(key, apply::trace, move |tx| kept::erase(tx, &erasure)).await?;
+        let erased = self.write_now(key, apply::trace, move |tx| removal::erase(tx, &erasure)).await?;
         // What was there stands in the write-ahead log until it is emptied; if someone reads, an idle time does it.
         let desk = self.desk.clone();
         let _ = tokio::task::spawn_blocking(move || desk.once_free(truncate)).await;
@@ -420,7 +420,8 @@ impl Log for SqliteStore {
     }
 
     async fn retain(&self, tenant: TenantId, change: Retain) -> Result<Vec<ArtifactRow>, StoreError> {
-        self.write_now(None, no_trace, move |tx| Ok(kept::retain(tx.conn, tenant, &change, tx.env.clock.now())?)).await
+        self.write_now(None, no_trace, move |tx| Ok(removal::retain(tx.conn, tenant, &change, tx.env.clock.now())?))
+            .await
     }
 
     async fn checkpoints(&self, key: SessionKey) -> Result<Vec<Checkpoint>, StoreError> {
@@ -434,7 +435,7 @@ impl Log for SqliteStore {
     async fn put_snapshot(&self, key: SessionKey, snapshot: Snapshot) -> Result<(), StoreError> {
         self.write(Some(key), no_trace, move |tx| {
             let head = heads::read(tx.conn, key)?;
-            match kept::check_not_erased(tx.conn, key, head.as_ref()) {
+            match removal::check_not_erased(tx.conn, key, head.as_ref()) {
                 // Whoever comes late brings nothing back.
                 Err(Fail::Refused(_)) => Ok(()),
                 Err(fail) => Err(fail),

@@ -18,10 +18,10 @@ mod import;
 mod lease;
 mod locks;
 mod memory;
-mod named;
 mod outbox;
 mod plan;
 mod queue;
+mod references;
 mod retention;
 mod rows;
 mod search;
@@ -41,10 +41,10 @@ pub use import::{Import, Imported, plan_import};
 pub use lease::{Claim, HostLiveness, Lease, LeaseOwner, Liveness, LivenessOracle, PreviousLease};
 pub use locks::{LockKey, conflicts, lingers, lingers_until};
 pub use memory::MemoryStore;
-pub use named::{artifacts_named, contents_named};
 pub use outbox::deliver_outbox;
 pub use plan::{AskNow, Plan, PlannedCommit, plan};
 pub use queue::{Due, Fairness, SweepResult, by_urgency, fair_share, urgency};
+pub use references::{artifacts_named, contents_named};
 pub use retention::{HeldArtifacts, Retain, Retention, RetentionLimit};
 pub use rows::{
     AskFilter, AskRow, Checkpoint, IntentRow, OutboxEntry, OutboxKind, Record, SessionSummary, Snapshot, WakeRow,

@@ -3,9 +3,9 @@
 
 mod apply;
 mod heads;
-mod kept;
 mod queue;
 mod records;
+mod removal;
 mod search;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

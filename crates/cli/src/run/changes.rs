@@ -47,7 +47,7 @@ pub fn removal(name: &str) -> Value {
 
 /// What the model is told of a change that was taken back.
 pub fn note(name: &str) -> String {
-    let file = portcullis::harness::context::told::name(name);
+    let file = portcullis::harness::context::quoted::name(name);
     format!("I took your last change to {file} back (/undo); the file is as it was before that change.")
 }
 

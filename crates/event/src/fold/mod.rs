@@ -10,7 +10,7 @@ mod session;
 mod shell;
 mod tasks;
 mod wakes;
-mod warned;
+mod warnings;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub use session::{QueuedCall, Session};
 pub use shell::{PersistentShell, RecordedCommandEnd, Shell, ShellStatus};
 pub use tasks::{OpenTask, Task, TaskEnd, Tasks};
 pub use wakes::Wakes;
-pub use warned::{RUNS_LATER, UnansweredWarnings};
+pub use warnings::{RUNS_LATER, UnansweredWarnings};
 
 use portcullis_base::{Digest, IntentId, canonical_json};
 

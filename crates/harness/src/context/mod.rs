@@ -12,9 +12,9 @@ mod laundering;
 mod media;
 mod notes;
 mod prompt;
+pub mod quoted;
 mod recent;
 mod summary;
-pub mod told;
 mod verifies;
 mod wake_message;
 

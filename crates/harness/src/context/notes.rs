@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use portcullis_base::InvocationId;
 
 use super::budget::ContextBudget;
-use super::told;
+use super::quoted;
 use crate::SuggestedCall;
 
 /// Every tag, in the order in which their notes stand.
@@ -46,7 +46,7 @@ pub(crate) fn notes(facts: &NoteFacts<'_>, others: Vec<String>) -> Vec<String> {
     let look = facts.look.filter(|_| !busy && !facts.waits).map(read_first);
     let own = [look, pressure(facts), recovery(facts.unknown)];
     // Whoever made it: a note is one line.
-    let others = others.iter().map(|note| told::in_line(note));
+    let others = others.iter().map(|note| quoted::in_line(note));
     let mut all: Vec<String> = others.chain(own.into_iter().flatten()).collect();
     // Stable: several notes of one tag stay as they came. A tag that nobody knows stands last.
     all.sort_by_key(|note| {
@@ -61,7 +61,7 @@ fn tag_of(note: &str) -> Option<&str> {
 }
 
 fn read_first(SuggestedCall { intent, tool, input }: &SuggestedCall) -> String {
-    format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", told::value(input))
+    format!("[read-first] intent={intent} nextTool={tool} nextArgs={}", quoted::value(input))
 }
 
 fn pressure(facts: &NoteFacts<'_>) -> Option<String> {

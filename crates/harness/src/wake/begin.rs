@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Harness, Wake, WokenFor, spans};
 use crate::context::{AddedPart, UnshownInput, fence, interrupted, wake_message, woken_by};
-use crate::live::LiveEvent;
+use crate::live_event::LiveEvent;
 
 /// What there is to do.
 struct PendingWork {

@@ -8,8 +8,8 @@ use portcullis_event::facts::{Disposition as Acked, SpanResult, StopReason};
 use portcullis_pipeline::{Attended, Disposition, Halt, Proposal, Stopping};
 
 use super::{Wake, WakeEnd, WakeStop};
-use crate::context::{has_media, media_of, told, verifies};
-use crate::live::LiveEvent;
+use crate::context::{has_media, media_of, quoted, verifies};
+use crate::live_event::LiveEvent;
 
 impl Wake<'_> {
     /// Runs the calls of the newest answer that have no observation yet. `Some`: the wake pauses here.
@@ -159,8 +159,8 @@ impl Wake<'_> {
 /// What a session that pauses waits for, in words.
 fn awaited(state: &State) -> String {
     let asked = state.asks.pending().filter_map(|ask| state.intents.get(ask.intent_id));
-    let asked: Vec<String> = asked.map(|intent| told::name(&intent.tool)).collect();
-    let handed: Vec<String> = state.progress.custom.values().map(|request| told::name(&request.name)).collect();
+    let asked: Vec<String> = asked.map(|intent| quoted::name(&intent.tool)).collect();
+    let handed: Vec<String> = state.progress.custom.values().map(|request| quoted::name(&request.name)).collect();
     let mut words = Vec::new();
     if !asked.is_empty() {
         words.push(format!("Awaiting confirmation to run {}.", asked.join(", ")));

@@ -14,7 +14,7 @@ use portcullis_pipeline::Halt;
 use super::{Wake, WakeEnd, WakeStop};
 use crate::context::NewestAnswer;
 use crate::directive::{self, After, Directive, Learning};
-use crate::live::LiveEvent;
+use crate::live_event::LiveEvent;
 use crate::verify;
 
 /// An answer that is in the log.

@@ -31,7 +31,7 @@ use tracing::Instrument as _;
 
 use crate::Settings;
 use crate::context::{Context, FoldedConversation, PromptSource, Recent, system_prompt};
-use crate::live::Watcher;
+use crate::live_event::Watcher;
 
 /// How soon something new is heard while a background task goes on.
 const LISTEN: Duration = Duration::from_millis(200);

@@ -15,8 +15,8 @@ use tracing::Instrument as _;
 use super::finish::in_log;
 use super::voice::Voice;
 use super::{Wake, spans, unfinished};
-use crate::context::{AddedPart, BudgetInput, ContextBudget, NoteFacts, guided, notes, said, told};
-use crate::live::LiveEvent;
+use crate::context::{AddedPart, BudgetInput, ContextBudget, NoteFacts, guided, notes, quoted, said};
+use crate::live_event::LiveEvent;
 
 const SECRET_THOUGHT: &str = "a part of the model's thinking holds a secret; it is not kept and not sent back";
 
@@ -430,6 +430,8 @@ fn cut_short(stop: &Stop) -> Option<String> {
                         `max_output_tokens` under `[model]`, or ask it to go on)";
             Some(text.to_owned())
         }
-        Stop::Other(_) => Some(format!("the model stopped for a reason of its own: {}", told::name(&stop_word(stop)))),
+        Stop::Other(_) => {
+            Some(format!("the model stopped for a reason of its own: {}", quoted::name(&stop_word(stop))))
+        }
     }
 }

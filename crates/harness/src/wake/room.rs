@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Wake;
 use crate::context::{FALLBACK, budget, guided, kept_middle, room_of, tokens};
-use crate::live::LiveEvent;
+use crate::live_event::LiveEvent;
 
 /// Which part of the budget must have come since a compaction before the next one is worth it.
 const GROWTH_SHARE: u64 = 4;

@@ -3,7 +3,7 @@
 use portcullis_model::{Answer, AnswerPart, Failure, ModelError, ModelName, Stop};
 
 use super::request::{ResponseOutcome, stop_word};
-use crate::context::told;
+use crate::context::quoted;
 
 /// What becomes of an answer before anything is done with it.
 pub(super) fn heard(model: &ModelName, mut answer: Answer) -> ResponseOutcome {
@@ -15,7 +15,7 @@ pub(super) fn heard(model: &ModelName, mut answer: Answer) -> ResponseOutcome {
         answer.warnings.push(text);
     }
     if matches!(answer.stop, Stop::Other(_)) && calls == 0 && answer.text().trim().is_empty() {
-        let word = told::name(&stop_word(&answer.stop));
+        let word = quoted::name(&stop_word(&answer.stop));
         let text = format!("{model}: the answer ended with {word} and says nothing. Try again");
         return ResponseOutcome::Failed(ModelError::new(Failure::Server, text));
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use portcullis_model::Delta;
 use portcullis_pipeline::Gate;
 
-use crate::live::{LiveEvent, Watcher};
+use crate::live_event::{LiveEvent, Watcher};
 
 /// Bytes without an end of a word that are held back: longer than any key.
 const LONGEST_WORD: usize = 1_024;

@@ -6,7 +6,7 @@ use portcullis_base::Digest;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::when::TurnCondition;
+use super::condition::TurnCondition;
 use crate::{Failure, ModelError, Stop};
 
 /// The most places a script may have, repeated turns included: more is a slip of the pen, and memory.

@@ -3,9 +3,9 @@
 //! It is a model like any other: it streams, counts tokens, calls tools, fails when told to. It keeps nothing that a
 //! restart would lose: which turn is next follows from the conversation alone (`place`).
 
+mod condition;
 mod file;
-mod place;
-mod when;
+mod position;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::file::{Fault, Script, Turn};
-use self::place::{Mark, ScriptPosition};
+use self::position::{Mark, ScriptPosition};
 use crate::{
     Answer, AnswerPart, Call, Conversation, Delta, DeltaSink, Failure, Message, Model, ModelError, ModelName,
     ModelSetting, Opaque, Request, ResultPart, Stop, ToolSpec, Usage, UserPart,

@@ -10,7 +10,7 @@ use portcullis_contract::{DefinitionVersion, ExecutorId, ToolDefinition, ToolNam
 use portcullis_event::facts::HiddenTool;
 use serde::Serialize;
 
-use crate::output::in_context::InContext;
+use crate::output::shown_lines::InContext;
 use crate::registry::registrations::{Placement, Registered};
 
 /// One tool that is offered.

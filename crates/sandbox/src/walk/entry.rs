@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::ignored::{self, Ignores};
 use super::list::Item;
 use crate::handle::{Identity, kind_of, reopen_dir};
-use crate::hidden::HiddenPlaces;
+use crate::hidden_places::HiddenPlaces;
 use crate::parents::open_beneath;
 use crate::read::FileStat;
 use crate::{FileError, Kind, Mount, MountTable, Name, ResolvedPlace, VirtualPath};

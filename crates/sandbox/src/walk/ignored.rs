@@ -14,7 +14,7 @@ use super::PassedOver;
 use super::entry::WalkDir;
 use super::list::Item;
 use crate::handle::{Identity, kind_of, open_child_dir};
-use crate::hidden::HiddenPlaces;
+use crate::hidden_places::HiddenPlaces;
 use crate::{Kind, Name, ResolvedPlace};
 
 const FILE: &str = ".gitignore";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portcullis_base::{ArtifactId, Digest, SessionId, TenantId};
 
 use super::LogFault;
-use super::made::{MENU, NAMING, NamedArtifacts, is_made};
+use super::named_artifacts::{MENU, NAMING, NamedArtifacts, is_made};
 use crate::{ArtifactRow, Artifacts, Store, StoreError};
 
 /// Rows that are held at once.

@@ -6,7 +6,7 @@
 mod artifacts;
 mod erased;
 mod fault;
-mod made;
+mod named_artifacts;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use portcullis_event::{Body, Chain, ChainFault, CheckpointKey, Event, EventType,
 pub use artifacts::verify_artifacts;
 pub use erased::ErasedEvents;
 pub use fault::{LogFault, Proof};
-pub use made::{NamedArtifacts, is_made};
+pub use named_artifacts::{NamedArtifacts, is_made};
 
 use crate::{OutboxKind, SessionKey, Store, StoreError, deliver_outbox};
 

@@ -9,7 +9,7 @@ use portcullis_sandbox::tree::{is_git_folder, kind_at};
 use portcullis_sandbox::{Kind, Mount, MountTable, read_small_beneath};
 use portcullis_secret::file_names::{self, ContentCheck, SecretName};
 
-use super::own::OwnWrites;
+use super::own_writes::OwnWrites;
 use super::tracked::{self, GitTracking};
 use super::{FileTools, sandbox};
 use crate::hand::Hand;

@@ -18,8 +18,8 @@ use serde_json::Value;
 use super::write::{changed, not_read, report, require_values, require_whole, unread};
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
 use crate::count::Flag;
+use crate::deferred_close::LetGo;
 use crate::diff::unified;
-use crate::let_go::LetGo;
 use crate::{diff_of, executor, on_disk, synced};
 
 const DESCRIPTION: &str = "Replaces text in a file of the workspace. old_string is taken literally, must stand in the \

@@ -4,8 +4,8 @@ pub(crate) mod class;
 mod edit;
 pub(crate) mod glob;
 mod grep;
-pub(crate) mod other_names;
-mod own;
+pub(crate) mod hard_links;
+mod own_writes;
 mod read;
 mod tracked;
 mod write;
@@ -22,7 +22,7 @@ use portcullis_event::fold::Baseline;
 use portcullis_pipeline::{BaselineBook, PathRules};
 use portcullis_sandbox::{self as sandbox, FileError, Kind, MountTable, TreeOwner};
 
-pub(crate) use own::OwnWrites;
+pub(crate) use own_writes::OwnWrites;
 
 use crate::hand::Hand;
 use crate::{Profile, tool_name};

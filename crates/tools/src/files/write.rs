@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CoverageRule, FileTools, access, counted, failure, precondition, require_file, shown};
+use crate::deferred_close::LetGo;
 use crate::diff::{Change, unified};
-use crate::let_go::LetGo;
 use crate::{diff_of, executor, on_disk, page, synced};
 
 const DESCRIPTION: &str = "Writes a whole file of the workspace, exactly as given, and makes missing directories. A \

@@ -16,7 +16,7 @@ use portcullis_sandbox::tree::kind_at;
 use portcullis_sandbox::{Kind, read_small_beneath};
 
 use super::git_config::{self, Setting, SettingValue};
-use super::later::{Gather, MountedPath, at};
+use super::later_places::{Gather, MountedPath, at};
 
 /// In every git folder.
 const NAMES: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info/attributes"];
@@ -332,7 +332,7 @@ mod tests {
     use portcullis_sandbox::tree::TreeIndex;
     use portcullis_sandbox::{MountTable, TreeOwner};
 
-    use super::super::later::{LaterPlaces, begins};
+    use super::super::later_places::{LaterPlaces, begins};
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, MountTable) {

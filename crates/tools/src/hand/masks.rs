@@ -12,7 +12,7 @@ use portcullis_sandbox::matching::{self, MatchedPlace};
 use super::fold::{FOLDED_FROM, PLACES_MAX, fold};
 use super::view::ViewPlaces;
 use super::{Hand, Reach};
-use crate::files::other_names::Patterns;
+use crate::files::hard_links::Patterns;
 
 /// Under these actions a command is said to read: who denies one of them for a path means the command as well.
 const READING: &[&str] = &["read", "bash", "shell_run", "shell_exec"];

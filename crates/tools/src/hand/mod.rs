@@ -11,13 +11,13 @@ mod fold;
 mod git;
 mod git_config;
 mod guards;
-mod later;
+mod later_places;
 mod launched;
 mod masks;
-mod ours;
 mod plan;
 mod programs;
 mod run;
+mod runtime_folders;
 mod secrets;
 mod view;
 
@@ -37,7 +37,7 @@ use crate::files::OwnWrites;
 
 pub use denial::Denial;
 pub(crate) use denial::{VisiblePlaces, named};
-pub(crate) use later::{LaterPlaces, appeared_words, outermost, tell_appeared};
+pub(crate) use later_places::{LaterPlaces, appeared_words, outermost, tell_appeared};
 pub use launched::{LaunchedFailure, Limit};
 pub use masks::Masks;
 pub use plan::Plan;
@@ -128,7 +128,7 @@ impl Default for HandSettings {
 
 /// Whether the index of the tree keeps a name: it begins a place that runs later, or may be that of a secret.
 fn looked_for(name: &OsStr) -> bool {
-    later::begins(name) || name.to_str().is_some_and(portcullis_secret::file_names::may_be_secret)
+    later_places::begins(name) || name.to_str().is_some_and(portcullis_secret::file_names::may_be_secret)
 }
 
 /// What a command may do with what it sees.

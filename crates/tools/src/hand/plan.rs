@@ -14,7 +14,7 @@ use portcullis_secret::SecretText;
 use super::masks::ClosedPlace;
 use super::secrets::EmptiedFiles;
 use super::view::ViewPlaces;
-use super::{Hand, LaterPlaces, Masks, Reach, environment, guards, ours, programs};
+use super::{Hand, LaterPlaces, Masks, Reach, environment, guards, programs, runtime_folders};
 
 /// One launch. What a tool adds of its own (standard input, descriptors) goes into [`Plan::launch`].
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Hand {
             }
             later = Some(found);
         }
-        guards.extend(ours::held(self, &shown)?);
+        guards.extend(runtime_folders::held(self, &shown)?);
         let secrets = emptied.empty(&shown).chain(emptied.closed(&shown)).collect();
         launch.view = View {
             masks: closed.iter().map(|closed| closed.place.clone()).chain(emptied.closed(&shown)).collect(),

@@ -15,7 +15,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
 use super::denial::{self, Denial};
-use super::later::{outermost, tell_appeared};
+use super::later_places::{outermost, tell_appeared};
 use super::launched::{self, LaunchedFailure, Limit};
 use super::{Hand, LaterPlaces, Plan};
 

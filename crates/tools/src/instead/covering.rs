@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use portcullis_command::options::{Parsed, Role};
-use portcullis_command::{Arg, ReadPlan, Redirection, Stage, Word, lines_printed, place, read_only};
+use portcullis_command::{Arg, ReadPlan, Redirection, Stage, Word, lines_printed, path_text, read_only};
 
 use super::{Alternative, Whereabouts, first_class, mapped, pattern, same, words};
 
@@ -240,7 +240,7 @@ impl<'s> ParsedStage<'s> {
 /// The folder that holds all of `places`.
 fn common(places: &[String]) -> String {
     let mut folder = places.first().map(String::as_str).unwrap_or("");
-    while !folder.is_empty() && !places.iter().all(|place| place::within(place, folder) && place != folder) {
+    while !folder.is_empty() && !places.iter().all(|place| path_text::within(place, folder) && place != folder) {
         folder = folder.rfind('/').map_or("", |cut| &folder[..cut]);
     }
     if folder.is_empty() { "/".to_owned() } else { folder.to_owned() }

@@ -40,12 +40,10 @@ const CONSTRAINTS: [&str; 9] = [
 ];
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "Nothing")]
 struct NoInput {}
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Inspected")]
 struct InspectedSandbox {
     provisioned_resource_count: usize,
     resources: Vec<ResourceView>,
@@ -53,8 +51,7 @@ struct InspectedSandbox {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Described")]
-struct DescribedAction {
+struct SandboxDescription {
     kind: &'static str,
     summary: String,
     provisioned_resource_count: usize,
@@ -193,7 +190,7 @@ pub(super) fn inspect(hand: Hand) -> Result<Tool, BuildError> {
 }
 
 pub(super) fn tool(hand: Hand) -> Result<Tool, BuildError> {
-    Tool::builder::<NoInput, DescribedAction>(DESCRIPTION)
+    Tool::builder::<NoInput, SandboxDescription>(DESCRIPTION)
         .semantics(semantics())
         .executor(executor(ACTION))
         .plan_access(|_, _| planned())
@@ -206,7 +203,7 @@ pub(super) fn tool(hand: Hand) -> Result<Tool, BuildError> {
         .build()
 }
 
-async fn described(hand: &Hand) -> DescribedAction {
+async fn described(hand: &Hand) -> SandboxDescription {
     let (level, settings) = (hand.posture().await.level, hand.settings());
     let resources = resources(hand.mounts());
     let summary = if level >= settings.minimum {
@@ -218,7 +215,7 @@ async fn described(hand: &Hand) -> DescribedAction {
             settings.minimum
         )
     };
-    DescribedAction {
+    SandboxDescription {
         kind: "workspace",
         summary,
         provisioned_resource_count: resources.len(),

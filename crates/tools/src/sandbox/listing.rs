@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::place::MountNames;
+use super::mount_names::MountNames;
 use super::{Actions, FirstClassTools, pick, reshape, table, word};
 use crate::count::Count;
 use crate::files::FileTools;

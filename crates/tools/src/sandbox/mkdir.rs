@@ -10,7 +10,7 @@ use portcullis_sandbox::{self as sandbox, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::place::MountNames;
+use super::mount_names::MountNames;
 use super::{table, word};
 use crate::files::{FileTools, access, failure, precondition, shown};
 use crate::{executor, synced};

@@ -9,7 +9,7 @@ mod commands;
 mod describe;
 mod listing;
 mod mkdir;
-mod place;
+mod mount_names;
 mod shells;
 mod stat;
 mod table;
@@ -27,7 +27,7 @@ use crate::files::FileTools;
 use crate::hand::Hand;
 use crate::shell::{ShellTools, Shells, persistent_tools, shell_tools};
 use crate::{executor, file_tools, tool_name};
-use place::MountNames;
+use mount_names::MountNames;
 
 const EXECUTE: &str = "Does one action of the sandbox by its name. Each asks for exactly what its own tool asks: the file \
 actions as read, write, edit, glob and grep, run_command as bash, run_shell as shell_run, those of the persistent shell as \

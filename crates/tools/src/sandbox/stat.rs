@@ -7,7 +7,7 @@ use portcullis_sandbox::{self as sandbox, FileError, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::place::MountNames;
+use super::mount_names::MountNames;
 use super::{table, word};
 use crate::executor;
 use crate::files::{FileTools, failure, precondition, shown};

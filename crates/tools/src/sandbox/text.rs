@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portcullis_contract::{BuildError, Reshape};
 use serde_json::{Map, Value, json};
 
-use super::place::MountNames;
+use super::mount_names::MountNames;
 use super::{Actions, FirstClassTools, chars, pick, reshape, word};
 use crate::files::{FileTools, append_tool};
 

@@ -11,8 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::accesses;
-use super::around::shown;
 use super::change::fits;
+use super::line_surroundings::shown;
 
 /// Names with their values, or null.
 #[derive(Debug, Clone, Default, Deserialize)]

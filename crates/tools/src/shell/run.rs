@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::around::PlannedLine;
 use super::line::{LineSetup, one_is_an_answer, streams, without_nul};
 use super::line_input::{LineInput, ran, semantics};
+use super::line_surroundings::PlannedLine;
 use super::view::StateView;
 use super::{BringsVariables, ShellTools, failed_words, no_shell};
 use crate::executor;

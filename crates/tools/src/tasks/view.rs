@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::so_far;
+use super::running_output;
 
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +110,7 @@ impl TaskView {
 
     fn running(self, streams: &[SoFar], range: Option<(u64, u64)>) -> Self {
         let shown = streams.iter().map(|stream| StreamView { name: stream.name.clone(), bytes: stream.kept_bytes });
-        let text = so_far::text(streams, range);
+        let text = running_output::text(streams, range);
         Self { state: State::Running, streams: shown.collect(), text: Some(text), ..self }
     }
 

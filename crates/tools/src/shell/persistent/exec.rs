@@ -13,9 +13,9 @@ use super::job::{BackgroundAfter, ExecOutput, Job};
 use super::{Persistent, shell_key};
 use crate::executor;
 use crate::shell::BringsVariables;
-use crate::shell::around::PlannedLine;
 use crate::shell::line::{LineSetup, streams, without_nul};
 use crate::shell::line_input::{LineInput, TIMEOUT_MOST_MS, describe, ran, semantics};
+use crate::shell::line_surroundings::PlannedLine;
 
 const DESCRIPTION: &str = "Runs a command in this session's own shell, which is opened if there is none. Folder, exported \
 variables, functions and background processes stay for the next command; folder and exported variables also outlive the \

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Persistent;
-use super::live::{CurrentCommand, Outcome, RunningShell, ShellGone, exit_words};
+use super::running_shell::{CurrentCommand, Outcome, RunningShell, ShellGone, exit_words};
 use super::shells::{ShellChoice, Shells};
 use super::sink::{Capture, CaptureHandle};
 use super::wait::UncollectedEnd;
@@ -30,8 +30,8 @@ use crate::files::failure;
 use crate::hand::{LaunchedFailure, Limit, named, outermost, ran_to_its_end, tell_appeared};
 use crate::shell::carry::carry_over;
 use crate::shell::line::{brief, one_is_an_answer};
-use crate::shell::live::{Change, LiveShell as _};
 use crate::shell::posture::{Posture, ShellView};
+use crate::shell::session_shell::{Change, LiveShell as _};
 use crate::shell::view::{EnvView, StateView};
 use crate::shell::{HOME, failed_words, unseen};
 

@@ -18,8 +18,8 @@ use super::{Persistent, shell_key};
 use crate::executor;
 use crate::files::failure;
 use crate::hand;
-use crate::shell::live::Change;
 use crate::shell::posture::ShellView;
+use crate::shell::session_shell::Change;
 use crate::shell::view::StateView;
 use crate::shell::{BringsVariables, accesses, document, word};
 

@@ -6,9 +6,9 @@
 
 mod exec;
 mod job;
-mod live;
-mod looks;
 mod manage;
+mod read_only_lines;
+mod running_shell;
 mod shells;
 mod sink;
 mod stock;

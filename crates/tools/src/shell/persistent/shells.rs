@@ -20,11 +20,11 @@ use portcullis_secret::SecretText;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use super::live::{CurrentCommand, RunningShell, ShellActivity, ShellLifetime, Start};
+use super::running_shell::{CurrentCommand, RunningShell, ShellActivity, ShellLifetime, Start};
 use super::wait::UncollectedEnd;
 use super::words::{ShellChange, preview};
 use crate::hand::{Hand, Reach, VisiblePlaces, appeared_words, outermost, tell_appeared, tell_unheld};
-use crate::shell::live::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
+use crate::shell::session_shell::{Change, LiveCommand, LiveShell, LiveView, ShellBusy};
 use crate::shell::{no_shell, unseen};
 
 /// What shells are made of.

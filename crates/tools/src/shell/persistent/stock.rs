@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use super::job::{BackgroundAfter, ExecOutput, Job};
 use super::shells::ShellChoice;
-use super::{Persistent, looks, shell_key};
+use super::{Persistent, read_only_lines, shell_key};
 use crate::command::ReadHand;
 use crate::count::Count;
 use crate::executor;
 use crate::files::failure;
-use crate::shell::around::PlannedLine;
 use crate::shell::line::{LineSetup, streams, without_nul};
 use crate::shell::line_input::{TIMEOUT_MOST_MS, TIMEOUT_MS, ran, semantics};
+use crate::shell::line_surroundings::PlannedLine;
 
 pub(super) const DESCRIPTION: &str = "Runs a command in a persistent bash in the sandbox. Folder, exported variables and functions stay \
 for the next command. Lines that can only look (ls, cat, grep, find and the like) run unasked, outside of that shell. restart starts a fresh shell, before the command if there is one. There is no network unless it was \
@@ -56,9 +56,9 @@ enum BashOutput {
 
 pub(super) fn tool(parts: Arc<Persistent>, reads: ReadHand) -> Result<Tool, BuildError> {
     let (named, planned, checked) = (Arc::clone(&parts), Arc::clone(&parts), Arc::clone(&parts));
-    let looks = looks::tool(reads.clone())?;
+    let looks = read_only_lines::tool(reads.clone())?;
     Tool::builder::<BashInput, BashOutput>(DESCRIPTION)
-        .rather(looks, move |input, caller| looks::can(&reads, input, caller))
+        .rather(looks, move |input, caller| read_only_lines::can(&reads, input, caller))
         .semantics(semantics(DefaultPolicy::Auto))
         .executor(executor("bash"))
         .keyed()

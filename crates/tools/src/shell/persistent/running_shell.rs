@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::sink::LiveTails;
 use crate::hand::{EmptiedFiles, Hand, LaterPlaces, Masks, VisiblePlaces};
-use crate::shell::live::Change;
+use crate::shell::session_shell::Change;
 
 /// How often it is looked whether nobody has: often enough for a span of any length, and never so often that it costs.
 const LOOK_MOST: Duration = Duration::from_secs(2);

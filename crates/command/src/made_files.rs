@@ -2,7 +2,7 @@
 
 use portcullis_base::loads_code;
 
-use super::assigned::SYSTEM;
+use super::program_variables::SYSTEM;
 use super::unwrap::{base, is_assignment};
 use super::{marks, scripts};
 
